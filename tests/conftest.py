@@ -1,4 +1,4 @@
-"""The ``--bless`` option and Hypothesis's settings; puts this folder and its helpers on the path."""
+"""Options, Hypothesis's settings, and who runs what; puts this folder and its helpers on the path."""
 
 from __future__ import annotations
 
@@ -6,15 +6,30 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import unfinished as boards
 from hypothesis import settings
 from preloaded import preload
+from xdist.scheduler import LoadScopeScheduling
 
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
-settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("edgefl")
+
+
+class _ByFile(LoadScopeScheduling):
+    """A worker runs whole files, so that what a file's tests share is made once; of docs, whole pages."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "/test_examples.py::" in nodeid else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
+    """In the order of their names: the many files of few short tests come last."""
+    config.option.loadscopereorder = False
+    return _ByFile(config, log)
 
 
 # The reference: what is compared to the last bit must not change with what auto chooses.

@@ -93,28 +93,3 @@ def test_new_data_are_drawn_and_choices_kept(opened, source, record):
         assert "is still running" not in page.inner_text("#verdict")
         assert visit.complaints == []
         assert all(one.startswith((address, "blob:", "data:")) for one in visit.requests)
-
-
-def test_a_server_that_fails_is_asked_again(opened, source, record):
-    """The page says that nobody answers, keeps what it has, and goes on when somebody does."""
-    with visiting(opened, f"http://127.0.0.1:{source.server_port}/token/", online=True) as visit:
-        visit.ready()
-        visit.draw_all()
-        source.current = None
-        visit.page.get_by_text("does not answer").wait_for(timeout=15_000)
-        assert _last(visit) == {25}
-        source.current = _running(record, 0.5)
-        visit.page.wait_for_function(
-            "() => edgefl.state.page.curves[0].accuracy.at(-1) === 0.5", timeout=20_000
-        )
-        assert not visit.page.locator("#status").is_visible()
-
-
-def test_data_are_sent_once(opened, source):
-    """Where nothing is new, the server says so and the page draws nothing."""
-    with visiting(opened, f"http://127.0.0.1:{source.server_port}/token/", online=True) as visit:
-        visit.ready()
-        with visit.page.expect_response(lambda answer: answer.status == 304, timeout=15_000):
-            pass
-    assert source.asked[0] == 200
-    assert set(source.asked[1:]) == {304}

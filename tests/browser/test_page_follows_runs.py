@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
-import pytest
 from seen import faults
 from visits import visiting
 from watched import watched
 
-import edgefl
 from edgefl.report.page import following
-from edgefl.report.page.following import Follower
-from edgefl.report.page.server import Server
 
 POINTS = "() => edgefl.state.page.curves[0].accuracy.length"
 
@@ -42,27 +36,3 @@ def test_a_page_follows_a_run(opened, tmp_path, monkeypatch):
                 run.server.url,
                 f"{run.server.url}data",
             }
-
-
-def test_the_page_that_waits_becomes_the_runs(opened, folders):
-    """Who opens the address while runs are planned sees the first when it begins."""
-    follower = Follower(pytest.fail)
-    with closing(Server(follower)) as server, visiting(opened, server.url, online=True) as visit:
-        visit.page.get_by_role("heading", name="No run yet").wait_for(timeout=10_000)
-        follower.follow(folders[0])
-        visit.ready()
-        assert "fedavg" in visit.page.inner_text("#verdict")
-        assert visit.complaints == []
-
-
-@pytest.mark.parametrize("status", ["failed", "interrupted"])
-def test_a_page_says_how_a_run_ended(opened, tmp_path, monkeypatch, status):
-    """In words, beside the run's name."""
-    monkeypatch.setattr(following, "_REST", 0)
-    errors = {"failed": edgefl.RunError("the disk has gone"), "interrupted": KeyboardInterrupt()}
-    with watched(tmp_path / "run") as run, visiting(opened, run.server.url, online=True) as visit:
-        visit.ready()
-        run.end(errors[status])
-        run.server.follower.over()
-        visit.page.get_by_text("The runs have ended").wait_for(timeout=30_000)
-        assert status in visit.page.inner_text("#verdict")

@@ -6,6 +6,7 @@ import busy
 import pytest
 import torch
 from builders import learned
+from nightly import paired
 from toys import written
 
 import edgefl
@@ -138,8 +139,9 @@ def _run(out, engine, policy, **changes):
     return run
 
 
-@pytest.mark.parametrize("policy", ["late and partial", "fedbuff"])
-@pytest.mark.parametrize("method", ["fedavg", "fedclassavg", "spherefed"])
+@pytest.mark.parametrize(
+    ("method", "policy"), paired(["fedavg", "fedclassavg", "spherefed"], ["late and partial", "fedbuff"])
+)
 def test_engines_agree_under_shipped_policies(tmp_path, method, policy):
     """The same events and jobs; what is learned is the same to the bit in workers, and nearly if stacked."""
     expected = _run(tmp_path / "loop", "loop", policy, method=method)

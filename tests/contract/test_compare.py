@@ -173,7 +173,7 @@ def test_why_a_run_failed_is_said_once(tmp_path, capsys):
     assert out.count(reason) == 1
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 120])
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

@@ -9,6 +9,7 @@ import pytest
 import torch
 from builders import NETS, Federation, build_method, build_net
 from exported import CLASSES, images, perturbed, spec
+from nightly import mostly, paired
 
 import edgefl
 from edgefl.compute.meta import Sizes, trace
@@ -23,7 +24,6 @@ from edgefl.export.verify import parity
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import Method, Net, Predictor, flatten, leaves, shapes
 from edgefl.protocol.coding import counterparts
-from edgefl.runs.contract.repeats import together
 from edgefl.runs.contract.setting import Setting, last_version
 from edgefl.runs.learner import Learner
 
@@ -78,8 +78,9 @@ def test_every_policy_is_covered():
         assert bool(found) == stale
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("name", "policy"), paired(METHODS, POLICIES, also=[(name, "fedbuff") for name in NEVER_STALE])
+)
 def test_every_method_under_every_policy(name: str, policy: str):
     """It learns finite states and scores, or is refused with a message that names the two."""
     component, stale = POLICIES[policy]
@@ -128,16 +129,9 @@ def test_an_upload_without_work_is_what_was_received(name: str, mlp: Net):
 CHILLED = tuple(name for name in METHODS if name != "flexchill")
 
 
-@pytest.mark.parametrize("name", CHILLED)
-def test_chilled_methods_train_together_as_alone(name: str):
-    """FLex&Chill over each method: a client has the same upload and state stacked with others, at any T."""
-    for temperature in ({"by": "device", "values": {}, "default": 0.5}, {"by": "sample"}):
-        given = setting({"name": "flexchill", "temperature": temperature, "base": name})
-        broken = together(given)
-        assert broken is None, f"{temperature['by']}: {broken.what}"
-
-
-@pytest.mark.parametrize("name", CHILLED)
+@pytest.mark.parametrize(
+    "name", mostly(CHILLED, ("fedavg", "fedclassavg", "spherefed", "scaffold", "fedproto", "ktpfl"))
+)
 def test_a_jobs_temperature_reaches_all_that_the_nets_does(name: str):
     """One T for all jobs learns what T of the net learns, to the bit, and something else than T = 1."""
     constant = {"by": "device", "values": {}, "default": 0.5}

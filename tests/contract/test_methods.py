@@ -10,6 +10,7 @@ import pytest
 import torch
 from builders import NETS, STEPS, Federation, arrival, build_method, build_net
 from builders import same_trees as same
+from nightly import couples, paired
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
@@ -49,11 +50,25 @@ def _same_bits() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=NETS)
-def net(request) -> Net:
-    """Small nets: fully connected, convolutional, with batch norm."""
-    name, shape, settings = NETS[request.param]
-    return build_net(name, shape, CLASSES, **settings)
+@pytest.fixture(scope="module", params=couples(NAMES, NETS))
+def case(request) -> tuple[Method, Net]:
+    """Each method with its default parameters on small nets."""
+    method, kind = request.param
+    name, shape, settings = NETS[kind]
+    net = build_net(name, shape, CLASSES, **settings)
+    return build_method(method, net), net
+
+
+@pytest.fixture(scope="module")
+def method(case) -> Method:
+    """The method."""
+    return case[0]
+
+
+@pytest.fixture(scope="module")
+def net(case) -> Net:
+    """Its net: fully connected, convolutional or with batch norm."""
+    return case[1]
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +76,6 @@ def mlp() -> Net:
     """The smallest net."""
     name, shape, settings = NETS["mlp"]
     return build_net(name, shape, CLASSES, **settings)
-
-
-@pytest.fixture(scope="module", params=NAMES)
-def method(request, net) -> Method:
-    """Each method with its default parameters on each net."""
-    return build_method(request.param, net)
 
 
 def copied(tree: Tree) -> Tree:
@@ -112,22 +121,21 @@ def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
             assert {key: leaf.shape for key, leaf in flatten(state).items()} == shapes
 
 
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        Sgd(lr=0.1),
-        Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=1.0),
-        Adam(lr=0.1),
-        AdamW(lr=0.1),
-    ],
-    ids=["plain", "nesterov", "adam", "adamw"],
-)
-@pytest.mark.parametrize("name", NAMES)
-def test_every_step_costs_the_same(name: str, optimizer: Any, mlp: Net):
+OPTIMIZERS = {
+    "plain": Sgd(lr=0.1),
+    "nesterov": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=1.0),
+    "adam": Adam(lr=0.1),
+    "adamw": AdamW(lr=0.1),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), paired(NAMES, OPTIMIZERS))
+def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
     """The traced kernels of a second step are those of the first: pricing one step prices them all.
 
     Methods that need plain SGD refuse the others.
     """
+    optimizer = OPTIMIZERS[given]
     if name in SGD_ALONE and not isinstance(optimizer, Sgd):
         with pytest.raises(UserError, match=f"{name} cannot be combined with {optimizer.name}"):
             build_method(name, mlp, Local(optimizer=optimizer))
@@ -358,11 +366,9 @@ def test_every_method_states_its_equality(mlp: Net):
     assert all(test in globals() for test in WITHOUT_NEUTRAL.values())
 
 
-@pytest.mark.parametrize(
-    "model", ["mlp", {"name": "spherefed_convnet", "norm": "batch"}], ids=["mlp", "batch norm"]
-)
-def test_neutral_parameters_are_fedavg_bit_for_bit(tmp_path, model: Any, mlp: Net):
+def test_neutral_parameters_are_fedavg_bit_for_bit(tmp_path, mlp: Net):
     """At its neutral parameters a method evaluates, costs and weighs what FedAvg does, to the last bit."""
+    model = {"name": "spherefed_convnet", "norm": "batch"}
     expected = learned(tmp_path / "fedavg", {"name": "fedavg"}, model=model)
     assert len(expected[0]) == 6
     assert expected[1]
@@ -386,8 +392,11 @@ def test_fednova_of_equal_steps_is_fedavg(tmp_path):
     assert learned(tmp_path / "fednova", {"name": "fednova"}, model="mlp") == expected
 
 
-def test_feddyn_begins_as_fedprox(net: Net):
+@pytest.mark.parametrize("model", NETS)
+def test_feddyn_begins_as_fedprox(model: str):
     """Before any round, FedDyn's clients send what FedProx's send at mu = alpha, to the last bit."""
+    kind, shape, settings = NETS[model]
+    net = build_net(kind, shape, CLASSES, **settings)
     dyn, prox = (
         Federation(build_method(name, net, **{strength: 0.3}), net)
         for name, strength in (("feddyn", "alpha"), ("fedprox", "mu"))

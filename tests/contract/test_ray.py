@@ -220,6 +220,7 @@ class _Interrupting(edgefl.Callbacks):
         raise KeyboardInterrupt
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_run_that_was_stopped_goes_on(cluster, loop, tmp_path):
     """On the same cluster, with the loop's bits in the end."""
@@ -241,6 +242,7 @@ def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_pat
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_stopped_worker_is_replaced(cluster, loop, monkeypatch, tmp_path, caplog):
     """The driver says which one it is; another does its job, with the same bits, and SIGTERM is ours."""
@@ -268,6 +270,7 @@ def test_only_a_worker_is_killed_in_a_workers_place():
     _kill(process.pid)
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_worker_that_cannot_be_replaced_is_given_up(cluster, loop, monkeypatch, tmp_path):
     """If the cluster has no room for another in time, the others do the work."""
@@ -364,10 +367,12 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
         assert not any(folder in " ".join(one.info["cmdline"] or []) for one in processes())
     assert json.loads(done.stdout)["runs"][0]["status"] == "done"
     begins = [line.split(":")[0] for line in done.stderr.splitlines()]
-    assert begins == ["note", "engine", "far"], done.stderr
+    # On a slow machine there are several lines of progress.
+    assert [*dict.fromkeys(begins)] == ["note", "engine", "far"], done.stderr
     assert same(RunResult("far", out, "done", ""), loop)
 
 
+@pytest.mark.nightly
 @needs_ray
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can wait for Ray's agent")
 def test_a_killed_agent_is_a_failed_run_with_a_reason(tmp_path):

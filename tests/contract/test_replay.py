@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_command
+from nightly import mostly
 from PIL import Image
 from replayed import SMALL, assert_same, merges, small
 
@@ -76,7 +77,21 @@ def hash_of(folder):
         return event_hash(reader)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    mostly(
+        SETTINGS,
+        (
+            "stateful",
+            "at the start and at the end",
+            "unequal models",
+            "public images",
+            "coded",
+            "until an accuracy",
+            "losses choose",
+        ),
+    ),
+)
 def test_it_is_a_new_run_there(tmp_path, name):
     """All rows of a replay, but those of files, are those of a run trained on that fleet, or its own."""
     run = small(tmp_path / "here", **SETTINGS[name])
@@ -87,7 +102,9 @@ def test_it_is_a_new_run_there(tmp_path, name):
     assert hash_of(here.folder) == hash_of(run.folder) != hash_of(there.folder)
 
 
-@pytest.mark.parametrize("name", BY_TIME)
+@pytest.mark.parametrize(
+    "name", mostly(BY_TIME, ("deadline", "partial", "semi-sync", "fedbuff", "oort", "charging"))
+)
 def test_where_merges_go_by_time(tmp_path, name):
     """On its own fleet it is the run; elsewhere the message names the first merge that would be another."""
     run = small(tmp_path / "here", **BY_TIME[name])

@@ -13,7 +13,8 @@ import pytest
 from busy import watched
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from interrupted import POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
+from interrupted import OTHERS, POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
+from nightly import mostly, paired
 from resumed import same_runs
 
 import edgefl
@@ -30,7 +31,12 @@ def resumed(folder, **how):
     return run.folder
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+# A third of the methods, under all policies.
+METHODS = [name for name in SCENARIOS if name not in OTHERS][::3]
+CHOSEN = ("tiers sync", "topk up, int8 down", "measures", "unstable", "charging", "holdout", "mixed models")
+
+
+@pytest.mark.parametrize("name", mostly(SCENARIOS, [*METHODS, *CHOSEN, "checkpoints at evaluations"]))
 def test_a_run_that_was_killed_at_a_write(tmp_path, name):
     """Every method under some policy, and what else there is: two of all writes, by chance."""
     whole, copies = interrupted(scenario(SCENARIOS[name]), tmp_path, most=2, seed=name)
@@ -47,8 +53,10 @@ def test_a_run_that_was_killed_when_it_had_reached_its_accuracy(tmp_path):
         same_runs(whole, resumed(copy))
 
 
-@pytest.mark.parametrize("engine", ["vmapped", "null", {"name": "loop", "state_memory": "1 B"}], ids=str)
-@pytest.mark.parametrize("policy", ["sync", "partial", "fedbuff"])
+@pytest.mark.parametrize(
+    ("engine", "policy"),
+    paired(["null", {"name": "loop", "state_memory": "1 B"}, "vmapped"], ["sync", "partial", "fedbuff"]),
+)
 def test_a_run_on_another_engine(tmp_path, engine, policy):
     """Jobs that were trained ahead, in groups; clocks without training; states that do not fit in memory."""
     settings_ = scenario({"method": "fedclassavg", "server": {"policy": POLICIES[policy]}})
@@ -60,7 +68,7 @@ def test_a_run_on_another_engine(tmp_path, engine, policy):
 def test_what_was_trained_ahead_is_not_trained_again(tmp_path, monkeypatch):
     """In other company an engine that stacks jobs may give other bits."""
     settings_ = scenario({"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"]}})
-    whole, copies = interrupted(settings_, tmp_path, most=20, engine="vmapped")
+    whole, copies = interrupted(settings_, tmp_path, most=12, engine="vmapped")
     calls, _ = watched(monkeypatch)
     found = 0
     for copy in filter(is_run, copies.kept):
@@ -121,7 +129,7 @@ class _Stopping(Callbacks):
         raise self.error
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", mostly(POLICIES, ("sync", "late", "semi-sync", "fedbuff")))
 def test_a_run_that_is_stopped_after_every_merge(tmp_path, policy):
     """An interrupt, SIGTERM or an exception from a callback; each resume gets one merge further."""
     settings_ = scenario({"server": {"policy": POLICIES[policy]}})

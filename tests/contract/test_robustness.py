@@ -18,7 +18,13 @@ _SPEC.loader.exec_module(robustness)
 
 
 @pytest.mark.parametrize(
-    ("kind", "tries"), [("same_events", 1), ("repeated", 1), ("killed_worker", 1), ("not_executed", 5)]
+    ("kind", "tries"),
+    [
+        ("same_events", 1),
+        ("repeated", 1),
+        pytest.param("killed_worker", 1, marks=pytest.mark.nightly),
+        ("not_executed", 5),
+    ],
 )
 def test_a_sample_of_the_campaign_holds(kind, tries):
     """Nothing is wrong after the first attempts of a seed."""
@@ -32,6 +38,7 @@ def test_memory_does_not_grow_with_rounds(tmp_path):
     assert robustness.flat_memory(seed, tmp_path, rounds=200) == ""
 
 
+@pytest.mark.nightly
 def test_five_interrupts_in_a_row_end_a_run_once(tmp_path):
     """Status 130, no traceback, a readable run, no workers, nothing in shared memory."""
     assert robustness.stopped(tmp_path, "processes", (signal.SIGINT, 5, 130), 1, 0.0) == ""

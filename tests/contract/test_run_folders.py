@@ -107,11 +107,6 @@ def _command(capsys, *arguments):
     return ended.value.code or 0, printed.out, printed.err
 
 
-def _damage(file, at=-1):
-    content = file.read_bytes()
-    file.write_bytes(flipped(content, 8 * (at % len(content))))
-
-
 def _another_number(folder):
     """One row of ``jobs`` has another number, as a flipped bit would leave it."""
     unstamp(folder)
@@ -167,36 +162,6 @@ def test_damaged_versions_are_not_exported(group, capsys):
         assert (status, out) == (2, "")
         assert f"{file.name} is damaged" in err
     assert not (run / "export").exists()
-
-
-def test_what_is_whole_of_a_run_is_exported(tmp_path, capsys):
-    """With --salvage: another version for a damaged one, all clients but those whose state is damaged."""
-    scenario = {**SCENARIO, "method": "fedclassavg", "task": {"dataset": "digits", "clients": 2}}
-    run = edgefl.run(scenario, engine="loop", out=tmp_path / "run").folder
-    _damage(min((run / "states").iterdir()))
-    lost = trained(run, DataAccess(), salvage=True).lost
-    assert len(lost) == 1
-    status, _, err = _command(capsys, "export", run, "--all")
-    assert (status, "is damaged" in err) == (2, True)
-    status, out, err = _command(capsys, "export", run, "--all", "--salvage", "--json")
-    assert status == 0
-    assert f"note: client {min(lost)}: " in err
-    assert {one["client"] for one in json.loads(out)["exports"]} == {0, 1} - lost
-    status, _, err = _command(capsys, "export", run, "--client", min(lost), "--salvage")
-    assert (status, f"the state of client {min(lost)} is damaged" in err) == (2, True)
-
-
-def test_another_version_takes_the_place_of_a_damaged_one(group, capsys):
-    """Where the best one is not the last."""
-    run = runs_in(group)[0]
-    (last,) = (run / "versions").iterdir()
-    shutil.copy(last, run / "versions" / "000001.safetensors")
-    insert = "INSERT INTO versions SELECT 1, 'versions/000001.safetensors', sha256, 0, 1 FROM versions"
-    rewritten(run, "UPDATE versions SET best = 0", insert, "DELETE FROM evaluations WHERE version = 1")
-    _damage(last)
-    status, _, err = _command(capsys, "export", run, "--salvage")
-    assert status == 0
-    assert f"{last.name} is damaged: its content is not what was written; another version" in err
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from builders import MOMENTUM, NETS, build_method, build_net
+from nightly import paired
 from test_processes import run
 from test_stacking import NAMES, SIZES, batches_of, group, initial_of, together
 
@@ -39,8 +40,9 @@ def reckoned(net: Net, weights: Tree, batch) -> np.ndarray:
     return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("method", ["fedavg", "fedprox", "local", "flexchill", "spherefed"])
+@pytest.mark.parametrize(
+    ("method", "net"), paired(["fedavg", "fedprox", "local", "flexchill", "spherefed"], NETS)
+)
 def test_the_root_mean_square_is_that_of_all_samples(method, net):
     """``loss_rms`` of ragged clients equals a reckoning along their steps, on loop and on vmapped."""
     name, shape, settings = NETS[net]
@@ -79,10 +81,10 @@ def _rms(net: Net, exchange: Exchange, task, client: int) -> float:
     return float(np.sqrt(np.square(np.concatenate(losses)).mean()))
 
 
-@pytest.mark.parametrize("sizes", [SIZES, LONG], ids=["ragged", "recorded"])
-@pytest.mark.parametrize("method", NAMES)
-def test_measuring_changes_no_bit_of_the_training(method, sizes):
+@pytest.mark.parametrize(("method", "clients"), paired(NAMES, ["ragged", "recorded"]))
+def test_measuring_changes_no_bit_of_the_training(method, clients):
     """Uploads, states and losses are the same with and without, and both engines measure the same."""
+    sizes = {"ragged": SIZES, "recorded": LONG}[clients]
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     federated = build_method(method, net, MOMENTUM, len(sizes))
     initial = initial_of(net)

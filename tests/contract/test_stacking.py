@@ -10,6 +10,7 @@ import pytest
 import torch
 from builders import MOMENTUM, NETS, arrival, build_method, build_net
 from made_methods import MADE
+from nightly import paired
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
@@ -50,13 +51,13 @@ def _as_engines_work() -> Iterator[None]:
 # Two passes each: other numbers of full batches, other rests, one of them equal for two clients, one joined.
 SIZES = ([6, 6, 4] * 2, [6, 6, 6, 4] * 2, [6, 3] * 2, [6, 7] * 2)
 DEVICES = ("raspberry-pi-4b", "laptop-cpu", "raspberry-pi-5")
-TEMPERATURES = (
-    {"by": "device", "values": {"raspberry-pi-4b": 0.3, "laptop-cpu": 0.7}},
-    {"by": "model", "values": {"mlp": 0.3}},
-    {"by": "round", "start": 0.3, "end": 2.0},
-    {"by": "work"},
-    {"by": "sample"},
-)
+TEMPERATURES = {
+    "device": {"values": {"raspberry-pi-4b": 0.3, "laptop-cpu": 0.7}},
+    "model": {"values": {"mlp": 0.3}},
+    "round": {"start": 0.3, "end": 2.0},
+    "work": {},
+    "sample": {},
+}
 OPTIMIZERS = {
     "plain": Sgd(lr=0.1),
     "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=0.5),
@@ -154,8 +155,7 @@ def check(method: Method, net: Net, sizes=SIZES) -> None:
         server = exchange.merge(server, arrivals)
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize(("method", "net"), paired(NAMES, NETS))
 def test_clients_together_are_clients_alone(method, net):
     """Uploads, states and scalars agree with the loop's up to rounding."""
     name, shape, settings = NETS[net]
@@ -163,8 +163,7 @@ def test_clients_together_are_clients_alone(method, net):
     check(build_method(method, built, MOMENTUM, len(SIZES)), built)
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(("made", "net"), paired(MADE, NETS))
 def test_what_methods_are_made_of_stacks(made, net):
     """Terms on inner layers, shifts, several phases and models, and extensions agree with the loop's."""
     name, shape, settings = NETS[net]
@@ -172,12 +171,11 @@ def test_what_methods_are_made_of_stacks(made, net):
     check(MADE[made](built), built)
 
 
-@pytest.mark.parametrize("base", NAMES)
-@pytest.mark.parametrize("temperature", TEMPERATURES, ids=lambda one: one["by"])
-def test_every_temperature_stacks(temperature, base):
+@pytest.mark.parametrize(("base", "by"), paired(NAMES, TEMPERATURES))
+def test_every_temperature_stacks(base, by):
     """Clients of other devices, rounds and shares of work have temperatures of their own, on every base."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    chilled = {"temperature": temperature, "base": {"name": base}}
+    chilled = {"temperature": {"by": by, **TEMPERATURES[by]}, "base": {"name": base}}
     check(build_method("flexchill", net, MOMENTUM, len(SIZES), **chilled), net)
 
 

@@ -8,22 +8,22 @@ import edgefl
 from edgefl.protocol import flatten, read_tree
 from edgefl.runs import states as states_module
 
-CLIENTS = 2000
-BUDGET = 400_000  # bytes; one state of the model below has 5,640
+CLIENTS = 500
+BUDGET = 100_000  # bytes; one state of the model below has 5,640
 
 SOURCE = """
 '''Two grey images a client.'''
 import numpy as np
 from edgefl.data.spec import Arrays, Spec
 
-SPEC = Spec(name="specks", shape=(1, 8, 8), classes=10, train_size=4000, test_size=100,
+SPEC = Spec(name="specks", shape=(1, 8, 8), classes=10, train_size=1000, test_size=100,
             class_names=tuple("0123456789"), mean=(0.5,), std=(0.25,))
 
 def load(folder, *, download):
     rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (4100, 1, 8, 8), dtype=np.uint8)
-    labels = rng.integers(0, 10, 4100)
-    return Arrays(images[:4000], labels[:4000], images[4000:], labels[4000:])
+    images = rng.integers(0, 256, (1100, 1, 8, 8), dtype=np.uint8)
+    labels = rng.integers(0, 10, 1100)
+    return Arrays(images[:1000], labels[:1000], images[1000:], labels[1000:])
 """
 SCENARIO = {
     "task": {"dataset": "specks", "clients": CLIENTS, "partition": "iid"},
@@ -53,7 +53,7 @@ def held(tmp_path, monkeypatch):
     return found
 
 
-def test_2000_stateful_clients_under_a_small_budget(tmp_path, held):
+def test_500_stateful_clients_under_a_small_budget(tmp_path, held):
     """Two rounds of clients whose states together are 28 times the budget end as with all in memory."""
     found = []
     for memory in (f"{BUDGET} B", "1 GB"):

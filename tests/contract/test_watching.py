@@ -12,7 +12,6 @@ import pytest
 from commands import run_command
 from watched import ask, soon
 
-from edgefl.cli import watch
 from edgefl.report.page import following, server
 from edgefl.report.page.server import Server
 
@@ -96,13 +95,6 @@ def test_a_command_serves_its_page_while_it_runs(scenario, tmp_path, capsys, bro
     assert (tmp_path / "run" / "SHA256SUMS").exists()
 
 
-def test_without_being_asked_nothing_is_served(scenario, tmp_path, capsys, browsers):
-    """No port is opened."""
-    status, _, err = run_command(capsys, "run", scenario, "--engine", "null", "--out", tmp_path / "run")
-    assert (status, browsers) == (0, [])
-    assert "watch" not in err.replace("watched", "")
-
-
 def test_a_port_that_is_taken_stops_no_run(scenario, tmp_path, capsys):
     """A note says so."""
     taken = Server(following.Follower(pytest.fail))
@@ -115,69 +107,6 @@ def test_a_port_that_is_taken_stops_no_run(scenario, tmp_path, capsys):
     assert "saved in" in out
     note = f"note: --watch: cannot listen on 127.0.0.1:{taken.server_port}: Address already in use"
     assert err.splitlines()[0] == f"{note}; the run goes on without the page"
-
-
-def test_a_port_can_be_chosen(scenario, tmp_path, capsys, browsers):
-    """It is that of the page's address; one that is none is refused."""
-    with_any = Server(following.Follower(pytest.fail))
-    port = with_any.server_port
-    with_any.close()
-    arguments = ("--watch", "--watch-port", port, "--engine", "null", "--out", tmp_path / "run")
-    assert run_command(capsys, "run", scenario, *arguments)[0] == 0
-    assert browsers[0].url.startswith(f"http://127.0.0.1:{port}/")
-    status, _, err = run_command(capsys, "run", scenario, "--watch-port", 70_000)
-    assert (status, "--watch-port" in err) == (2, True)
-
-
-def test_a_server_that_dies_stops_no_run(scenario, tmp_path, capsys, monkeypatch):
-    """However it fails."""
-
-    class Dead(Server):
-        def finish_request(self, *_):
-            raise MemoryError
-
-        def serve_forever(self, *_):
-            raise OSError("too many files")
-
-        def shutdown(self):
-            pass
-
-    monkeypatch.setattr(server, "Server", Dead)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    status, out, _ = run_command(capsys, "run", scenario, "--watch", "--out", tmp_path / "run")
-    assert (status, "saved in" in out) == (0, True)
-
-
-def test_a_failed_run_is_shown_as_one(scenario, tmp_path, capsys, browsers):
-    """And the command's status is that of any failed run."""
-    rate = "local.optimizer.lr=1e30"
-    status, _, err = run_command(capsys, "run", scenario, "--set", rate, "--watch", "--out", tmp_path / "run")
-    assert (status, "diverged" in err) == (1, True)
-    assert browsers[0].statuses[-1] == ("failed",)
-    assert "diverged" in browsers[0].pages[-1]["runs"][0]["reason"]
-
-
-@pytest.mark.parametrize(("rate", "expected"), [("0.1", 0), ("1e30", 1)])
-def test_in_a_terminal_the_page_stays_until_an_interrupt(
-    scenario, tmp_path, capsys, browsers, monkeypatch, rate, expected
-):
-    """With the last data; the command's status is the run's then."""
-    seen = []
-
-    def pressed():
-        # There may be no page yet, and one that was begun before the end may be the next, and not the last.
-        soon(lambda: browsers[0].statuses[-1:] not in ([], [("running",)]))
-        seen.extend(browsers[0].statuses[-1])
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(watch, "_at_a_terminal", lambda: True)
-    monkeypatch.setattr(watch, "_for_ever", pressed)
-    status, out, err = run_command(
-        capsys, "run", scenario, "--watch", "--set", f"local.optimizer.lr={rate}", "--out", tmp_path / "run"
-    )
-    assert (status, seen) == (expected, ["failed" if expected else "done"])
-    assert err.splitlines()[-1] == f"watch: {browsers[0].url} is served until Ctrl-C"
-    assert "saved in" in out
 
 
 def test_an_interrupted_run_is_shown_as_one(scenario, tmp_path, capsys, browsers):

@@ -33,7 +33,7 @@ from exact_sharing import Client, Limits, Transfer, arrivals, fluid, received
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=20)
 FREE, FREE_CELL = Limits(), Limits(cells=(math.inf,))
 amounts, works = (st.integers(least, 12).map(Fraction) for least in (1, 0))
 

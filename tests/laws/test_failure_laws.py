@@ -18,7 +18,7 @@ from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.speed import curve_of
 
-FEW = settings(max_examples=30)
+FEW = settings(max_examples=15)
 LOST = ENDINGS.index(Kind.LOST)
 CLIENTS = 2000
 SIZE = 1_000_000
@@ -147,7 +147,8 @@ def test_heat_takes_time_and_no_energy_above_idle(params, on_leave, stepwise):
 
     Other programs take speed alone: the same work takes the more energy the longer it lasts.
     """
-    thermal = valid(catalogue.load("speed", "thermal").Params, **params)
+    # Fewer steps: no integral is taken here.
+    thermal = valid(catalogue.load("speed", "thermal").Params, **{**params, "steps": 20})
     load = valid(catalogue.load("speed", "load").Params, share=0.5, length=5.0)
     markov = valid(catalogue.load("availability", "markov").Params, on=30.0, off=10.0)
     table = prices("train", 3, compute_s=[10.0, 20.0, 40.0], compute_w=3.0, idle_w=2.0, flops=10**9)

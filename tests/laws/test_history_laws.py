@@ -15,7 +15,7 @@ from edgefl.report.summary import summary
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_history_ends_in_the_summary(plan_):
     """What is evaluated when all is over has cost what the run cost; earlier evaluations cost no more."""
     with recorded(plan_, [0.2, 0.7, 0.4]) as reader:
@@ -38,7 +38,7 @@ def test_a_history_ends_in_the_summary(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_client_seconds_are_those_of_the_events(plan_):
     """At each evaluation, the seconds of all events until then, in the store's view."""
     with recorded(plan_, [0.5]) as reader:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from builders import build_method
 from hardware import measured
+from nightly import couples
 from rich.console import Console
 
 from edgefl.compute import meta
@@ -46,11 +47,14 @@ def profiled(method, net, devices=DEVICES, **changes):
     return profile(draft, ProfileOptions(devices=devices, layers=True, link="4g"))
 
 
-CASES = [(method, net) for method in catalogue.entries("methods") for net in ("mlp", "convolutions")]
-CASES += [("fedavg", "resnet18"), ("spherefed", "mobilenet-v2")]
+CASES = [
+    *couples(catalogue.entries("methods"), ("mlp", "convolutions")),
+    ("fedavg", "resnet18"),
+    ("spherefed", "mobilenet-v2"),
+]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=[" on ".join(case) for case in CASES])
+@pytest.fixture(scope="module", params=CASES)
 def exchanges(request):
     """Every exchange of a method on a net, by layer and on devices."""
     method, net = request.param

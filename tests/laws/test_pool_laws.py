@@ -82,13 +82,13 @@ def test_rates_are_fair_at_all_times_and_add_up_to_what_moved(system):
 
 
 @pytest.mark.parametrize("cells", [0, 300])
-def test_ten_thousand_flows(cells):
-    """Rates are fair while 10,000 begin and break off at random times, and while they end."""
+def test_two_thousand_flows(cells):
+    """Rates are fair while 2,000 begin and break off at random times, and while they end."""
     rng = np.random.default_rng(cells)
     limits = Limits(exact(2e9), tuple(map(exact, 10 ** rng.uniform(6, 8, cells))))
-    caps, sizes = 10 ** rng.uniform(5, 7, 10_000), rng.exponential(1e7, 10_000)
+    caps, sizes = 10 ** rng.uniform(5, 7, 2_000), rng.exponential(1e7, 2_000)
     pool, flows = pool_of(limits), {}
-    for place, now in enumerate(np.sort(rng.uniform(0, 5, 10_000)).tolist()):
+    for place, now in enumerate(np.sort(rng.uniform(0, 1, 2_000)).tolist()):
         while pool.next_s <= now:
             for ended in pool.finish():
                 del flows[ended.owner]
@@ -96,7 +96,7 @@ def test_ten_thousand_flows(cells):
         pool.start(flows[place], float(sizes[place]), now)
         if place % 10 == 0:
             pool.stop(flows.pop(next(iter(flows))), now)
-        if place % 2_000 == 1_999:
+        if place % 500 == 499:
             assert_rates(pool, flows, limits)
     assert len(flows) > 1_000
 
@@ -169,9 +169,9 @@ def test_closed_forms(server, cells, flows, ends):
     assert [one.end_s for one in Driver(Limits(server, cells), moves).moved()] == ends
 
 
-def test_a_hundred_thousand_small_transfers():
-    """A hundred clients move 1 kB a thousand times: to the byte all that the link moves in that time."""
-    bits, clients, times, link_bps = 8_000.0, 100, 1_000, 1e6
+def test_ten_thousand_small_transfers():
+    """A hundred clients move 1 kB a hundred times: to the byte all that the link moves in that time."""
+    bits, clients, times, link_bps = 8_000.0, 100, 100, 1e6
     pool, moved = Pool(link_bps), [0] * clients
     for client in range(clients):
         pool.start(Flow(client, 1e5), bits, 0.0)

@@ -18,7 +18,7 @@ MERGED = ENDINGS.index(Kind.MERGED)
 
 
 @given(fleets(), st.integers(1, 20), st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_what_ended_jobs_cost_is_known_at_every_need(plan_, at_least, every):
     """Jobs are counted as they end, however many are charged at a time, and asked often or seldom."""
     ledger, asked = Ledger(len(plan_.clients)), []

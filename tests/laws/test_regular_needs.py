@@ -100,7 +100,7 @@ def raised(draw):
 
 
 @given(raised())
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(plans):
     """Its needs, events and jobs are equal to the bit, under every policy and selector."""
     before, after = (run(plan_) for plan_ in plans)
@@ -109,7 +109,7 @@ def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(pl
 
 
 @given(raised())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_needs_that_are_not_regular_come_last(plans):
     """The regular ones are a prefix, and a run that has not ended has no others."""
     found = run(plans[0])

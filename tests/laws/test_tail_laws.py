@@ -15,7 +15,7 @@ from edgefl.core.ledger import joules
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 
-FEW = settings(max_examples=40)
+FEW = settings(max_examples=20)
 TAIL_W = 0.5
 
 

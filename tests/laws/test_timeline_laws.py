@@ -50,7 +50,7 @@ def merged_in_rounds(found):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_participation_ends_in_the_summary(plan_):
     """Its last values are the summary's, and no client is forgotten on the way."""
     found = played(plan_)
@@ -67,7 +67,7 @@ def test_participation_ends_in_the_summary(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     """Their mean is all jobs' time over the run's; the most at once is counted where one begins."""
     found = played(plan_)
@@ -87,7 +87,7 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
     """Of each merge in rounds that took jobs: the version before it less theirs."""
     found = played(plan_)
@@ -104,7 +104,7 @@ def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_every_job_is_in_one_round(plan_):
     """With its stations; merged ones in that of their version; the jobs that are listed begin a round."""
     found = played(plan_)
@@ -126,7 +126,7 @@ def test_every_job_is_in_one_round(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_a_job_is_away_where_it_is_not_busy(plan_):
     """Of each client's jobs: their time until they were free again, less the busy seconds of their stages."""
     found = played(plan_)
@@ -149,7 +149,7 @@ def test_a_job_is_away_where_it_is_not_busy(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_rounds_say_who_was_waited_for_as_the_summary_does(plan_):
     """The seconds by client, and how many merges waited."""
     found = played(plan_)
@@ -165,7 +165,7 @@ def test_rounds_say_who_was_waited_for_as_the_summary_does(plan_):
 
 
 @given(fleets())
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
     """Their number, the least and the most; stages add up to jobs; devices add up to all."""
     found = played(plan_)

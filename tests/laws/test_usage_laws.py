@@ -83,7 +83,7 @@ def spent_j(row):
 
 
 @given(SETTINGS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_useful_and_wasted_are_all_that_was_spent(toy_settings):
     """Of every quantity: merged + wasted = merged + late + lost + cut = the sum over events."""
     adds_up(*clocked(toy_settings))
@@ -95,7 +95,7 @@ def test_useful_and_wasted_are_all_that_was_spent(toy_settings):
     FAILURES,
     st.sampled_from(["lose", "pause", "finish", "check-at-end"]),
 )
-@settings(max_examples=20)
+@settings(max_examples=15)
 def test_useful_and_wasted_are_all_under_every_policy(policy, availability, failures, on_leave):
     """Also where clients leave and jobs fail."""
     plan_, (name, params) = mixed().plan, policy
@@ -147,7 +147,7 @@ def test_sums_may_exceed_64_bits():
 
 
 @given(SETTINGS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_an_energy_is_of_clients_that_are_known_in_full(toy_settings):
     """A job whose own energy is known does not count if another job of its client is unknown."""
     found, jobs, _ = clocked(toy_settings)
@@ -165,7 +165,7 @@ def test_an_energy_is_of_clients_that_are_known_in_full(toy_settings):
 
 
 @given(SETTINGS)
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_participation_and_utilisation_are_of_admitted_clients(toy_settings):
     """As their definitions say, reckoned client by client and job by job."""
     found, jobs, _ = clocked(toy_settings)

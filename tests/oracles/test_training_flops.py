@@ -268,10 +268,19 @@ def named(name: str, settings: dict[str, Any]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
 
 
-# Every model as it comes under every variant of every method, and its other settings under every method.
+# Every model as it comes under every variant of every method, and its other settings under every method; by
+# day, large models and other settings under the first variants of three of them.
+BY_DAY = ("fedavg", "spherefed", "fedclassavg")
 CASES = [
     pytest.param(
-        (model, shape), name, settings, expected, id=f"{named(model, shape)}-{named(name, settings)}"
+        (model, shape),
+        name,
+        settings,
+        expected,
+        id=f"{named(model, shape)}-{named(name, settings)}",
+        marks=()
+        if (model in SMALL and not shape) or (name in BY_DAY and settings == listed[0][0])
+        else pytest.mark.nightly,
     )
     for model in catalogue.entries("models")
     for shape in ({}, *SETTINGS.get(model, []))

@@ -88,7 +88,7 @@ def main_status(arguments):
     [(Broken(BrokenPipeError()), 0), (Broken(OSError(errno.ENOSPC, "full")), 1), (None, 1)],
     ids=["no reader", "full", "closed"],
 )
-@pytest.mark.parametrize("arguments", [["list"], ["schema"], ["--help"], ["show", "link", "ethernet"]])
+@pytest.mark.parametrize("arguments", [["list"], ["--help"], ["show", "link", "ethernet"]])
 def test_every_command_ends_with_a_status(stream, status, arguments, monkeypatch, capsys):
     """Help, tables and documents alike."""
     monkeypatch.setattr(sys, "stdout", stream)

@@ -57,6 +57,7 @@ def test_an_accelerator_reports_its_own_memory(draft):
     assert found.cuda_peak_bytes - found.cuda_before_bytes > 2.5 * WEIGHTS
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_a_failure_is_reported(draft):
     """The message has the process's last error."""
     with pytest.raises(RunError, match="measuring process failed"):

@@ -109,7 +109,7 @@ def ask(table, client, t_s):
 
 
 @given(model, st.integers(0, CLIENTS - 1), time, st.floats(0, 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 def test_an_answer_holds_until_it_says(name, client, t_s, share):
     """``until`` is later than t, and state and ``until`` are the same in between."""
     table = timetable(name)
@@ -122,7 +122,7 @@ def test_an_answer_holds_until_it_says(name, client, t_s, share):
 
 
 @given(model, st.lists(st.tuples(st.integers(0, CLIENTS - 1), time), min_size=1, max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50)
 def test_an_answer_depends_on_client_and_time_alone(name, questions):
     """A batch, singles and singles in reverse order give the same answers, to the bit."""
     clients, times = (np.array(column) for column in zip(*questions, strict=True))
@@ -337,7 +337,7 @@ def test_a_battery_by_hand():
     st.lists(st.tuples(st.floats(0, 3 * DAY_S), st.floats(0, 1e5) | st.just(math.nan)), max_size=6),
     st.floats(0, 10 * DAY_S),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=60)
 def test_a_level_is_a_level(name, jobs, later):
     """A level is between 0 and 1 whatever jobs draw, and falls by a job's energy, down to empty."""
     table = timetable(name)

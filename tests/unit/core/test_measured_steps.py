@@ -7,13 +7,8 @@ from builders import NETS, build_method, build_net
 from hardware import measured, step
 
 from edgefl.compute import meta
-from edgefl.core import catalogue
 from edgefl.core.devices.measured import fingerprint
 from edgefl.core.errors import UserError
-
-# Gradients of a few samples at a time, products of blocks of a class: how many depends on the batch.
-IN_CHUNKS = {"ccvr", "fedcurv"}
-BASED = {"flexchill": "fedclassavg", "spherefed": "fedprox"}
 
 
 def prints(method, net, batch) -> dict[tuple[str, str], str]:
@@ -26,18 +21,15 @@ def prints(method, net, batch) -> dict[tuple[str, str], str]:
     return found
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("name", sorted({*catalogue.entries("methods")} - IN_CHUNKS))
-def test_a_step_is_the_same_at_every_batch_size(name, net):
-    """Every shipped method and exchange; similarities of all pairs and Gram matrices grow their own way."""
-    model, shape, settings = NETS[net]
+@pytest.mark.parametrize("name", ["fedclassavg", "spherefed"])
+def test_a_step_is_the_same_at_every_batch_size(name):
+    """Similarities of all pairs and Gram matrices grow their own way."""
+    model, shape, settings = NETS["cnn"]
     built = build_net(model, shape, **settings)
-    bases = [{}, {"base": {"name": BASED[name]}}] if name in BASED else [{}]
-    for more in bases:
-        method = build_method(name, built, **more)
-        first = prints(method, built, 8)
-        assert first
-        assert all(prints(method, built, size) == first for size in (2, 5, 7, 10, 16))
+    method = build_method(name, built)
+    first = prints(method, built, 8)
+    assert first
+    assert all(prints(method, built, size) == first for size in (2, 7, 16))
 
 
 def test_images_and_strides_tell_steps_apart():

@@ -213,7 +213,7 @@ DATA = st.recursive(
 
 
 @given(st.dictionaries(KEYS, DATA, max_size=2))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_long_texts_are_read_back(data):
     """Written line by line wherever they stand, they are what they were; others are written as before."""
     with pytest.MonkeyPatch.context() as patch:

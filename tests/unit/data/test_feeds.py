@@ -49,7 +49,7 @@ def federation(sizes: list[int]) -> Federation:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(
     sizes=st.lists(st.integers(1, 23), min_size=1, max_size=5),
     batch_size=st.integers(1, 8),

@@ -73,7 +73,7 @@ SAYS = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.integers(0, 23), st.sampled_from(sorted(SAYS))), min_size=2, max_size=25), st.data()
 )
@@ -199,7 +199,7 @@ def test_garbage_is_a_users_mistake(tmp_path_factory, content):
         read(path, ["wifi"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     st.dictionaries(
         st.text(max_size=2),

@@ -25,7 +25,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30)
 def test_plain_data_are_read_from_every_protocol(data, protocol):
     """What the standard library pickles of dict, list, text and numbers is what is read."""
     assert load(pickle.dumps(data, protocol), "f") == data
@@ -129,7 +129,7 @@ def test_a_pickle_that_is_cut_off_is_refused():
 
 
 @given(st.binary(max_size=60), st.integers(0, 40), PLAIN)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 def test_garbage_is_a_users_mistake(garbage, place, data):
     """Any bytes, also in the middle of a pickle, are plain data or a UserError."""
     whole = pickle.dumps(data)

@@ -38,7 +38,7 @@ def planned(scenario=SCENARIO, *overrides):
     return plan(drafts(scenario, overrides)[0], DataAccess(need="embedded"))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
 def test_kinds_are_the_distinct_rows(rows):
     """Two clients are of one kind exactly if all columns agree; kinds are numbered from 0 without gaps."""

@@ -43,7 +43,7 @@ def own_policies():
         }
     )
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_events_are_a_view_of_jobs(tmp_path_factory, given_settings):
     """Whatever became of the jobs, the world's events are read back, in order and to the bit."""
     plan_ = toy(**given_settings, radio_w=math.nan)
