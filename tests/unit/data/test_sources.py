@@ -78,6 +78,7 @@ def test_real_mnist(data_folder):
     assert mnist.SPEC.std == pytest.approx(std, abs=5e-5)
 
 
+@pytest.mark.nightly
 def test_real_cifar10(data_folder):
     """50,000 and 10,000 images, evenly classed; JPEG copies move the moments by less than 0.003."""
     found = cifar10.load(data_folder, download=False)

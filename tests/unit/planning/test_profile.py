@@ -162,6 +162,7 @@ def test_both_memories_are_printed(monkeypatch, capsys):
     assert "both fit: raspberry-pi-4b; neither fits: arduino-nano-33-ble" in out
 
 
+@pytest.mark.nightly
 def test_a_large_network_needs_what_the_trace_says():
     """ResNet-18 takes the traced peak, a process's memory and at most the margin for libraries."""
     found = train(ProfileOptions(measure=True), model="resnet18", local={"batch_size": 32, "steps": 1})
