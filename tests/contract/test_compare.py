@@ -148,7 +148,7 @@ def test_a_hostile_name_does_not_end_a_run(tmp_path, capsys, monkeypatch, forced
     assert "[b]out" in out
 
 
-def test_the_next_steps_are_told(tmp_path, capsys):
+def test_the_next_steps_are_told(tmp_path, capsys, monkeypatch):
     """They work as they are printed; a run that evaluated nothing has no accuracies."""
     file = tmp_path / "small.yaml"
     file.write_text(yaml.safe_dump(SMALL), encoding="utf-8")
@@ -156,6 +156,8 @@ def test_the_next_steps_are_told(tmp_path, capsys):
     assert "accuracy" not in out
     steps = [line.partition("edgefl ")[2] for line in out.partition("next: ")[2].splitlines()]
     assert [step.split()[0] for step in steps] == ["report", "explain", "compare"]
+    # A page is written where one stands.
+    monkeypatch.chdir(tmp_path)
     for step in steps:
         assert run_command(capsys, *step.split())[0] == 0
 
