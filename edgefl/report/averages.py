@@ -175,10 +175,10 @@ class Row:
         return Value(statistics.fmean(found), len(found), one.between(self.bounds))
 
     def plain(self, one: Compared) -> str:
-        """The figure without its bounds; where there is none, the cell, which says why."""
-        if self.figure is None or not one.known(self.figure):
+        """The figure without its bounds; where there is none, or its unit is another's, the cell."""
+        if self.figure is None or self.unit not in SHOWS or not one.known(self.figure):
             return self.cell(one)
-        return one.show(SHOWS.get(self.unit, "{:g}".format), self.figure)
+        return one.show(SHOWS[self.unit], self.figure)
 
 
 def amount(

@@ -20,13 +20,14 @@ from edgefl.report.estimates import over_seeds
 from edgefl.report.first_table import ABREAST, first_table, head
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between
-from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
+from edgefl.report.pairs import Pair, PairTexts, one_line, pair_texts, pairs
 from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
 from edgefl.report.texts import unfinished
+from edgefl.report.turnout import mean_turnout
 from edgefl.report.usage_rows import stopped, usage_rows
 
 # Settings that a line names.
@@ -73,7 +74,7 @@ def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: 
     """
     compared = seeds_together(runs)
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    ends += [Note(text, "yellow") for text in few(runs)]
+    ends += [Note(text, "yellow") for text in few(compared)]
     if not every:
         table, notes = first_table(compared)
         return TextTables([table], [*notes, *_in_a_line(compared), *ends])
@@ -82,12 +83,13 @@ def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: 
     return TextTables([table, *_pair_tables(apart)], [*signs(compared, apart), *ends])
 
 
-def few(runs: Iterable[Summary]) -> list[str]:
-    """A line for each run in whose rounds few of those asked for took part."""
+def few(compared: Iterable[Compared]) -> list[str]:
+    """A line for each run or average in whose rounds few of those asked for took part."""
     names: dict[str, list[str]] = {}
-    for run in runs:
-        if run.turnout and (line := run.turnout.said()):
-            names.setdefault(line, []).append(run.name)
+    for one in compared:
+        found = [run.turnout for run in one.runs if run.turnout]
+        if found and (line := mean_turnout(found).said()):
+            names.setdefault(line, []).append(one_line(one))
     return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
 
 
@@ -199,7 +201,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
         *map(_line, _boundaries([run.summary for run in emitting])),
-        *(Line(text, "yellow") for text in few(found)),
+        *(Line(text, "yellow") for text in few(Compared(run.name, (run,)) for run in found)),
     )
 
 

@@ -32,10 +32,9 @@ def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
     found = _figures(compared)
     verdicts = [judged(row, compared) for row in found]
     if len(compared) > ABREAST:
-        table, shown = _by_run(compared, found, verdicts)
-        notes = [f"{_BEST} best of its column"] if any(map(_is_judged, verdicts)) else []
-        if any(one.close for one in verdicts):
-            notes.append(f"{_CLOSE} best, but not separable from all others over seeds")
+        table, chosen = _by_run(compared, list(zip(found, verdicts, strict=True)))
+        shown = [row for row, _ in chosen]
+        notes = list(marks([one for _, one in chosen], "best of its column"))
     else:
         cells = [[row.label, *map(row.plain, compared)] for row in found]
         table, shown = TextTable(["", *map(head, compared)], cells), found
@@ -45,7 +44,8 @@ def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
         notes.append(over_seeds([len(one.runs) for one in compared]))
     if any(".target." in f".{row.key}" for row in shown):
         notes.append(f"to a target: until the {main_model(compared)} model's first evaluation at or above it")
-    notes += dict.fromkeys(run.carbon.boundary for one in compared for run in one.runs if run.carbon)
+    if any(row.unit == "g" for row in shown):
+        notes += dict.fromkeys(run.carbon.boundary for one in compared for run in one.runs if run.carbon)
     return table, [Note(text, "dim") for text in notes]
 
 
@@ -65,21 +65,23 @@ def _figures(compared: Sequence[Compared]) -> list[Row]:
 
 
 def _by_run(
-    compared: Sequence[Compared], found: Sequence[Row], verdicts: Sequence[Verdict]
-) -> tuple[TextTable, list[Row]]:
-    """A row for each run, and the figures that it shows."""
+    compared: Sequence[Compared], found: Sequence[tuple[Row, Verdict]]
+) -> tuple[TextTable, list[tuple[Row, Verdict]]]:
+    """A row for each run, and the figures that it shows; none of what is known of a part of the clients."""
     main = f"accuracy.{main_model(compared)}.value"
-    order = sorted(zip(found, verdicts, strict=True), key=lambda one: _importance(one[0], main))
+    parts = [row.part for row, _ in found if row.part]
+    whole = [one for one in found if one[0] not in parts]
+    order = sorted(whole, key=lambda one: _importance(one[0], main))
     seeds = (
         [Row("seeds", lambda one: str(len(one.runs)))] if any(len(one.runs) > 1 for one in compared) else []
     )
     shown = order[: _COLUMNS - 1 - len(seeds)]
     cells = [
-        [one.name, *(row.cell(one) for row in seeds), *(_marked(*each, one, place) for each in shown)]
+        [one.name, *(row.cell(one) for row in seeds), *(marked(*each, one, place) for each in shown)]
         for place, one in enumerate(compared)
     ]
     heads = ["run", *(row.label.strip() for row in chain(seeds, (row for row, _ in shown)))]
-    return TextTable(heads, cells, drops=True), [row for row, _ in shown]
+    return TextTable(heads, cells, drops=True), shown
 
 
 def _importance(row: Row, main: str) -> int:
@@ -91,12 +93,25 @@ def _importance(row: Row, main: str) -> int:
     return 2 if "wasted" in row.key and row.unit == "J" else 3
 
 
-def _marked(row: Row, one: Verdict, group: Compared, place: int) -> str:
+def marked(row: Row, one: Verdict, group: Compared, place: int) -> str:
+    """A group's figure as text, with a mark where it is the best of those that are judged."""
     text = row.plain(group)
-    if not _is_judged(one):
+    if not _is_judged(one) or one.means[place] is None:
         return text
-    best = place == one.winner or (place in one.tied and len(one.tied) < len(one.texts))
-    return f"{text} {(_CLOSE if one.close else _BEST) if best else _NEITHER}"
+    return f"{text} {_mark(one) if place == one.winner or place in one.tied else _NEITHER}"
+
+
+def _mark(one: Verdict) -> str:
+    return _CLOSE if one.close else _BEST
+
+
+def marks(verdicts: Sequence[Verdict], best: str) -> Iterator[str]:
+    """What the marks mean, of those that stand in a table."""
+    found = {_mark(one) for one in verdicts if _is_judged(one)}
+    if _BEST in found:
+        yield f"{_BEST} {best}"
+    if _CLOSE in found:
+        yield f"{_CLOSE} best, but not separable from all others over seeds"
 
 
 def _is_judged(one: Verdict) -> bool:
@@ -141,9 +156,13 @@ def _bounds(compared: Sequence[Compared], shown: Sequence[Row]) -> Iterator[str]
             )
     if found:
         words = (
-            f"{_KINDS[unit]} at least {low:.2g}x"
+            f"{_KINDS[unit]} at least {_times(low)}"
             if math.isinf(high)
-            else f"{_KINDS[unit]} {low:.2g}x to {high:.2g}x"
+            else f"{_KINDS[unit]} {_times(low)} to {_times(high)}"
             for unit, (low, high) in found.items()
         )
         yield f"bounds: {', '.join(words)} what is shown; each with --all"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"  # noqa: PLR2004 - else it has an exponent

@@ -82,7 +82,8 @@ class Grid:
     lines, one for each column.
 
     Attributes:
-        drops: whether the last columns are left out where the terminal is too narrow, in place of all that.
+        drops: whether the last columns are left out where the terminal is too narrow for all, in place of
+            further tables.
     """
 
     def __init__(
@@ -159,8 +160,9 @@ class _Laid:
         """The columns of each table."""
         first = list(range(len(self._columns)))
         second: list[int] = []
-        while self._drops and len(first) > len(self._names) + 1 and not self._fits(first):
-            first.pop()
+        if self._drops and self._fits(first[: len(self._names) + 1]):
+            while not self._fits(first):
+                first.pop()
         if not self._fits(first):
             second = [place for place in first if self._columns[place].yields]
             first = [place for place in first if not self._columns[place].yields]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from edgefl.core.event import Kind
@@ -33,6 +34,12 @@ class Turnout(NamedTuple):
         why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
         took_part = f"{self.merged:.1f} of the {self.asked} clients asked for took part in a round"
         return f"{took_part}, in the mean; {' and '.join(why)}"
+
+
+def mean_turnout(found: Sequence[Turnout]) -> Turnout:
+    """That of several runs, of at least one."""
+    asked, dispatched, merged = map(fmean, zip(*found, strict=True))
+    return Turnout(round(asked), dispatched, merged)
 
 
 def turnout(

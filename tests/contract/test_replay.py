@@ -444,7 +444,7 @@ def test_the_command_prints_one_beside_its_run(trained, capsys):
 
 
 def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch):
-    """A row for each run on each fleet; the least of each is marked, and settings are told, in 80 columns."""
+    """A row for each run on each fleet; the best of each is marked, and settings are told, in 80 columns."""
     other = small(tmp_path / "other", name="other", method="scaffold")
     monkeypatch.setenv("COLUMNS", "80")
     on = ("--fleet", "home-lab", "--fleet", ELSEWHERE, "--set", "server.uplink=1 Mbit/s")
@@ -456,7 +456,7 @@ def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch
     bytes_ = [row[4] for row in rows[:4]]
     assert [cell.endswith("*") for cell in bytes_] == [True, False, True, False]
     assert out.splitlines()[-2] == "all with uplink 1 Mbit/s"
-    assert out.splitlines()[-1].startswith("* the least on its fleet")
+    assert out.splitlines()[-1].startswith("* best on its fleet")
 
 
 def test_the_command_prints_json_where_all_are_refused(trained, capsys):
@@ -470,7 +470,7 @@ def test_the_command_prints_json_where_all_are_refused(trained, capsys):
 
 
 def test_the_command_averages_over_seeds(tmp_path, capsys):
-    """One row on a fleet, with the interval over seeds; a method of its own has a row of its own."""
+    """One row on a fleet, with the interval over seeds; accuracy is that of the model that all have."""
     methods = {"sweep": {"method": ["fedavg", "fedclassavg"]}}
     edgefl.run(SMALL, overrides=methods, seeds=2, out=tmp_path / "runs", progress=False)
     status, out, _ = run_command(capsys, "replay", tmp_path / "runs", "--fleet", "home-lab")
@@ -478,8 +478,8 @@ def test_the_command_averages_over_seeds(tmp_path, capsys):
     rows = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if "│" in line]
     found = {tuple(row[:3]): row[3] for row in rows[:2]}
     assert found.keys() == {("home-lab", "fedavg", "2"), ("home-lab", "fedclassavg", "2")}
-    assert found["home-lab", "fedclassavg", "2"].endswith(" personal")
-    assert not found["home-lab", "fedavg", "2"].endswith(" personal")
+    assert all("%" in text for text in found.values())
+    assert "personal" in out.partition("home-lab")[0]
     assert " ±" in rows[0][4]
     assert "± 95% interval of the mean over seeds" in out
 

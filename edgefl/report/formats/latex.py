@@ -44,7 +44,7 @@ def _table(table: TextTable) -> Iterator[str]:
     yield _line(map(_head, table.heads))
     yield r"\midrule"
     for label, *cells in table.rows:
-        yield _line([_label(label), *(_EN_DASH.get(cell) or escaped(cell) for cell in cells)])
+        yield _line([_label(label), *(_EN_DASH.get(cell) or escaped(cell.strip(" ")) for cell in cells)])
     yield r"\bottomrule"
     yield r"\end{tabular}"
 

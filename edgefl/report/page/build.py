@@ -123,7 +123,7 @@ def page(
         axes=axes(drawn),
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
-        warnings=[*left_out, *few(run.summary for run in read)],
+        warnings=[*left_out, *few(compared)],
         verdict=verdict(compared, depends),
         dependence=depends,
         figures=figures(compared),

@@ -9,9 +9,14 @@ import pytest
 from commands import shown
 from compared import RICH, rich
 
+from edgefl.core.ledger import EnergyTotal
+from edgefl.report.averages import seeds_together
 from edgefl.report.comparison import comparison, comparison_tables, few
+from edgefl.report.formats.latex import latex
+from edgefl.report.measured import Measured
 from edgefl.report.reached import Reached, Target, Waste
 from edgefl.report.summary import Accuracy, summaries
+from edgefl.report.turnout import Turnout
 from edgefl.runs.dry import dry_run
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
@@ -89,6 +94,32 @@ def test_more_than_three_runs_have_a_row_each():
     assert "* best of its column" in notes(runs)
 
 
+def test_marks_and_notes_are_of_what_is_shown():
+    """An unknown figure has no mark, a mark that stands nowhere no note, what is known of some no column."""
+    some = EnergyTotal(1.0, 5, 10)
+    runs = [replace(scored(f"run {place}", 0.9), energy=some, joules_between=None) for place in range(4)]
+    (table,) = comparison_tables(runs).tables
+    assert "known part" not in table.heads
+    assert not any(note.startswith(("*", "~")) for note in notes(runs))
+    best = [*runs, scored("best", 0.95), replace(runs[0], accuracy={}, target=None, settings=None)]
+    accuracies = [row[1] for row in comparison_tables(best).tables[0].rows]
+    assert accuracies[-2:] == ["95.0% *", "-"]
+    assert r"& -- &" in latex(comparison_tables(best))
+
+
+def test_too_narrow_for_a_column_beside_names_nothing_is_left_out():
+    """Each run is a block of lines, which has room for every figure."""
+    runs = [scored("a" * 50 + str(place), 0.9 + place / 100) for place in range(4)]
+    assert "energy of all clients" in shown(comparison(runs), 40)
+
+
+def test_measures_have_their_unit_and_three_digits():
+    """As with ``--all``: what is no amount of time, bytes or energy has no other text."""
+    run = replace(scored("a"), measures={"logit-entropy": Measured(3, "nats", {"global": 1.82779})})
+    (table,) = comparison_tables([run]).tables
+    assert ["logit-entropy, global", "1.83 nats"] in table.rows
+
+
 def test_bounds_stand_in_one_line():
     """The widest of each kind, of all that is shown; ``--all`` has them cell by cell."""
     run = dry()
@@ -108,21 +139,34 @@ def test_rounds_of_few_say_so(asked):
     turnout = run.turnout
     assert turnout.asked == (asked or 20)
     assert turnout.merged < turnout.asked / 2
-    (line,) = few([run])
+    (line,) = few(seeds_together([run]))
     assert line.startswith(
         f"{run.name}: {turnout.merged:.1f} of the {turnout.asked} clients asked for took part"
     )
     assert line in notes([run])
-    assert few([dry()]) == []
+    assert few(seeds_together([dry()])) == []
     assert dry().turnout == (10, 10.0, 10.0)
 
 
 def test_lost_jobs_are_no_participation():
     """Of all that began, those that were lost are told apart from those that were not there."""
     run = dry("fleet={like: home-lab, failures: {crash: 0.9}}")
-    (line,) = few([run])
+    (line,) = few(seeds_together([run]))
     assert "could not be asked" not in line
     assert line.endswith(f"{run.turnout.dispatched - run.turnout.merged:.1f} were late or lost")
+
+
+def test_few_of_several_seeds_are_one_line():
+    """The mean of the seeds."""
+    runs = [
+        replace(
+            scored(f"a, seed {seed}", seed=seed, settings={"seed": seed}), turnout=Turnout(10, 2 + seed, 1)
+        )
+        for seed in range(3)
+    ]
+    (line,) = few(seeds_together(runs))
+    assert line.startswith("a: 1.0 of the 10 clients asked for")
+    assert line.endswith("7.0 could not be asked and 2.0 were late or lost")
 
 
 def test_a_stream_asks_for_no_rounds():
