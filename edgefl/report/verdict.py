@@ -93,7 +93,7 @@ def verdict_rows(groups: Sequence[Compared]) -> Iterator[Row]:
     yield from (found[key] for one in MODELS if (key := f"accuracy.{one}.value") in found)
     to_target = list(_to_target(groups, main_model(groups)))
     yield from to_target
-    yield from with_parts(
+    yield from _with_parts(
         _ALL[key] if key in _ALL else found[key] for key in _WHOLE if key in {**found, **_ALL}
     )
     if not any(_is_wasted(row) for row in to_target):
@@ -114,11 +114,11 @@ def _to_target(groups: Sequence[Compared], model: str) -> Iterator[Row]:
     wasted = [row for row in found if _is_wasted(row)]
     useful = useful_to_target(runs, model) if wasted else ()
     kept = [row for row in found if row.unit != "FLOP" and row not in wasted]
-    for row in with_parts((*kept, *useful, *wasted)):
+    for row in _with_parts((*kept, *useful, *wasted)):
         yield replace(row, label=row.label.removesuffix(f", {model}"))
 
 
-def with_parts(found: Iterable[Row]) -> Iterator[Row]:
+def _with_parts(found: Iterable[Row]) -> Iterator[Row]:
     """Rows, each with the one of what is known of it."""
     for row in found:
         yield row
