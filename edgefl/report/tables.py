@@ -160,7 +160,9 @@ class _Laid:
         """The columns of each table."""
         first = list(range(len(self._columns)))
         second: list[int] = []
-        if self._drops and self._fits(first[: len(self._names) + 1]):
+        if self._drops:
+            if not self._fits(first[: len(self._names) + 1]):
+                return [first]
             while not self._fits(first):
                 first.pop()
         if not self._fits(first):

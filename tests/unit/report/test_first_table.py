@@ -110,7 +110,9 @@ def test_marks_and_notes_are_of_what_is_shown():
 def test_too_narrow_for_a_column_beside_names_nothing_is_left_out():
     """Each run is a block of lines, which has room for every figure."""
     runs = [scored("a" * 50 + str(place), 0.9 + place / 100) for place in range(4)]
-    assert "energy of all clients" in shown(comparison(runs), 40)
+    lines = shown(comparison(runs), 40).splitlines()
+    assert sum("energy of all clients" in line for line in lines) == 4
+    assert lines.count("run:") == 4
 
 
 def test_measures_have_their_unit_and_three_digits():
