@@ -314,13 +314,13 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
         measures=measured(reader),
-        turnout=turnout(
-            meta.get("participants"),
-            meta.get("rounds"),
-            used.jobs,
-            {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"},
-        ),
+        turnout=_turnout(reader, used.jobs),
     )
+
+
+def _turnout(reader: Reader, jobs: Mapping[str, Mapping[str, int]]) -> Turnout | None:
+    every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
+    return turnout(reader.meta.get("participants"), reader.meta.get("rounds"), jobs, every)
 
 
 def _times(target: Target | None) -> dict[str, Until]:

@@ -54,10 +54,11 @@ def is_group(folder: Path) -> bool:
 def lost_from(folder: Path) -> dict[Path, str]:
     """The runs that a group, or the groups in a folder, list and no longer have, and why; see ``runs_in``."""
     found: dict[Path, str] = {}
-    for group in filter(is_group, [folder, *folders_in(folder)]):
-        # A list that is damaged names nobody.
-        with suppress(UserError):
-            found |= {group / run: why for run in read_group(group)[1] if (why := _lost(group / run))}
+    for group in [folder, *folders_in(folder)]:
+        # A list that is damaged, or may not be read, names nobody.
+        with suppress(UserError, OSError):
+            runs = read_group(group)[1] if is_group(group) else []
+            found |= {group / run: why for run in runs if (why := _lost(group / run))}
     return found
 
 

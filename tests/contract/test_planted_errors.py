@@ -87,19 +87,6 @@ def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant
     assert len(err.splitlines()) < 7
 
 
-@pytest.mark.parametrize("plant", [one for one in PLANTS if one.hook == "step on data"])
-def test_what_no_file_can_be_blamed_for_asks_for_a_report(scenario, tmp_path, capsys, plant):
-    """An error in edgefl's own files names the files of the user's that may have caused it."""
-    path, own = scenario
-    plant.write(own, FORGOTTEN)
-    status, _, err = _run(path, tmp_path, capsys, plant)
-    assert status == 1
-    assert "planted failed: edgefl failed: TypeError" in err
-    assert "methods/mine" in err
-    assert "please report this" in err
-    assert (tmp_path / "run" / "traceback.txt").is_file()
-
-
 DROPPED = """
 from torch import nn
 from edgefl.core.params import Strict

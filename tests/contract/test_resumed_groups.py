@@ -150,7 +150,7 @@ def test_commands_to_type_next_can_be_pasted(groups, tmp_path, capsys):
     shutil.rmtree(group)
     shutil.copytree(whole.folder, group)
     _, out, _ = run_command(capsys, "run", "--resume", group)
-    assert f"next: edgefl compare '{group}' --target" in out
+    assert f"next: edgefl report '{group}'" in out
 
 
 def _damaged(whole, group, name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -98,18 +99,12 @@ def page(
         check_factor(sensitivity)
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
     left_out: list[str] = []
-
-    def noted(line: str) -> None:
-        left_out.append(line)
-        if note is not None:
-            note(line)
-
     read = each_run(
         folders,
         lambda reader, place: _run(reader, place, target, most_jobs),
         salvage=salvage,
         trusted=live,
-        note=note and noted,
+        note=note and partial(_noted, left_out, note),
     )
     compared = seeds_together([run.summary for run in read])
     apart = pair_texts(compared)
@@ -144,6 +139,11 @@ def page(
         fleets=shared(run.fleet for run in read),
         provenance=[run.provenance for run in read],
     )
+
+
+def _noted(lines: list[str], note: Callable[[str], None], line: str) -> None:
+    lines.append(line)
+    note(line)
 
 
 def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
