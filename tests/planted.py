@@ -224,7 +224,7 @@ def _methods() -> Iterator[Plant]:
         made = _WORK % ("phases=(replace(phase, step=step),)" if hook == "step" else f"{hook}={hook}")
         yield Plant("methods", hook, _method(hook, made), uses, 2, expected)
         original = "phase.step" if hook == "step" else f"work.{hook}"
-        yield Plant("methods", f"{hook} on data", _method(hook, made, original), uses, 1)
+        yield Plant("methods", f"{hook} on data", _method(hook, made, original), uses, 1, expected)
     yield Plant("methods", "merge", _method("merge", _EXCHANGE % "merge=merge"), uses, 1, "a server state")
     for hook in ("personal_model", "global_model"):
         made = f"replace(method, {hook}={hook})"
