@@ -1,12 +1,11 @@
-"""Devices by hand: the accelerator of SphereFed's Figure 5, whatever its file says, and a measured one."""
+"""Hardware by hand: the accelerator of SphereFed's Figure 5, whatever its file says, and products."""
 
 from __future__ import annotations
 
 from plans import sourced
 
-from edgefl.core.cost import DENSE, Kernel, Work
-from edgefl.core.devices import Measured, PerSample, Systolic
-from edgefl.core.devices.measured import fingerprint
+from edgefl.core.cost import DENSE, Kernel
+from edgefl.core.devices import Systolic
 
 
 def array(
@@ -38,46 +37,3 @@ def product(m, n, k, groups=1, kind=DENSE) -> Kernel:
     """A forward product with operands of its size."""
     words = groups * (m * k + k * n + m * n)
     return Kernel("mm", kind, "forward", "body", m, n, k, groups, 2 * groups * m * n * k, 4 * words)
-
-
-def step(batch) -> Work:
-    """One step of a two-layer net, by batch size."""
-    return Work.of([product(batch, 30, 20), product(batch, 5, 30)])
-
-
-def per_sample(forward, *, training="60 ms") -> PerSample:
-    """A device with a time for each sample; 5 W and 9 W."""
-    return PerSample.model_validate(
-        {
-            "title": "a trace's",
-            "category": "phone",
-            "kind": "per-sample",
-            "forward_time": sourced(forward),
-            "training_time": sourced(training),
-            "memory": sourced("1 GB"),
-            "reserved_memory": sourced("0 B"),
-            "power": {"idle": sourced("5 W"), "active": sourced("9 W")},
-        }
-    )
-
-
-def measured(seconds, *, bandwidth="1 GB/s", launch="1 ms") -> Measured:
-    """A device that was measured on ``step`` at batches of 4, 8, 16 ..., one for each of ``seconds``."""
-    points = [
-        {"batch": 4 * 2**place, "flops": step(4 * 2**place).flops, "seconds": sourced(f"{one} s")}
-        for place, one in enumerate(seconds)
-    ]
-    return Measured.model_validate(
-        {
-            "title": "a desk",
-            "category": "laptop",
-            "kind": "measured",
-            "runtime": "test",
-            "networks": {fingerprint(step(4)): {"network": "two layers", "points": points}},
-            "memory_bandwidth": sourced(bandwidth),
-            "launch_overhead": sourced(launch),
-            "memory": sourced("1 GB"),
-            "reserved_memory": sourced("0 B"),
-            "power": {"idle": sourced("2 W"), "active": sourced("4 W")},
-        }
-    )

@@ -16,9 +16,8 @@ from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, Ti
 from edgefl.calibrate.places import next_step, target
 from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.suites import COPY
-from edgefl.calibrate.workloads import FIT, HELD_OUT, ForwardPass, MethodStep, Workload
-from edgefl.core.devices import KINDS, Board
-from edgefl.core.devices.measured import fingerprint
+from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep, Workload
+from edgefl.core.devices import Board, Roofline
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
@@ -36,7 +35,6 @@ class Calibration:
     Attributes:
         device: its name.
         file: its file; empty before it is written.
-        kind: "roofline" or "measured".
         next: the command after this one: to price the device or, if its file is not found by name yet, to
             have it found.
         numbers: the file's content.
@@ -49,7 +47,6 @@ class Calibration:
 
     device: str
     file: str = ""
-    kind: str
     next: str = ""
     numbers: dict[str, Any]
     steps: list[Prediction]
@@ -59,7 +56,7 @@ class Calibration:
     took_s: float = 0.0
 
 
-def roofline_device(name: str, session: Session, machine: Machine, meter: Meter) -> Calibration:
+def _device(name: str, session: Session, machine: Machine, meter: Meter) -> Calibration:
     """Fits a roofline to kernels, training steps, forward passes and inference.
 
     Raises:
@@ -101,7 +98,6 @@ def roofline_device(name: str, session: Session, machine: Machine, meter: Meter)
     trained = [one for one in timings if isinstance(one.workload.computation, MethodStep)]
     return Calibration(
         device=name,
-        kind="roofline",
         numbers=data,
         steps=_predicted([one for one in trained if one not in compared], device, inference=False),
         inference=_predicted(inferred, device, inference=True),
@@ -126,7 +122,12 @@ def _inferred(session: Session) -> list[Timing]:
 def _predicted(timings: Sequence[Timing], device: Board, *, inference: bool) -> list[Prediction]:
     """Each network as the device predicts it."""
     clock = device.clock(device.title, "fp32", inference=inference)
-    return [_compared(one, clock.time(one.work).seconds, one.workload.use) for one in timings]
+    return [
+        Prediction(
+            one.workload.title, one.workload.use, one.seconds, one.spread, clock.time(one.work).seconds
+        )
+        for one in timings
+    ]
 
 
 def _compared_methods(timings: Sequence[Timing], device: Board) -> list[MethodPrediction]:
@@ -140,73 +141,6 @@ def _compared_methods(timings: Sequence[Timing], device: Board) -> list[MethodPr
                 base = seconds
             network = f"{step.network.title}, batch {one.workload.batch}"
             found.append(MethodPrediction(network, step.title, *seconds, *base))
-    return found
-
-
-def measured_device(name: str, session: Session, machine: Machine, meter: Meter) -> Calibration:
-    """Takes the step times of every network at every batch size.
-
-    Bandwidth and launch overhead, for work without products, come from the fit of a roofline.
-
-    Raises:
-        RunError: a measuring process failed.
-    """
-    effort, how = session.effort, session.how
-    curves = suites.steps(effort.batches)
-    plans = [
-        TimingPlan(suites.kernels(), effort.kernel_s),
-        *_by_step([suites.overheads(), *curves], effort),
-    ]
-    session.expect(effort.repeats * len(plans))
-    timings, loaded_bytes = session.timed(plans)
-    steps = timings[-sum(map(len, curves)) :]
-    powers = meter.powers()
-    copy, others = _split(timings)
-    bandwidth, bandwidth_entry = record.bandwidth(copy, how)
-    data = {
-        "title": machine.title,
-        "category": machine.category,
-        "kind": "measured",
-        "runtime": f"{runtime('torch')}, {how.in_threads}",
-        "networks": _networks(steps, session),
-        "memory_bandwidth": bandwidth_entry,
-        "launch_overhead": record.launch(fit(_observations(others), bandwidth), how.of("torch")),
-        **record.board(machine, loaded_bytes, powers, how),
-    }
-    _validated(name, data)
-    return Calibration(
-        device=name,
-        kind="measured",
-        numbers=data,
-        steps=_interpolated(steps),
-        notes=_notes(timings, powers),
-    )
-
-
-def _networks(steps: Sequence[Timing], session: Session) -> dict[str, Any]:
-    """The curves, by the fingerprint of their networks' steps."""
-    found: dict[str, Any] = {}
-    for one in steps:
-        if isinstance(one.workload.computation, MethodStep):
-            network = one.workload.computation.network
-            shape = "x".join(map(str, network.shape))
-            title = f"{network.model} on {shape}, fedavg with SGD"
-            curve = found.setdefault(fingerprint(one.work), {"network": title, "points": []})
-            entry = record.step(one, session.how)
-            curve["points"].append({"batch": one.workload.batch, "flops": one.work.flops, "seconds": entry})
-    return found
-
-
-def _interpolated(steps: Sequence[Timing]) -> list[Prediction]:
-    """Each point as its two neighbours alone would predict it; the ends of curves without a prediction."""
-    found = []
-    for before, one, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        if before is None or after is None or before.workload.computation != after.workload.computation:
-            found.append(_compared(one, None, FIT))
-            continue
-        low, high = before.workload.batch, after.workload.batch
-        share = (one.workload.batch - low) / (high - low)
-        found.append(_compared(one, before.seconds * (1 - share) + after.seconds * share, HELD_OUT))
     return found
 
 
@@ -228,10 +162,6 @@ def _observations(timings: Sequence[Timing]) -> list[Observation]:
     ]
 
 
-def _compared(timing: Timing, predicted_s: float | None, use: str) -> Prediction:
-    return Prediction(timing.workload.title, use, timing.seconds, timing.spread, predicted_s)
-
-
 def _validated(name: str, data: Mapping[str, Any]) -> Board:
     """The device as it will be read back from its file.
 
@@ -239,7 +169,7 @@ def _validated(name: str, data: Mapping[str, Any]) -> Board:
         UserError: the file would not be valid.
     """
     document = Document.parse(dump(dict(data)), name)
-    return validate(KINDS[data["kind"]], document.data, document)
+    return validate(Roofline, document.data, document)
 
 
 def _notes(timings: Sequence[Timing], powers: Powers) -> list[str]:
@@ -262,7 +192,6 @@ def calibrate(
     out: Path | None = None,
     force: bool = False,
     threads: int = 1,
-    curves: bool = False,
     power_log: Path | None = None,
     effort: Effort = FULL,
     root: Path = Path("/"),
@@ -276,7 +205,6 @@ def calibrate(
         out: the file; ``devices/NAME.yaml`` in the first folder of EDGEFL_PATH, or here, by default.
         force: overwrite the file if it exists.
         threads: for training and inference.
-        curves: write a file of kind "measured", with step times of networks, in place of a roofline.
         power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
             the host's own sensors and counters are read, where it has any.
         effort: how long to measure.
@@ -290,12 +218,11 @@ def calibrate(
     """
     check_threads(threads)
     path, start = target(name, out, force=force), time.perf_counter()
-    make = measured_device if curves else roofline_device
     meter, session = Meter(power_log, root), Session(effort, threads, run, progress)
     with meter.open():
         machine = this_machine()
         meter.measure(session)
-        made = make(name, session, machine, meter)
+        made = _device(name, session, machine, meter)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(made.numbers).encode())
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)

@@ -44,7 +44,6 @@ class Effort:
         step_s: likewise for a network's training steps.
         inference_s: likewise for a network's inference; 0 leaves inference out.
         power_s: seconds at rest, busy on one core and busy on all threads, where power can be measured.
-        batches: the batch sizes of a measured device's curves.
     """
 
     repeats: int = 3
@@ -52,11 +51,10 @@ class Effort:
     step_s: float = 1.0
     inference_s: float = 0.2
     power_s: float = 10.0
-    batches: tuple[int, ...] = (4, 8, 16, 32)
 
 
 FULL = Effort()
-QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.2, batches=(2, 3, 4))
+QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.2)
 
 
 class Calls(NamedTuple):

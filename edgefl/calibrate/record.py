@@ -58,13 +58,8 @@ def efficiencies(fitted: RooflineFit, peak: float, circumstances: str) -> dict[s
     return {
         "efficiency": {key: number(_round(share), "derived", source) for key, share in shares.items()},
         "half_side": number(_round(fitted.half_side), "derived", source),
-        "launch_overhead": launch(fitted, circumstances),
+        "launch_overhead": number(f"{fitted.launch_s * 1e6:.4g} us", "derived", source),
     }
-
-
-def launch(fitted: RooflineFit, circumstances: str) -> NumberEntry:
-    """The launch overhead of one runtime."""
-    return number(f"{fitted.launch_s * 1e6:.4g} us", "derived", _fitted(fitted, circumstances))
 
 
 def backward(fitted: RooflineFit, circumstances: str) -> NumberEntry:
@@ -81,13 +76,6 @@ def _fitted(fitted: RooflineFit, circumstances: str) -> str:
 
 def _round(value: float) -> float:
     return float(f"{value:.4g}")
-
-
-def step(timing: Timing, how: Circumstances) -> NumberEntry:
-    """The time of a training step."""
-    return number(
-        f"{timing.seconds * 1e3:.5g} ms", "measured", f"{how.of(_TORCH)}; spread {timing.spread:.0%}"
-    )
 
 
 def board(machine: Machine, loaded_bytes: int, powers: Powers, how: Circumstances) -> dict[str, Any]:

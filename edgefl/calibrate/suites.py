@@ -9,7 +9,7 @@ nothing is ever fitted to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from edgefl.calibrate.workloads import (
@@ -92,18 +92,11 @@ _NETWORKS = (
 )
 
 
-def steps(batches: Sequence[int] = ()) -> list[list[Workload]]:
-    """Training steps, a list for each network.
-
-    Args:
-        batches: the batch sizes; each network's own where there are none.
-    """
+def steps() -> list[list[Workload]]:
+    """Training steps, a list for each network."""
     return [
-        [
-            Workload(f"{network.title}, batch {batch}", MethodStep(network), batch, use)
-            for batch in batches or own
-        ]
-        for network, use, own in _NETWORKS
+        [Workload(f"{network.title}, batch {batch}", MethodStep(network), batch, use) for batch in batches]
+        for network, use, batches in _NETWORKS
     ]
 
 

@@ -112,9 +112,6 @@ def calibrate(
         ),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads for training and inference.")] = 1,
-    curves: Annotated[
-        bool, typer.Option("--measured", help="Write measured step times of networks instead of a roofline.")
-    ] = False,
     power_log: Annotated[
         Path | None,
         typer.Option(
@@ -140,7 +137,6 @@ def calibrate(
             out=out,
             force=force,
             threads=threads,
-            curves=curves,
             power_log=power_log,
             effort=QUICK if quick else FULL,
             progress=steps.show,

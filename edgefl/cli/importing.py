@@ -36,12 +36,6 @@ BaseLink = Annotated[
         "for FLASH and 4g for others.",
     ),
 ]
-AsPublished = Annotated[
-    bool,
-    typer.Option(
-        "--as-published", help="fedscale-capacity: keep its milliseconds a sample, whatever the model."
-    ),
-]
 Ready = Annotated[
     str | None,
     typer.Option(
@@ -80,7 +74,6 @@ def import_(
     name: Name = None,
     device: Device = "phone-mid",
     link: BaseLink = None,
-    as_published: AsPublished = False,
     ready: Ready = None,
     repeat: Repeat = None,
     users: Users = None,
@@ -101,7 +94,6 @@ def import_(
             name=name,
             device=device,
             link=link,
-            as_published=as_published,
             ready=ready,
             repeat=repeat,
             users=users,

@@ -11,7 +11,7 @@ from functools import cached_property
 from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, KernelClock
+from edgefl.core.devices.board import TRACED
 from edgefl.core.ledger import known, total
 from edgefl.core.link import Link
 from edgefl.core.price import Charge, Demand, Energy, PowerDraw, Price, in_dtype, peak_bytes
@@ -47,16 +47,11 @@ class Pricer:
         """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
         return in_dtype(size_bytes, self.dtype)
 
-    @property
-    def times_kernels(self) -> bool:
-        """Whether the device times every kernel, not only whole steps."""
-        return isinstance(self._clock, KernelClock)
-
     @cached_property
     def is_lower_bound(self) -> bool:
-        """Whether times are lower bounds: kernels are counted, and what starting them takes is left out."""
+        """Whether times are lower bounds: what starting kernels takes is left out."""
         launch = self.device.launch()
-        return self.times_kernels and not launch.value and launch.high is None
+        return not launch.value and launch.high is None
 
     @cached_property
     def corners(self) -> tuple[Pricer, Pricer] | None:
@@ -88,11 +83,7 @@ class Pricer:
         return self._clock.time(work).seconds
 
     def time(self, cost: Cost) -> Bounds:
-        """All steps, one after another.
-
-        Raises:
-            UserError: a measured device was not measured on this work.
-        """
+        """All steps, one after another."""
         bounds = Bounds()
         for work, count in cost.steps:
             timed = self._known.get(id(work))
@@ -102,19 +93,11 @@ class Pricer:
         return bounds
 
     def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
-        """The quantities of a job; where numbers are intervals, also at the cheap and at the costly corner.
-
-        Raises:
-            UserError: as ``time`` does.
-        """
+        """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
         return [_demand(device, bounds, cost, end, steps) for device, bounds, end in self._places(cost, link)]
 
     def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
-        """Seconds and joules of a job, by stage; where numbers are intervals, also at the corners.
-
-        Raises:
-            UserError: as ``time`` does.
-        """
+        """Seconds and joules of a job, by stage; where numbers are intervals, also at the corners."""
         places = self._places(cost, link)
         here, *ends = [_price(device, bounds, cost, end, steps) for device, bounds, end in places]
         return replace(here, corners=(ends[0], ends[1])) if ends else here

@@ -63,7 +63,6 @@ def import_traces(
     name: str | None = None,
     device: str = _DEVICE,
     link: str | None = None,
-    as_published: bool = False,
     ready: str | None = None,
     repeat: str | None = None,
     users: int | None = None,
@@ -80,7 +79,6 @@ def import_traces(
         name: the profile's; by default the folder's.
         device: of users without a device; capacities are relative to it.
         link: a network class whose numbers users have where the trace has none.
-        as_published: fedscale-capacity: keep its milliseconds a sample, whatever the model.
         ready: flash-states: the conditions of being available; by default "locked,wifi,charged".
         repeat: csv: a time with its unit after which the intervals repeat.
         users: of more users than so many, a random sample is taken.
@@ -95,15 +93,13 @@ def import_traces(
     family = _family(kind)
     paths = [Path(file) for file in ([files] if isinstance(files, str | PathLike) else files)]
     folder, show = Path(out), progress or _silent
-    base = Base(
-        name=name_of(folder, name), device=device, link=link or _FAMILIES[family], as_published=as_published
-    )
+    base = Base(name=name_of(folder, name), device=device, link=link or _FAMILIES[family])
     _check_options(len(paths), users, dealt)
     if not force:
         check_free(folder, [f"profiles/{base.name}.yaml"])
     traces = _traces(family, paths, ready, _repeat(repeat), show)
     _check_kinds(kind, traces, paths)
-    _check_uses(traces, as_published=as_published, ready=ready, repeat=repeat)
+    _check_uses(traces, ready=ready, repeat=repeat)
     show("writing", len(paths), len(paths) + 1)
     alike, dealt = joined(traces, dealt, users)
     made = profile_of(alike, dealt, base)
@@ -190,9 +186,7 @@ def _check_kinds(kind: str, traces: Sequence[Trace], paths: Sequence[Path]) -> N
         )
 
 
-def _check_uses(
-    traces: Sequence[Trace], *, as_published: bool, ready: str | None, repeat: str | None
-) -> None:
+def _check_uses(traces: Sequence[Trace], *, ready: str | None, repeat: str | None) -> None:
     """Checks that each option is of use.
 
     Raises:
@@ -201,7 +195,6 @@ def _check_uses(
     kinds = {trace.kind for trace in traces}
     timed = any(trace.intervals is not None for trace in traces)
     for option, given, of_use, what in (
-        ("--as-published", as_published, fedscale.CAPACITY in kinds, fedscale.CAPACITY),
         ("--ready", ready is not None, flash.STATES in kinds, flash.STATES),
         ("--repeat", repeat is not None, table.CSV in kinds and timed, "csv with a file of intervals"),
     ):

@@ -7,9 +7,8 @@ fedscale/cloud/aggregation/aggregator.py)::
     client_device_capacity: {number: {'computation': ms, 'communication': kbit/s}}
     client_behave_trace: {number: {'active': [s], 'inactive': [s], 'finish_time': s, 'duration', 'model'}}
 
-``computation`` is a forward pass of one sample, and training takes three times as long. ``communication`` is
-the rate both ways; a kilobit is 1000 bits. The i-th interval lasts from active[i] to inactive[i]; all repeat
-after ``finish_time``.
+``computation`` is a forward pass of one sample. ``communication`` is the rate both ways; a kilobit is 1000
+bits. The i-th interval lasts from active[i] to inactive[i]; all repeat after ``finish_time``.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ from edgefl.importing.pickles import load
 from edgefl.importing.trace import Trace, content_of, mapping_of, named, neither, source_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
-TRAINING_PER_FORWARD = 3
-"""FedScale's augmentation_factor: a training step's time over a forward pass's."""
 
 _ORIGIN = "SymbioticLab/FedScale, Apache-2.0"
 _KEYS = {CAPACITY: ("computation", "communication"), AVAILABILITY: ("active", "inactive", "finish_time")}
@@ -100,7 +97,6 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
         sources=(source_of(path, _ORIGIN),),
         ids=ids,
         slowdown=ms / np.median(ms),
-        ms_per_sample=ms,
         down_bps=rate_bps,
         up_bps=rate_bps,
         dropped=(f"{show_count(left_out, 'user')} without a possible speed and rate",) if left_out else (),

@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import Document, dump, text_of
-from edgefl.importing.as_published import device_of
+from edgefl.importing import fedscale
 from edgefl.importing.assumed import assumed
 from edgefl.importing.classes import classes
 from edgefl.importing.trace import Intervals, Trace
@@ -33,13 +33,11 @@ class Base:
         name: the profile's.
         device: whose model decides the time of users without a device.
         link: whose latency, radio and loss users' links have, and whose rates if they have none.
-        as_published: keep a trace's absolute times, whatever the model.
     """
 
     name: str
     device: str
     link: str
-    as_published: bool = False
 
 
 class Profile(NamedTuple):
@@ -94,7 +92,7 @@ def profile_of(traces: list[Trace], dealt: str, base: Base) -> Profile:
     dropped = [sentence for trace in traces for sentence in trace.dropped]
     record = {
         "title": f"{show_count(users, 'user')} of {' and '.join(trace.kind for trace in traces)}",
-        "members": [{"device": draft.device, "link": base.link}],
+        "members": [{"device": base.device, "link": base.link}],
         **draft.record,
         "users": {"file": file, "dealt": dealt},
         "notes": _notes(traces, dealt, draft.read, dropped),
@@ -107,7 +105,6 @@ class _Draft:
     """What traces add to a profile.
 
     Attributes:
-        device: of its members.
         columns: of its users.
         record: more keys of it.
         files: that it names, by path.
@@ -118,7 +115,6 @@ class _Draft:
         catalogue.find("devices", base.device, where="--device")
         catalogue.find("links", base.link, where="--link")
         self._base = base
-        self.device = base.device
         self.columns: dict[str, Sequence[Any]] = {}
         self.record: dict[str, Any] = {}
         self.files: dict[str, bytes] = {}
@@ -152,12 +148,9 @@ class _Draft:
         if trace.slowdown is not None:
             self.columns["slowdown"] = [f"{value:.9g}" for value in trace.slowdown.tolist()]
             self.read.append(_spread("slowdown", trace.slowdown))
-        if trace.ms_per_sample is None:
-            return
-        self.read.append(_meaning(self._base))
-        if self._base.as_published:
-            own, self.device = self.device, self._base.name
-            self.files[f"devices/{self.device}.yaml"] = device_of(trace, trace.ms_per_sample, own)
+        if trace.kind == fedscale.CAPACITY:
+            median = f"the median user is as fast as {self._base.device} with any model"
+            self.read.append(f"computation is a relative speed: {median}")
 
     def _add_intervals(self, trace: Trace, intervals: Intervals) -> None:
         if not len(intervals.user):
@@ -187,12 +180,6 @@ def _notes(traces: list[Trace], dealt: str, read: list[str], dropped: list[str])
     made = f" Read: {'; '.join(read)}." if read else ""
     left = f" Dropped: {'; '.join(dropped)}." if dropped else ""
     return f"Made by edgefl import of {files}. {how}{made}{left}"
-
-
-def _meaning(base: Base) -> str:
-    if base.as_published:
-        return "computation is milliseconds a sample, whatever the model: three times as many in training"
-    return f"computation is a relative speed: the median user is as fast as {base.device} with any model"
 
 
 def _spread(what: str, values: Floats) -> str:

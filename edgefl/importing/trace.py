@@ -73,7 +73,6 @@ class Trace:
         identified: whether the same identifier is the same user in another trace.
         devices, links: names in the catalogue.
         slowdown: multipliers of compute time, (users,).
-        ms_per_sample: of a forward pass, whatever the model, (users,).
         down_bps, up_bps: (users,).
         latency_s: round-trip times, (users,).
         intervals: when they are available.
@@ -89,7 +88,6 @@ class Trace:
     devices: tuple[str, ...] | None = None
     links: tuple[str, ...] | None = None
     slowdown: Floats | None = None
-    ms_per_sample: Floats | None = None
     down_bps: Floats | None = None
     up_bps: Floats | None = None
     latency_s: Floats | None = None
@@ -116,7 +114,7 @@ class Trace:
                 return tuple(column[user] for user in chosen)
             return None if column is None else column[users]
 
-        columns = ("ids", "devices", "links", "slowdown", "ms_per_sample", "down_bps", "up_bps", "latency_s")
+        columns = ("ids", "devices", "links", "slowdown", "down_bps", "up_bps", "latency_s")
         return replace(self, **{key: of(getattr(self, key)) for key in (*columns, "intervals")})
 
 

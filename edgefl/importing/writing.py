@@ -20,7 +20,7 @@ def name_of(out: Path, name: str | None) -> str:
     """The profile's name: the folder's, unless another is given.
 
     Raises:
-        UserError: it cannot be one, or belongs to another profile or device.
+        UserError: it cannot be one, or belongs to another profile.
     """
     where = "--out" if name is None else "--name"
     found = out.resolve().name if name is None else name
@@ -30,14 +30,13 @@ def name_of(out: Path, name: str | None) -> str:
             where=where,
             hint="give up to 100 lower-case letters, digits, '-', '_' and '.' with --name",
         )
-    for kind in ("profiles", "devices"):
-        known = catalogue.entries(kind).get(found)
-        if known is not None and known.path.resolve() != (out / kind / f"{found}.yaml").resolve():
-            raise UserError(
-                f"the name {found!r} belongs to another {catalogue.singular(kind)}",
-                where=str(known.path),
-                hint="give the profile another one with --name",
-            )
+    known = catalogue.entries("profiles").get(found)
+    if known is not None and known.path.resolve() != (out / "profiles" / f"{found}.yaml").resolve():
+        raise UserError(
+            f"the name {found!r} belongs to another profile",
+            where=str(known.path),
+            hint="give the profile another one with --name",
+        )
     return found
 
 

@@ -53,7 +53,7 @@ def _moved(one: LayerWork) -> int:
     return sum(work.bytes for work in one.work.values())
 
 
-def priced(found: ExchangeLayers, pricer: Pricer, price: Price) -> LayerPrices | None:
+def priced(found: ExchangeLayers, pricer: Pricer, price: Price) -> LayerPrices:
     """Every layer's times and energy, and what else the exchange takes; together, the exchange's price.
 
     A layer's energy is that of the whole device while it computes, idle power included.
@@ -62,12 +62,7 @@ def priced(found: ExchangeLayers, pricer: Pricer, price: Price) -> LayerPrices |
         found: the exchange layer by layer.
         pricer: of the device and number type.
         price: of the whole exchange.
-
-    Returns:
-        None where the device knows the times of whole steps alone.
     """
-    if not pricer.times_kernels:
-        return None
     layers, others = [], []
     for one in found.layers:
         figures, intervals = _figures(pricer, price, partial(_in_layer, one=one))

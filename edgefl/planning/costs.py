@@ -142,8 +142,7 @@ class DeviceCost:
         memory_share: the same as a share of usable memory; None where that is unknown.
         fits: whether the device can hold it; None where that is unknown.
         fits_with_margin: whether it also holds what libraries take besides; see ``edgefl.planning.memory``.
-        by_layer: the price layer by layer, if requested; None where the device has no price, or knows the
-            times of whole steps alone.
+        by_layer: the price layer by layer, if requested; None where the device has no price.
     """
 
     device: str

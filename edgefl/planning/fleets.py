@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -39,14 +39,23 @@ def device(name: str, *, where: str = "") -> Board:
 def _board(file: str, text: str) -> Board:
     """A device's file. Cached, as the runs of a sweep share devices and parsing one takes 20 ms."""
     document = Document.parse(text, file)
-    kind = str(document.data.get("kind", "roofline"))
+    return board(document.data, document)
+
+
+def board(data: Mapping[str, Any], document: Document, prefix: Sequence[str] = ()) -> Board:
+    """A device's record, found at ``prefix`` in ``document``.
+
+    Raises:
+        UserError: its kind is unknown, or the record is wrong.
+    """
+    kind = str(data.get("kind", "roofline"))
     if kind not in KINDS:
         raise UserError(
             f"unknown kind of device {kind!r}",
-            where=str(document.place(["kind"])),
+            where=str(document.place([*prefix, "kind"])),
             hint=nearest(kind, KINDS),
         )
-    return validate(KINDS[kind], document.data, document)
+    return validate(KINDS[kind], data, document, prefix)
 
 
 def profile(name: str, *, where: str = "") -> Fleet:

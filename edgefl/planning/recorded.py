@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from edgefl.core.devices import KINDS, Board
+from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
+from edgefl.planning.fleets import board
 from edgefl.store import Reader, read_plan
 
 
@@ -40,13 +41,10 @@ def recorded_devices(reader: Reader) -> dict[str, Board]:
     """The devices that a run was planned of, by name.
 
     Raises:
-        UserError: ``plan.yaml`` is damaged.
+        UserError: ``plan.yaml`` is damaged, or a device's kind is gone.
     """
     document = reader.document()
-    return {
-        name: validate(KINDS[data["kind"]], data, document, ["devices", name])
-        for name, data in document.data["devices"].items()
-    }
+    return {name: board(data, document, ["devices", name]) for name, data in document.data["devices"].items()}
 
 
 def recorded_fleet(reader: Reader) -> Fleet:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_seconds, show_share
-from edgefl.report.tables import MISSING, figures
+from edgefl.report.tables import figures
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Prediction:
         use: "fit" or "held out".
         measured_s: seconds of one step, or of one batch inferred.
         spread: the slowest process over the fastest, less 1.
-        predicted_s: seconds; None where the file has nothing to predict it from.
+        predicted_s: seconds.
         error: predicted over measured, less 1.
     """
 
@@ -28,11 +28,11 @@ class Prediction:
     use: str
     measured_s: float
     spread: float
-    predicted_s: float | None
-    error: float | None = field(init=False)
+    predicted_s: float
+    error: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.error = None if self.predicted_s is None else self.predicted_s / self.measured_s - 1
+        self.error = self.predicted_s / self.measured_s - 1
 
 
 @dataclass
@@ -87,6 +87,6 @@ def _cells(row: Prediction) -> list[str]:
         row.use,
         show_seconds(row.measured_s),
         show_share(row.spread),
-        MISSING if row.predicted_s is None else show_seconds(row.predicted_s),
-        MISSING if row.error is None else f"{row.error:+.0%}",
+        show_seconds(row.predicted_s),
+        f"{row.error:+.0%}",
     ]

@@ -44,16 +44,13 @@ def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iter
         yield Line()
         yield Fitted(work.other_work, _OTHER)
     for name, row in rows:
-        yield Line()
-        yield from _on(name, row)
+        if row.by_layer:
+            yield Line()
+            yield from _on(name, row.by_layer)
     yield Line()
 
 
-def _on(name: str, row: DeviceCost) -> Iterator[RenderableType]:
-    if row.by_layer is None:
-        yield Line(f"{name}: only times of whole steps are known, so none of layers", "yellow")
-        return
-    found = row.by_layer
+def _on(name: str, found: LayerPrices) -> Iterator[RenderableType]:
     yield Line(name, "bold")
     if found.layers:
         yield Fitted(found.layers, _PRICED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from plans import JOB, cost
@@ -11,11 +12,13 @@ from edgefl.cli import main
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
 from edgefl.core.cost import FORWARD, GRAD_WEIGHT, Kernel, Work
-from edgefl.core.devices import Systolic
+from edgefl.core.devices import KINDS, Systolic
 from edgefl.core.errors import UserError
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
+from edgefl.core.yamls import Document
 from edgefl.planning.fleets import device, link, links_of, profile
+from edgefl.planning.recorded import recorded_devices
 from edgefl.runs import drafts, run
 
 DEVICES = tuple(catalogue.entries("devices"))
@@ -27,11 +30,11 @@ CATEGORIES = {"sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "serve
 
 
 def test_there_are_devices_of_every_category():
-    """At least 24 devices, some of each category, and all three cost models but the measured one."""
+    """At least 24 devices, some of each category and of each cost model."""
     found = [device(name) for name in DEVICES]
     assert len(found) >= 24
     assert {one.category for one in found} == CATEGORIES
-    assert {one.kind for one in found} >= {"roofline", "systolic"}
+    assert {one.kind for one in found} == set(KINDS)
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -63,6 +66,22 @@ def test_a_device_that_lacks_a_number_says_which(number):
     with pytest.raises(UserError, match=f"no value for {number}") as caught:
         Pricer("board", device("pynq-z2").model_copy(update={number: unknown_}))
     assert "EDGEFL_PATH" in caught.value.hint
+
+
+def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):
+    """In a device's file, and in the plan of a run that knew more kinds."""
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "mine.yaml").write_text("title: mine\nkind: measured\n", encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    plan = Document.parse("devices:\n  mine: {kind: measured}\n", "plan.yaml")
+    for read, where in (
+        (lambda: device("mine"), "mine.yaml:2, key 'kind'"),
+        (lambda: recorded_devices(SimpleNamespace(document=lambda: plan)), "key 'devices.mine.kind'"),
+    ):
+        with pytest.raises(UserError, match="unknown kind of device 'measured'") as caught:
+            read()
+        assert caught.value.where.endswith(where)
+        assert caught.value.hint == "known: roofline, systolic"
 
 
 @pytest.mark.parametrize("kind", ["devices", "links"])

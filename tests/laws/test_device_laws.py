@@ -1,7 +1,4 @@
-"""Laws of devices of every kind, and of links: more is never less, slower is never cheaper.
-
-A measured device is taken as its laws allow: its curve rises with the batch size.
-"""
+"""Laws of devices of every kind, and of links: more is never less, slower is never cheaper."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import math
 from itertools import pairwise
 
 import pytest
-from hardware import array, measured, product, step
+from hardware import array, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
-from random_work import SIDES, moves, products, works
+from random_work import SIDES, products, works
 
 from edgefl.core.cost import ELEMENTWISE, Cost, Kernel, Work
 from edgefl.core.devices.roofline import Cache
@@ -28,7 +25,6 @@ STEPS = st.integers(0, 500)
 SLACK = 1 + 1e-9
 
 
-curves = st.lists(st.floats(0.001, 10), min_size=2, max_size=5).map(sorted)
 boards = st.one_of(
     st.just(device()),
     st.just(device(launch=0, dense=0.01, bandwidth=1e11)),
@@ -130,29 +126,6 @@ def test_a_cache_is_never_slower_than_the_memory_behind_it(size, faster, moved):
     assert cached.seconds <= bounds(device(), work).seconds * SLACK
 
 
-@given(curves, st.integers(4, 64), st.integers(4, 64), FACTORS)
-def test_a_measured_curve_rises_and_passes_through_its_points(curve, one, two, slower):
-    """Between two measured batch sizes time lies between theirs; a slower curve is slower everywhere."""
-    board = measured(curve)
-    low, high = sorted(min(size, 4 * 2 ** (len(curve) - 1)) for size in (one, two))
-    assert bounds(board, step(low)).seconds <= bounds(board, step(high)).seconds * SLACK
-    for place, seconds in enumerate(curve):
-        assert bounds(board, step(4 * 2**place)).seconds == pytest.approx(seconds)
-    later = measured([seconds * slower for seconds in curve])
-    prices = [Pricer("board", found).price(cost(step(high)), link()) for found in (board, later)]
-    assert no_dearer(*prices)
-
-
-@given(st.lists(moves, max_size=4), FACTORS, st.floats(0, 1))
-def test_work_without_products_on_a_measured_device(kernels, slower, launch):
-    """Bytes over the bandwidth and launches: more, a slower memory or a longer start never take less."""
-    work, board = Work.of(kernels), measured([1, 2])
-    slow = measured([1, 2], bandwidth=f"{1 / slower} GB/s", launch=f"{0.001 + launch} s")
-    more = work + Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4)])
-    assert 0 <= bounds(board, work).seconds <= bounds(board, more).seconds * SLACK
-    assert bounds(board, work).seconds <= bounds(slow, work).seconds * SLACK
-
-
 @given(boards, works, works, STEPS, STEPS)
 def test_time_adds_up_over_steps(board, one, two, many, few):
     """A job of both works takes their times and compute energies together; each is linear in its steps."""
@@ -165,15 +138,6 @@ def test_time_adds_up_over_steps(board, one, two, many, few):
     for place in range(3):
         expected = many * first.bounds[place] + few * second.bounds[place]
         assert both.bounds[place] == pytest.approx(expected, rel=1e-9, abs=1e-15)
-
-
-@given(curves, STEPS)
-def test_a_measured_step_counts_as_often_as_it_is_taken(curve, many):
-    """N identical steps take n times one."""
-    board = measured(curve)
-    clock = Pricer("board", board)
-    once, often = (clock.time(Cost(steps=((step(4), count),))) for count in (1, many))
-    assert often.seconds == pytest.approx(many * once.seconds)
 
 
 def _figure(price, name):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hardware import array, measured, per_sample, step
+from hardware import array
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
@@ -33,15 +33,8 @@ def roofline():
 BOARDS = {
     "roofline": roofline(),
     "systolic": array(on_chip="64 kB", launch_overhead=sourced("20 us")),
-    "measured": measured([0.1, 0.3, 0.4]),
-    "per-sample": per_sample("20 ms"),
 }
 NET = link(radio={"base": "0.5 W", "tail": "1 W", "tail_time": "5 s", "up_w_per_mbps": 0.4})
-
-
-def work_for(board, drawn):
-    """Work that the board can time."""
-    return step(8) if board.kind == "measured" else drawn
 
 
 def phases(price):
@@ -90,7 +83,7 @@ def test_whatever_lies_inside_the_intervals_is_inside_the_corners(kind, data, wo
     """Any choice of the numbers takes no less than the cheap corner and no more than the costly one."""
     board, inside, _ = data.draw(uncertain(BOARDS[kind]))
     way, within, _ = data.draw(uncertain(NET))
-    job = cost(work_for(board, work), down, up)
+    job = cost(work, down, up)
     ends = [
         Pricer("board", end).price(job, far)
         for end, far in zip(corners(board) or (board, board), corners(way) or (way, way), strict=True)
@@ -106,7 +99,7 @@ def test_times_and_energies_are_monotone_in_every_number(kind, data, work, down,
     """Of two choices of the numbers, one dearer in each or alike, no time and no total energy is less."""
     _, cheaper, dearer = data.draw(uncertain(BOARDS[kind]))
     _, nearer, farther = data.draw(uncertain(NET))
-    job = cost(work_for(cheaper, work), down, up)
+    job = cost(work, down, up)
     less = phases(Pricer("board", cheaper).price(job, nearer))
     more = phases(Pricer("board", dearer).price(job, farther))
     assert all(one <= two * SLACK for one, two in zip(less, more, strict=True))
@@ -127,7 +120,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         if number.costs() is not None and data.draw(st.booleans())
     }
     board = replaced(BOARDS[kind], numbers)
-    price = Pricer("board", board).price(cost(work_for(board, work), down, up), NET)
+    price = Pricer("board", board).price(cost(work, down, up), NET)
     for figure in (lambda one: one.compute_s, lambda one: one.energy.joules, lambda one: one.battery_share):
         low, high = price.between(figure)
         assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
@@ -145,7 +138,7 @@ def test_an_interval_without_width_is_its_value(kind, work, down, up):
         for name, number in numbers_of(BOARDS[kind])
         if number.costs() is not None
     }
-    job = cost(work_for(BOARDS[kind], work), down, up)
+    job = cost(work, down, up)
     alone = Pricer("board", BOARDS[kind]).price(job, NET)
     price = Pricer("board", replaced(BOARDS[kind], narrow)).price(job, NET)
     assert alone.corners is None
@@ -193,12 +186,6 @@ def test_no_launch_overhead_is_a_lower_bound(work):
     bounded = Pricer("board", board.model_copy(update={"launch_overhead": at_most})).price(job, link())
     longest = Pricer("board", device(launch=1e-3)).price(job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
-
-
-def test_a_measured_step_is_no_lower_bound():
-    """It has what its kernels' starts took, also where no overhead of other steps is known."""
-    price = Pricer("board", measured([0.1, 0.3], launch="0 s")).price(cost(step(4)), NET)
-    assert price.corners is None
 
 
 def test_a_larger_cache_costs_no_more():

@@ -5,19 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 from builders import build_method
-from hardware import measured
 from nightly import couples
-from rich.console import Console
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
-from edgefl.core.devices import Bounds
 from edgefl.core.documents import document
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.protocol import BUFFERS, Net
-from edgefl.report.layers import by_layer
 from edgefl.runs import drafts
 
 DEVICES = ("raspberry-pi-4b", "vc707-systolic", "phone-high")
@@ -145,19 +141,6 @@ def test_memory_by_layer_is_in_the_devices_type():
         (one,) = profiled("fedavg", "mlp", (), fleet=fleet).exchanges
         sizes[dtype] = [layer.memory_bytes for layer in one.devices[0].by_layer.layers]
     assert sizes["fp16"] == [size / 2 for size in sizes["fp32"]]
-
-
-def test_a_device_that_knows_whole_steps_has_no_layers(monkeypatch, capsys):
-    """A measured curve does not say what a layer takes."""
-    board = measured([1, 2])
-    monkeypatch.setattr("edgefl.planning.profile.named", lambda names, _: dict.fromkeys(names, board))
-    monkeypatch.setattr("edgefl.core.devices.measured.MeasuredClock.time", lambda *_: Bounds(compute_s=1.0))
-    (one,) = profiled("fedavg", "mlp", ("measured",)).exchanges
-    (row,) = one.devices
-    assert row.price is not None
-    assert row.by_layer is None
-    Console(width=80).print(*by_layer(one, [("measured", row)]))
-    assert "measured: only times of whole steps are known, so none of layers" in capsys.readouterr().out
 
 
 def test_a_net_without_modules_has_its_parts_as_layers():

@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import build_method, build_net
-from hardware import measured, step
+from hardware import product
+from plans import device as board
 from plans import link, plan, play, played, prices
 
 from edgefl.compute import meta
-from edgefl.core.cost import Cost
+from edgefl.core.cost import GRAD_INPUT, GRAD_WEIGHT, Cost, Work
 from edgefl.core.draws import key, uniforms
 from edgefl.core.event import Kind
 from edgefl.core.pricer import Pricer
@@ -31,11 +32,15 @@ CLIENTS = 50
 
 
 def priced():
-    """One job on a device that takes 3 * batch * 5 ms a step, behind a link without round trips."""
-    board = measured([3 * batch * INFER_MS / 1000 for batch in (4, 8, 16, 32)])
+    """One job on a device that infers a sample in 5 ms, behind a link without round trips.
+
+    At 5 GFLOP/s these are 25 MFLOP a pass: two for each of 12.5 million weights.
+    """
+    forward = product(BATCH, 5000, 2500)
+    work = Work.of([forward, *(forward._replace(role=role) for role in (GRAD_INPUT, GRAD_WEIGHT))])
     rate = KBIT_PER_SECOND * 1000
-    job = Cost(down={"body": BYTES}, up={"body": BYTES}, steps=((step(BATCH), STEPS),))
-    return Pricer("board", board).price(job, link(down=rate, up=rate, latency=0))
+    job = Cost(down={"body": BYTES}, up={"body": BYTES}, steps=((work, STEPS),))
+    return Pricer("board", board(launch=0)).price(job, link(down=rate, up=rate, latency=0))
 
 
 def completion_s(infer_ms: float) -> float:

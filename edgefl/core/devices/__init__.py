@@ -8,17 +8,10 @@ from edgefl.core.devices.board import Board as Board
 from edgefl.core.devices.board import Bounds as Bounds
 from edgefl.core.devices.board import Clock as Clock
 from edgefl.core.devices.board import DType as DType
-from edgefl.core.devices.measured import Measured as Measured
-from edgefl.core.devices.per_sample import PerSample as PerSample
 from edgefl.core.devices.roofline import Roofline as Roofline
 from edgefl.core.devices.sustained import Battery as Battery
 from edgefl.core.devices.sustained import Throttling as Throttling
 from edgefl.core.devices.systolic import Systolic as Systolic
 
-KINDS: dict[str, type[Board]] = {
-    "roofline": Roofline,
-    "systolic": Systolic,
-    "measured": Measured,
-    "per-sample": PerSample,
-}
+KINDS: dict[str, type[Board]] = {"roofline": Roofline, "systolic": Systolic}
 """The cost models, by the name under ``kind`` in a device's file."""

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -56,16 +56,9 @@ class Bounds(NamedTuple):
         return Bounds(*(one + times * two for one, two in zip(self, other, strict=True)))
 
 
-class Clock(Protocol):
-    """Times work on a device in one number type."""
-
-    def time(self, work: Work) -> Bounds:
-        """The time of the work's kernels, run one after another."""
-
-
 @dataclass(kw_only=True)
-class KernelClock:
-    """Times work kernel by kernel, and remembers the kernels it has timed.
+class Clock:
+    """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
 
     Attributes:
         launch_s: the launch overhead of a kernel, in seconds.

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
+from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, Clock, DType, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -160,7 +160,7 @@ class Roofline(Board):
 
 
 @dataclass(kw_only=True)
-class RooflineClock(KernelClock):
+class RooflineClock(Clock):
     """Times kernels by the roofs of one number type.
 
     Attributes:

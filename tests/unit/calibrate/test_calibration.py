@@ -10,16 +10,16 @@ from calibrated import trace_once
 from edgefl.calibrate import QUICK, Effort, calibrate
 from edgefl.calibrate.energy import Span
 from edgefl.calibrate.measure import Calls
-from edgefl.calibrate.suites import methods, steps
-from edgefl.calibrate.workloads import FIT, HELD_OUT, Workload, export
-from edgefl.core.devices import KINDS, Measured, Roofline
+from edgefl.calibrate.suites import methods
+from edgefl.calibrate.workloads import FIT, HELD_OUT, export
+from edgefl.core.devices import Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 
 # A machine that computes at 50 GFLOP/s, streams 10 GB/s, and takes 5 us a kernel and 0.1 ms a backward pass.
 FLOPS_S, BYTES_S, LAUNCH_S, BACKWARD_S = 50e9, 10e9, 5e-6, 1e-4
-SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1, batches=(2, 4, 8))
+SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1)
 
 
 class Processes:
@@ -97,22 +97,6 @@ def test_every_number_has_its_source():
     assert numbers["memory"].status == numbers["reserved_memory"].status == "measured"
 
 
-def test_curves_are_steps_at_the_batch_sizes_measured():
-    """A measured device predicts the networks' steps exactly at its points."""
-    found = calibrate("mine", run=Processes(), effort=SHORT, curves=True)
-    board = device("mine")
-    assert isinstance(board, Measured)
-    assert {len(curve.points) for curve in board.networks.values()} == {3}
-    assert [row.use for row in found.steps][:3] == ["fit", HELD_OUT, "fit"]
-    clock = board.clock("mine", "fp32")
-    for row, one in zip(found.steps, _networks(), strict=True):
-        assert clock.time(one.computation.work(one.batch)).seconds == pytest.approx(row.measured_s, rel=1e-3)
-
-
-def _networks() -> list[Workload]:
-    return [one for group in steps(SHORT.batches) for one in group]
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
@@ -151,8 +135,3 @@ def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
     found = calibrate("mine", run=Processes(), effort=QUICK, out=folder / "mine.yaml")
     assert Path(found.file).is_file()
     assert found.next == f"export EDGEFL_PATH={folder.parent}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"
-
-
-def test_both_kinds_of_file_are_device_kinds():
-    """The catalogue can read them."""
-    assert {"roofline", "measured"} <= set(KINDS)

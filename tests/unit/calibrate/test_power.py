@@ -192,7 +192,7 @@ def test_a_log_that_is_no_text_is_refused(tmp_path):
 
 
 # What a machine draws at rest, on one core and on all, and a calibration's effort for it.
-SHORT = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.0, batches=(2, 4))
+SHORT = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.0)
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_too_few_samples_are_said(folder, monkeypatch):
 def test_the_hosts_sensor_is_recorded_meanwhile(folder):
     """Its readings lie in the spans, which a process reports; here the sensor always tells the same."""
     root = files(folder / "root", CHIP, **JETSON)
-    effort = Effort(1, 0.0, 0.0, 0.0, 0.3, (2, 4))
+    effort = Effort(1, 0.0, 0.0, 0.0, 0.3)
     found = calibrate("mine", run=Worker(takes_s=0.3), effort=effort, root=root)
     draws = device("mine").power
     for one in (draws.idle, draws.single_core, draws.active):

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
 
-import edgefl
 from edgefl.core.availability.intervals import Intervals as Timetable
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
@@ -94,35 +93,11 @@ def test_impossible_users_are_left_out_and_counted(tmp_path):
     assert done.dropped == ("10 users without a possible speed and rate",)
 
 
-@pytest.mark.parametrize("hidden", [8, 256])
-def test_as_published_times_do_not_depend_on_the_model(tmp_path, monkeypatch, hidden):
-    """A job of n samples takes 3 x computation x n, whatever the model, times nothing else."""
-    users = {number: {"computation": 20.0 * number, "communication": 1000.0} for number in (1, 2, 3)}
-    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "abs", as_published=True)
-    assert "whatever the model" in record(done)["notes"]
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "abs"))
-    changes = {
-        "fleet": "abs",
-        "method": "fedavg",
-        "model": {"name": "mlp", "hidden": [hidden]},
-        "sweep": None,
-        "server.rounds": 1,
-        "local.epochs": 2,
-    }
-    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "run").runs
-    clients = {row["client"]: row for row in run.table("clients")}
-    for job in run.table("jobs"):
-        client = clients[job["client"]]
-        ms = 40.0 * client["slowdown"]
-        assert round(ms, 6) in {20.0, 40.0, 60.0}
-        assert job["full_power_s"] == pytest.approx(2 * client["samples"] * 3 * ms / 1000, rel=1e-6)
-
-
 def test_what_is_unknown_of_the_base_stays_unknown():
     """A number that the base does not have is not assumed either."""
-    base = {"idle": {"status": "unknown", "source": "no figure"}}
-    source = "not in the trace, and unknown of the device d"
-    assert assumed(base, "the device d") == {"idle": {"status": "unknown", "source": source}}
+    radio = {"status": "unknown", "source": "no figure"}
+    source = "not in the trace, and unknown of the link l"
+    assert assumed(radio, "the link l") == {"status": "unknown", "source": source}
 
 
 users_of_a_trace = st.lists(

@@ -117,7 +117,7 @@ RENDERERS = {
         )
     ),
     "calibration": lambda change: calibration.calibration(
-        [change(calibration.Prediction("Resnet", "fit", 0.1, 0.00001, None))],
+        [change(calibration.Prediction("Resnet", "fit", 0.1, 0.00001, 0.12))],
         [],
         [change(calibration.MethodPrediction("Resnet", "fedprox", 0.2, 0.3, 0.1, 0.1))],
     ),
