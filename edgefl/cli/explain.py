@@ -8,7 +8,7 @@ import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, RunFolders, Salvage
+from edgefl.cli.options import AsJson, RunFolders
 
 
 @app.command(
@@ -24,7 +24,6 @@ def explain(
         int | None,
         typer.Option("--round", metavar="N", help="One round, counted from 0; all together by default."),
     ] = None,
-    salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
     """Say why rounds took as long as they did: their critical paths, and what faster clients would save.
@@ -39,9 +38,7 @@ def explain(
     from edgefl.report.summary import each_run
 
     with Steps(stderr()) as steps:
-        found = each_run(
-            runs, lambda reader, _: explained(reader, round_, steps.show), salvage=salvage, note=print_note
-        )
+        found = each_run(runs, lambda reader, _: explained(reader, round_, steps.show), note=print_note)
     if as_json:
         print_json({"runs": found})
         return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, Offline, Salvage
+from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.options import AsJson, Offline
 from edgefl.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ def export(
     out: Out = None,
     data_dir: DataDir = None,
     offline: Offline = False,
-    salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
@@ -88,7 +87,7 @@ def export(
     access = DataAccess(data_dir, download=not offline)
     try:
         with Steps(stderr()) as steps:
-            done = export_run(run, options, access, out, steps.show, salvage=salvage, note=print_note)
+            done = export_run(run, options, access, out, steps.show)
     except SomeFailedError as error:
         _print_exports(error.done, as_json=as_json)
         raise

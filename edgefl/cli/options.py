@@ -80,9 +80,6 @@ RunFolders = Annotated[
 TargetAccuracy = Annotated[
     float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
 ]
-Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Leave out what is damaged in a run, and say what that is.")
-]
 
 
 # The settings that options are short for.

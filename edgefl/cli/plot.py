@@ -9,7 +9,7 @@ import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note, stdout
-from edgefl.cli.options import RunFolders, Salvage
+from edgefl.cli.options import RunFolders
 from edgefl.cli.outputs import Own, check_out
 
 
@@ -36,7 +36,6 @@ def plot(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is not a figure of edgefl's.")
     ] = False,
-    salvage: Salvage = False,
 ) -> None:
     """Draw accuracy or loss of runs against cost, for a paper.
 
@@ -51,7 +50,7 @@ def plot(
     require_matplotlib()
     from edgefl.report.drawing import write
 
-    drawn = chart(runs, choice, salvage=salvage, note=print_note)
+    drawn = chart(runs, choice, note=print_note)
     made, missing = write(drawn, out)
     for line in (*drawn.notes, *missing):
         print_note(line)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, RunFolders, Salvage, Sensitivity, TargetAccuracy
+from edgefl.cli.options import AsJson, RunFolders, Sensitivity, TargetAccuracy
 from edgefl.cli.outputs import Own, check_out
 
 
@@ -28,7 +28,6 @@ def report(
     ] = None,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
-    salvage: Salvage = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is not a report page.")
     ] = False,
@@ -47,7 +46,7 @@ def report(
     path = Path(name) if out is None else out
     check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
     with stderr().status(Text("reading runs")):
-        made = page(runs, target, salvage=salvage, note=print_note, sensitivity=sensitivity)
+        made = page(runs, target, note=print_note, sensitivity=sensitivity)
         size = write(path, html(made))
     if as_json:
         print_json({"file": str(path), "bytes": size})

@@ -21,7 +21,6 @@ from edgefl.cli.options import (
     InFormat,
     Offline,
     RunFolders,
-    Salvage,
     Seed,
     Seeds,
     Sensitivity,
@@ -359,7 +358,6 @@ def compare(
     every: Annotated[
         bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
     ] = False,
-    salvage: Salvage = False,
     format_: InFormat = None,
     as_json: AsJson = False,
 ) -> None:
@@ -377,7 +375,7 @@ def compare(
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    compared = summaries(runs, target, salvage=salvage, note=print_note)
+    compared = summaries(runs, target, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
     _print_comparison(compared, found, chosen, every=every)
 

@@ -9,7 +9,7 @@ import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note, stdout
-from edgefl.cli.options import RunFolders, Salvage
+from edgefl.cli.options import RunFolders
 from edgefl.cli.outputs import check_out
 from edgefl.cli.streams import results
 from edgefl.core.files import replacing
@@ -36,7 +36,6 @@ def table(
         Path | None, typer.Option(help="A .csv or .parquet file; CSV on standard output by default.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    salvage: Salvage = False,
 ) -> None:
     """Write one table of runs as CSV or Parquet.
 
@@ -56,10 +55,9 @@ def table(
     named = each_run(
         runs,
         lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
-        salvage=salvage,
         note=print_note,
     )
-    found = sources(named, salvage=salvage)
+    found = sources(named)
     if out is None:
         to_csv(found, name, results())
         return

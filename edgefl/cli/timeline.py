@@ -9,7 +9,7 @@ import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, Salvage
+from edgefl.cli.options import AsJson
 from edgefl.cli.outputs import Own, check_out
 
 
@@ -32,7 +32,6 @@ def timeline(
     rounds: Annotated[
         str | None, typer.Option(metavar="RANGE", help="Rounds to show, such as 2-5; the first one is 0.")
     ] = None,
-    salvage: Salvage = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is not a timeline.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -52,9 +51,7 @@ def timeline(
     path = Path(name) if out is None else out
     check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a timeline of edgefl's", is_timeline))
     choice = Choice.parse(clients, rounds)
-    with read(folder, salvage=salvage) as reader, Steps(stderr()) as steps:
-        for line in reader.left_out:
-            print_note(line)
+    with read(folder) as reader, Steps(stderr()) as steps:
         written = write(reader, path, choice, note=print_note, progress=steps.show)
     if as_json:
         print_json(written)

@@ -36,7 +36,7 @@ def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
         form: its input and outputs.
         measured: the section about its latency; may be empty.
     """
-    with read(source.folder, salvage=source.salvaged) as reader:
+    with read(source.folder) as reader:
         run = summary(reader)
         settings = reader.resolved()["scenario"]
     spec, client, ort, compact = source.federation.spec, exported.client, exported.ort, exported.compact

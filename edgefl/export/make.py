@@ -54,9 +54,6 @@ def export(
     access: DataAccess,
     out: Path | None = None,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
-    *,
-    salvage: bool = False,
-    note: Callable[[str], None] = lambda _: None,
 ) -> list[Exported]:
     """Exports models of a run; each is verified before its file is written.
 
@@ -66,8 +63,6 @@ def export(
         access: how to get at its dataset.
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
         progress: called with ("models", models done, models in all).
-        salvage: whether to export what is whole of a damaged run.
-        note: called with a line for each thing that is left out then.
 
     Raises:
         UserError: something that was asked for does not exist or is damaged, or the target cannot be written.
@@ -75,10 +70,10 @@ def export(
         SomeFailedError: some of many models fail; the others' files are written.
     """
     _check(options)
-    source = trained(folder, access, options.version, salvage=salvage, note=note)
+    source = trained(folder, access, options.version)
     clients: Sequence[int | None] = [options.client]
     if options.all_clients:
-        clients = [client for client in range(source.federation.clients) if client not in source.lost]
+        clients = range(source.federation.clients)
     else:
         # An unknown client is an error before any folder is made.
         source.predictor(options.client)

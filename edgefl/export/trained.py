@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,6 @@ class Trained:
         server: the server's state.
         states: the clients' states, by client.
         reported: the accuracies that the run reported at this version, by client; None is the global model.
-        lost: the clients whose states are damaged; only where the run is salvaged.
-        salvaged: whether what is damaged was left out.
     """
 
     folder: Path
@@ -51,8 +49,6 @@ class Trained:
     server: Tree
     states: dict[int, Tree]
     reported: dict[int | None, float]
-    lost: frozenset[int]
-    salvaged: bool
 
     @property
     def federation(self) -> Federation:
@@ -98,8 +94,6 @@ class Trained:
                 where=str(self.folder),
                 hint="use --version last",
             )
-        if client in self.lost:
-            raise UserError(f"the state of client {client} is damaged", where=str(self.folder))
         method = self.learning.methods[self.learning.spec.model_of(client)]
         state = self.states.get(client)
         return method.personal_model(self.server, self._initial(client) if state is None else state)
@@ -124,23 +118,13 @@ class Trained:
         return self.learning.methods[place].client(self.learning.nets[place].init(seed))
 
 
-def trained(
-    folder: Path,
-    access: DataAccess,
-    which: str = LAST,
-    *,
-    salvage: bool = False,
-    note: Callable[[str], None] = lambda _: None,
-) -> Trained:
+def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
     """Reads a version of a run.
 
     Args:
         folder: the run's directory.
         access: how to get at its dataset; without a folder, from where the run found it.
         which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
-        salvage: whether to leave out what is damaged: clients' states, and the version that was asked for
-            where the run saved another one.
-        note: called with a line for each thing that is left out.
 
     Raises:
         UserError: the folder is not a run, or it has no such version or data, or something is damaged.
@@ -148,14 +132,12 @@ def trained(
     if not is_run(folder):
         runs = [str(run) for run in runs_in(folder)]
         raise UserError(f"{folder} holds {len(runs)} runs; name one", where=str(folder), hint=", ".join(runs))
-    with read(folder, salvage=salvage) as reader:
-        for line in reader.left_out:
-            note(line)
+    with read(folder) as reader:
         saved = {row["version"]: row for row in reader.rows("versions")}
         _check_trained(reader, saved)
-        left_out = note if salvage else None
-        version, server = _server(reader, which, saved, left_out)
-        states, lost = _states(reader, left_out)
+        chosen = _chosen(reader, which, saved)
+        version, server = chosen["version"], _tree(reader, chosen)
+        states = {row["client"]: _tree(reader, row) for row in reader.rows("states")}
         meta, status, models = (
             reader.meta,
             reader.status,
@@ -170,14 +152,12 @@ def trained(
         status=status,
         models=models,
         version=version,
-        last=bool(saved[version]["last"]),
+        last=bool(chosen["last"]),
         round=made[0]["round"] if made else -1,
         learning=learning,
         server=server,
         states=states,
         reported=reported,
-        lost=lost,
-        salvaged=salvage,
     )
 
 
@@ -200,13 +180,10 @@ def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
         )
 
 
-def _server(
-    reader: Reader, which: str, saved: Mapping[int, Any], left_out: Callable[[str], None] | None
-) -> tuple[int, Tree]:
-    """A version's number and state; where it is damaged and that is ``left_out``, another one's."""
+def _chosen(reader: Reader, which: str, saved: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """The row of a version that was saved."""
     if which in {LAST, BEST}:
         rows = sorted(saved.values(), key=lambda row: not row[which])
-        rows = rows if left_out or not rows or not rows[0][which] else rows[:1]
     else:
         rows = [saved[int(which)]] if which.isdecimal() and int(which) in saved else []
     if not rows:
@@ -216,28 +193,11 @@ def _server(
             where=str(reader.folder),
             hint=f"best, last, or one of: {known}",
         )
-    for row in rows:
-        try:
-            return row["version"], read_tree(reader.folder / row["file"], row["sha256"])
-        except UserError as error:
-            if left_out is None or row is rows[-1]:
-                raise
-            left_out(f"{error.what}; another version is exported")
-    raise AssertionError("the last one is read or raises")
+    return rows[0]
 
 
-def _states(reader: Reader, left_out: Callable[[str], None] | None) -> tuple[dict[int, Tree], frozenset[int]]:
-    """The clients' states, and the clients whose state is damaged and ``left_out``."""
-    states, lost = {}, set()
-    for row in reader.rows("states"):
-        try:
-            states[row["client"]] = read_tree(reader.folder / row["file"], row["sha256"])
-        except UserError as error:
-            if left_out is None:
-                raise
-            left_out(f"client {row['client']}: {error.what}")
-            lost.add(row["client"])
-    return states, frozenset(lost)
+def _tree(reader: Reader, row: Mapping[str, Any]) -> Tree:
+    return read_tree(reader.folder / row["file"], row["sha256"])
 
 
 def _reported(reader: Reader, version: int) -> dict[int | None, float]:

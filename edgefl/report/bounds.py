@@ -62,10 +62,8 @@ def bounds_of(reader: Reader, jobs: timeline.Jobs | None = None) -> Bounds | Non
         jobs: its jobs, if they are read already.
 
     Returns:
-        None where no number of its devices and links is an interval, or its jobs are damaged.
+        None where no number of its devices and links is an interval.
     """
-    if "jobs" in reader.damaged:
-        return None
     (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
     return Bounds(reader, jobs) if found["found"] else None
 

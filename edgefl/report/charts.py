@@ -117,27 +117,18 @@ class Chart:
     notes: Sequence[str]
 
 
-def chart(
-    folders: list[Path],
-    choice: Choice,
-    *,
-    salvage: bool = False,
-    note: Callable[[str], None] | None = None,
-) -> Chart:
+def chart(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> Chart:
     """The chart of some runs; those that differ in nothing but their seeds are one line.
 
     Args:
         folders: runs or groups.
         choice: what is drawn.
-        salvage: as in ``summary.each_run``.
-        note: likewise.
+        note: as in ``summary.each_run``.
 
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
     """
-    read = each_run(
-        folders, lambda reader, _: (summary(reader), histories(reader)), salvage=salvage, note=note
-    )
+    read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
     of_run = {id(run): mine for run, mine in read}
     return drawn(seeds_together([run for run, _ in read]), lambda run: of_run[id(run)], choice)
 

@@ -32,26 +32,23 @@ class Source(NamedTuple):
     Attributes:
         folder: its directory.
         own: what stands before each of its rows, by column.
-        salvage: whether to leave out what is damaged.
     """
 
     folder: Path
     own: Mapping[str, Any]
-    salvage: bool = False
 
     def pieces(self, table: str) -> Iterator[list[tuple[Any, ...]]]:
         """As ``Reader.pieces``."""
-        with read(self.folder, salvage=self.salvage) as reader:
+        with read(self.folder) as reader:
             yield from reader.pieces(table)
 
 
-def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]], *, salvage: bool = False) -> list[Source]:
+def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]:
     """The sources of some runs.
 
     Args:
         runs: each one's name, directory and settings by dotted key. Of those that share a name, each is told
             from the others by its directory, so that tables can be joined by ``run``.
-        salvage: as of ``Source``.
     """
     settings = [
         {key: json.dumps(value) if isinstance(value, list) else value for key, value in each.items()}
@@ -63,7 +60,7 @@ def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]], *, salvage: boo
     for (name, folder, _), each in zip(runs, settings, strict=True):
         run = name if names[name] == 1 else f"{name}, {folder}"
         own = {"run": run, "seed": each["seed"], **{key: each.get(key) for key in differing}}
-        found.append(Source(folder, own, salvage))
+        found.append(Source(folder, own))
     return found
 
 

@@ -126,8 +126,6 @@ class _Run:
         """Reads it; ``model`` is the one whose target counts, empty for the whole run."""
         with read(Path(run.run_dir)) as reader:
             found = recorded(reader)
-            if not all(prices.traces for prices in found.plan.prices):
-                raise UserError(f"{run.name}: its traces are damaged", where=run.run_dir)
             self._jobs, (self.blind, self._shared) = read_jobs(reader), depends(reader)
             # Until when, and at which version of the server, by what the names of figures end with.
             self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}

@@ -58,7 +58,7 @@ class Summary:
     Attributes:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
         event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
-            ``store.event_hash``. None where nothing has happened, or these are damaged.
+            ``store.event_hash``. None where nothing has happened.
         dataset: None where the run does not say.
         models: of its clients, sorted by name.
         run_dir: its directory; empty for a dry run.
@@ -169,7 +169,6 @@ def summaries(
     folders: list[Path],
     target: float | None = None,
     *,
-    salvage: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> list[Summary]:
     """One summary per run; a group stands for its runs.
@@ -177,21 +176,19 @@ def summaries(
     Args:
         folders: runs or groups.
         target: an accuracy in (0, 1]; None for each run's own.
-        salvage: as in ``each_run``.
-        note: likewise.
+        note: as in ``each_run``.
 
     Raises:
         UserError: as ``each_run``, or the target is out of range.
     """
     check_target(target, "--target")
-    return each_run(folders, lambda reader, _: summary(reader, target), salvage=salvage, note=note)
+    return each_run(folders, lambda reader, _: summary(reader, target), note=note)
 
 
 def each_run(
     folders: list[Path],
     record_of: Callable[[Reader, int], Record],
     *,
-    salvage: bool = False,
     trusted: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> list[Record]:
@@ -200,10 +197,9 @@ def each_run(
     Args:
         folders: runs or groups.
         record_of: called with each run and its place among those that could be read.
-        salvage: whether to leave out what is damaged in a run, in place of refusing it.
         trusted: as in ``Reader``.
-        note: called with a line for all that is left out, among it the runs of a group that cannot be read
-            or are there no more; None refuses those too.
+        note: called with a line for each run of a group that cannot be read or is there no more; None
+            refuses those too.
 
     Raises:
         UserError: a folder is neither, a run that is named cannot be read, or none of a group can be.
@@ -217,17 +213,13 @@ def each_run(
     # A run that is named twice, or by its group too, is listed once.
     for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         try:
-            with read(path, salvage=salvage, trusted=trusted) as reader:
+            with read(path, trusted=trusted) as reader:
                 found.append(record_of(reader, len(found)))
-                left_out = reader.left_out
         except UserError as error:
             if note is None or path in folders:
                 raise
             skipped.append(error)
-            left_out = [f"{path} is left out: {error.what.removeprefix(f'{path.name}: ')}"]
-        if note is not None:
-            for line in left_out:
-                note(line)
+            note(f"{path} is left out: {error.what.removeprefix(f'{path.name}: ')}")
     if skipped and not found:
         raise skipped[0]
     return found

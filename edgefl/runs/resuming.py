@@ -270,14 +270,7 @@ def _whole_tables(folder: Path) -> Reader:
     Raises:
         UserError: a table is damaged.
     """
-    reader = Reader(folder, salvage=True, planned=True)
-    for line in reader.left_out:
-        if reader.damaged:
-            reader.close()
-            raise UserError(
-                line, where=str(folder), hint="run its scenario again; --salvage reads what is whole"
-            )
-        note(line)
+    reader = Reader(folder, planned=True, note=note)
     try:
         # Without its settings nothing can be done.
         reader.plan_text()

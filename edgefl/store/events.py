@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgefl.core.event import ServerEvent
-from edgefl.store.digests import EVENT_TABLES, Digests
+from edgefl.store.digests import Digests
 from edgefl.store.reader import Reader
 from edgefl.store.rows import event_row, job_columns
 
@@ -21,10 +21,8 @@ def event_hash(reader: Reader) -> str | None:
     read.
 
     Returns:
-        None where nothing has happened yet, or where one of these tables is damaged.
+        None where nothing has happened yet.
     """
-    if reader.damaged & set(EVENT_TABLES):
-        return None
     return Digests.of(tuple(row.values()) for row in reader.rows("digests")).event_hash()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,30 +22,13 @@ from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
 from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_planned, is_run
 from edgefl.store.locks import is_locked
-from edgefl.store.salvage import salvaged
 from edgefl.store.schema import FORMAT, TABLES
 from edgefl.store.wal import lost_commits
 
-# The commits that read older formats.
-_READ_BY = {
-    1: "9e3b046",
-    2: "51b76e9",
-    3: "8dc68d2",
-    4: "8e840df",
-    5: "7062e16",
-    6: "a303408",
-    7: "f24aa14",
-    8: "2d400de",
-    9: "96a7139",
-}
-
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
-SALVAGE = "--salvage reads what is whole"
 # What SQLite raises of a damaged file; its message may quote names that are no text any more.
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-# Without these tables no other row can be understood.
-_NEEDED = {"meta", "kinds", "fleet", "exchanges", "prices"}
 
 
 class Reader:
@@ -54,8 +37,6 @@ class Reader:
     Attributes:
         where: the directory as text; empty in memory.
         meta: facts about the whole run.
-        left_out: what was damaged and is not read, a line each; only where the run is salvaged.
-        damaged: the tables among it.
     """
 
     def __init__(
@@ -63,19 +44,19 @@ class Reader:
         folder: Path | None,
         database: sqlite3.Connection | None = None,
         *,
-        salvage: bool = False,
         trusted: bool = False,
         planned: bool = False,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         """Opens a run directory, or reads an open database.
 
         Args:
             folder: the directory; None in memory.
             database: the database; None for the directory's.
-            salvage: whether to leave out damaged tables in place of refusing the run.
             trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
                 this process writes, and reads again and again while it does.
             planned: whether to read a run that has not begun, too.
+            note: called with a line where a damaged log has lost commits; None refuses such a run.
 
         Raises:
             UserError: it is not one, of another format, or damaged.
@@ -83,9 +64,6 @@ class Reader:
         self._folder = folder
         self._trusted = trusted
         self.where = "" if folder is None else str(folder)
-        self.salvage = salvage
-        self.left_out: list[str] = []
-        self.damaged: frozenset[str] = frozenset()
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
         self._in_progress = folder is None or is_locked(folder)
@@ -95,7 +73,7 @@ class Reader:
         try:
             self._db.row_factory = sqlite3.Row
             if database is None:
-                self._check()
+                self._check(note)
             self.meta = self._meta()
         except BaseException:
             self._db.close()
@@ -123,8 +101,8 @@ class Reader:
         noted = str(self.meta["status"])
         return "killed" if noted == "running" and not self._in_progress else noted
 
-    def _check(self) -> None:
-        """Refuses a database that is damaged, or leaves out what is."""
+    def _check(self, note: Callable[[str], None] | None) -> None:
+        """Refuses a database that is damaged."""
         try:
             # All that is read is of one commit, however the run goes on.
             self._db.execute("BEGIN")
@@ -132,7 +110,10 @@ class Reader:
             if self._trusted:
                 return
             if lost_commits(self.folder / DATABASE):
-                self._refuse_or_note("run.sqlite-wal is damaged: what was committed last is lost")
+                lost = f"{self.folder.name}: run.sqlite-wal is damaged: what was committed last is lost"
+                if note is None:
+                    raise UserError(lost, where=self.where, hint="resume the run, which does it again")
+                note(lost)
             if is_stamped(self.folder):
                 return
             damage = damage_of(self._db)
@@ -140,17 +121,11 @@ class Reader:
             raise _damaged(self.folder, error) from error
         for table, what in damage.items():
             name = f"table {table} of run.sqlite" if table != STRUCTURE else "run.sqlite"
-            self._refuse_or_note(f"{name} is damaged: {what}", needed=table in _NEEDED)
-        if damage:
-            self.damaged = frozenset(damage)
-            self._db = salvaged(self._db, damage)
-            self._db.row_factory = sqlite3.Row
-
-    def _refuse_or_note(self, what: str, *, needed: bool = False) -> None:
-        if needed or not self.salvage:
-            hint = "nothing else can be understood without it" if needed else SALVAGE
-            raise UserError(f"{self.folder.name}: {what}", where=self.where, hint=hint)
-        self.left_out.append(f"{self.folder.name}: {what}")
+            raise UserError(
+                f"{self.folder.name}: {name} is damaged: {what}",
+                where=self.where,
+                hint="run its scenario again",
+            )
 
     def _check_format(self) -> None:
         rows = self._db.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
@@ -348,11 +323,10 @@ class OtherFormatError(UserError):
 def _other_format(folder: Path, number: Any) -> UserError:
     if not isinstance(number, int):
         return _damaged(folder, ValueError("it has no format number"))
-    reads = f"edgefl as of git commit {_READ_BY[number]}" if number in _READ_BY else "a newer edgefl"
     return OtherFormatError(
         f"{folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
         where=str(folder),
-        hint=f"read it with {reads}, or run its scenario again",
+        hint="read it with the edgefl that wrote it, or run its scenario again",
     )
 
 
@@ -362,11 +336,9 @@ def _damaged(folder: Path, error: Exception) -> UserError:
 
 
 @contextmanager
-def read(
-    folder: Path, *, salvage: bool = False, trusted: bool = False, planned: bool = False
-) -> Iterator[Reader]:
+def read(folder: Path, *, trusted: bool = False, planned: bool = False) -> Iterator[Reader]:
     """A reader that is closed at the end; its arguments are those of ``Reader``."""
-    with closing(Reader(folder, salvage=salvage, trusted=trusted, planned=planned)) as reader:
+    with closing(Reader(folder, trusted=trusted, planned=planned)) as reader:
         yield reader
 
 
@@ -383,13 +355,13 @@ def status_of(folder: Path) -> str:
 
 
 def verify(folder: Path) -> list[str]:
-    """Reads all that a run's rows refer to, and says what of it is damaged, a line each; none if it is whole.
+    """Reads all files that a run's rows refer to, and says which are damaged, a line each.
 
     Raises:
-        UserError: the folder is not a run, of another format, or its database cannot be read at all.
+        UserError: the folder is not a run, of another format, or its database is damaged.
     """
-    with read(folder, salvage=True) as reader:
+    with read(folder) as reader:
         named = [row for table in FILES for row in reader.rows(table)]
         files = {PLAN: reader.meta.get("plan_sha256"), **{row["file"]: row["sha256"] for row in named}}
         found = (content_damage(folder / file, sha256) for file, sha256 in files.items())
-        return [*reader.left_out, *(f"{folder.name}: {what}" for what in found if what)]
+        return [f"{folder.name}: {what}" for what in found if what]

@@ -435,17 +435,14 @@ def test_all_readers_have_them(tmp_path, capsys):
     assert spread["deviation_over_seeds"] == pytest.approx(np.std(both, ddof=1))
 
 
-def test_a_damaged_table_is_noticed_and_left_out(tmp_path):
-    """As any other: refused, and with --salvage the rest is read."""
+def test_a_damaged_table_is_noticed(tmp_path):
+    """As any other."""
     (run,) = edgefl.run(small("forgetting"), out=tmp_path / "run").runs
     with closing(sqlite3.connect(run.folder / "run.sqlite")) as database, database:
         database.execute("UPDATE measures SET value = value + 1 WHERE rowid = 1")
     with pytest.raises(UserError) as caught:
         Reader(run.folder)
     assert "table measures" in caught.value.what
-    reader = Reader(run.folder, salvage=True)
-    assert reader.rows("measures") == []
-    assert reader.rows("evaluations")
 
 
 def test_commands_know_the_kind(capsys):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 from commands import run_command
 from damage import rewritten
 
 import edgefl
-from edgefl.report.summary import summary
 from edgefl.runs.dry import dry_run
 from edgefl.store import Store, event_hash, read
-from edgefl.store.checks import unstamp
 from edgefl.store.schema import STORED
 
 # Of mobile links, whose radios leave tails open.
@@ -85,23 +81,6 @@ def test_every_column_counts(loop, tmp_path, table):
         rewritten(folder, f"UPDATE {table} SET {column} = {other} WHERE {first}")  # noqa: S608 - our own names
         assert (_hash(folder) == whole) == (column == "scalars"), column
         (folder / "run.sqlite").write_bytes(before)
-
-
-def _damaged(loop, folder, statement):
-    shutil.copytree(loop, folder)
-    unstamp(folder)
-    with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
-        database.execute(statement)
-    with read(folder, salvage=True) as reader:
-        assert reader.left_out
-        return event_hash(reader), summary(reader).event_hash
-
-
-def test_salvaged_runs_have_a_hash_where_their_events_are_whole(loop, tmp_path):
-    """Without what training reported it is the same; without jobs there is none."""
-    scalars = _damaged(loop, tmp_path / "scalars", "UPDATE jobs SET scalars = 'x' WHERE job = 1")
-    assert scalars == (_hash(loop), _hash(loop))
-    assert _damaged(loop, tmp_path / "jobs", "UPDATE jobs SET steps = 7 WHERE job = 1") == (None, None)
 
 
 def test_where_nothing_happened_there_is_no_hash():

@@ -31,7 +31,6 @@ from edgefl.world.blind import sights
 
 TOP = 5
 """Of how many clients the savings are reckoned."""
-_NEEDED = ("jobs", "merges", "traces")
 
 
 def explain(
@@ -45,12 +44,8 @@ def explain(
         progress: called where the clock runs again, see ``again``.
 
     Raises:
-        UserError: there is no such round, nothing was merged yet, what this needs of the run is damaged, or a
-            device cannot be priced.
+        UserError: there is no such round, nothing was merged yet, or a device cannot be priced.
     """
-    name = reader.meta["name"]
-    if damaged := [table for table in _NEEDED if table in reader.damaged]:
-        raise UserError(f"{name}: table {damaged[0]} is damaged, and nothing can be explained without it")
     explainer = Explainer(reader, recorded(reader))
     return explainer.run(progress) if round_ is None else explainer.round(round_)
 

@@ -75,7 +75,6 @@ def page(
     folders: list[Path],
     target: float | None = None,
     *,
-    salvage: bool = False,
     note: Callable[[str], None] | None = None,
     live: bool = False,
     sensitivity: float | None = None,
@@ -85,8 +84,7 @@ def page(
     Args:
         folders: runs or groups.
         target: an accuracy in (0, 1]; None for each run's own.
-        salvage: as in ``summary.each_run``.
-        note: likewise.
+        note: as in ``summary.each_run``.
         live: whether it follows runs in progress, which this process writes.
         sensitivity: a factor, to say whether the order of the runs holds over all that their devices' numbers
             may be; see ``report.sensitivity``.
@@ -102,7 +100,6 @@ def page(
     read = each_run(
         folders,
         lambda reader, place: _run(reader, place, target, most_jobs),
-        salvage=salvage,
         trusted=live,
         note=note and partial(_noted, left_out, note),
     )

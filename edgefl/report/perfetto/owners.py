@@ -68,8 +68,7 @@ def _bounds(known: Recorded) -> list[dict[str, str]]:
     found: list[dict[str, str]] = [{} for _ in rows]
     for prices in known.plan.prices:
         for kind, ((device, _, dtype), model) in enumerate(rows):
-            # A run that was salvaged may lack traces.
-            if kind in refused or not prices.traces:
+            if kind in refused:
                 continue
             bounds = pricers.of(device, dtype).time(prices.traces[model].cost(prices.taken[kind]))
             if bounds.seconds > 0:

@@ -313,8 +313,8 @@ def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
     assert found.counters["active clients"][-1][1] == 0
 
 
-def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
-    """With --salvage, what was damaged is named, and the rest shown; flows end in the jobs."""
+def test_a_damaged_run_is_refused(capsys, folder, tmp_path):
+    """By the name of what was damaged."""
     shutil.copytree(folder, tmp_path / "damaged")
     unstamp(tmp_path / "damaged")
     with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
@@ -322,31 +322,15 @@ def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
         database.commit()
     status, _, err = run_command(capsys, "timeline", "damaged")
     assert status == 2
-    assert "--salvage" in err
-    found, err = shown(capsys, "damaged", "--salvage")
     assert "table merges of run.sqlite is damaged" in err
-    assert jobs_of(found)
-    assert all(one.into == [one.arguments["job"] + 1] for one in jobs_of(found))
-
-
-def test_a_run_without_traces_is_salvaged(capsys, folder, tmp_path):
-    """Nothing says then what bounds work; all else is as before."""
-    whole, _ = shown(capsys, folder)
-    shutil.copytree(folder, tmp_path / "damaged")
-    unstamp(tmp_path / "damaged")
-    with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
-        database.execute("DELETE FROM traces")
-        database.commit()
-    found, _ = shown(capsys, "damaged", "--salvage")
-    assert len(found.slices) == len(whole.slices)
-    assert not any("bound_by" in one.arguments for one in found.slices)
+    assert not list(tmp_path.glob("*.pftrace"))
 
 
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
     """A note says what needs the plan."""
     shutil.copytree(folder, tmp_path / "run")
     (tmp_path / "run" / "plan.yaml").write_text("nothing")
-    found, err = shown(capsys, "run", "--salvage")
+    found, err = shown(capsys, "run")
     assert "when clients were away and what bounds their work is not shown: run: plan.yaml is damaged" in err
     assert jobs_of(found)
 

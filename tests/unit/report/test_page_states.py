@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 from paged import compared, paged
 from unfinished import UNPOWERED
 
 import edgefl
-from edgefl.core.errors import UserError
 from edgefl.report.page import build
 from edgefl.report.page.cells import setting
 from edgefl.report.page.contents import contents
 from edgefl.runs import Callbacks
-from edgefl.store.checks import unstamp
-from edgefl.store.schema import STORED
 
 SCENARIO = {
     "name": "state",
@@ -132,45 +128,6 @@ def test_a_killed_run_has_no_machine_yet(folders):
     assert killed["provenance"][0]["scenario"] == done["provenance"][0]["scenario"]
     assert killed["fleets"] == done["fleets"]
     assert [len(one["round"]) for one in killed["measures"]] == [1, 1]
-
-
-def test_damaged_tables_are_said(folders, tmp_path):
-    """Salvaged without its class counts and jobs, a run has its page, and the lines say what is missing."""
-    folder, notes = tmp_path / "damaged", []
-    shutil.copytree(folders / "done", folder)
-    unstamp(folder)
-    with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
-        database.execute("UPDATE class_counts SET samples = samples + 1 WHERE rowid = 1")
-        database.execute("UPDATE jobs SET flops = flops + 1 WHERE job = 1")
-        database.execute("UPDATE measures SET value = value + 1 WHERE rowid = 1")
-    page = paged(folder, salvage=True, note=notes.append)
-    assert len(notes) == 3
-    (partition,) = page["partition"]
-    assert (partition["counts"], partition["why"]) == ([], "the table of class counts is damaged")
-    assert page["provenance"][0]["event_hash"] is None
-    assert (page["measures"], page["costs"][0]["bytes_by_part"]) == ([], {})
-
-
-def _time(page):
-    (text,) = next(one["texts"] for one in page["verdict"] if one["key"] == "virtual_s")
-    return text
-
-
-def test_whichever_table_is_damaged(folders, tmp_path):
-    """There is a page of what is whole, without bounds where jobs are gone; or the run is refused."""
-    made = {}
-    for table in STORED:
-        folder = tmp_path / table
-        shutil.copytree(folders / "done", folder)
-        unstamp(folder)
-        with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
-            last = f"SELECT MAX(rowid) FROM {table}"  # noqa: S608 - our own names
-            database.execute(f"DELETE FROM {table} WHERE rowid = ({last})")  # noqa: S608 - our own names
-        with suppress(UserError):
-            made[table] = paged(folder, target=0.01, salvage=True, note=lambda _: None)
-    assert made.keys() >= {"jobs", "merges", "evaluations", "measures", "class_counts", "corner_prices"}
-    bounded = {table: "(" in _time(page) for table, page in made.items()}
-    assert (bounded["measures"], bounded["jobs"], bounded["corner_prices"]) == (True, False, False)
 
 
 @pytest.mark.usefixtures("unfinished")

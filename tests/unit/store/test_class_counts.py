@@ -74,8 +74,8 @@ def test_a_large_fleet_stores_none(tmp_path, monkeypatch):
     assert meta["class_counts"] == "80 counts of clients and classes are more than the 79 that are kept"
 
 
-def test_damage_is_found_and_the_rest_is_salvaged(tmp_path):
-    """A changed count refuses the run; --salvage reads all else."""
+def test_damage_is_found(tmp_path):
+    """A changed count refuses the run."""
     run, _ = _run(tmp_path / "run")
     folder = tmp_path / "damaged"
     shutil.copytree(run.folder, folder)
@@ -84,7 +84,3 @@ def test_damage_is_found_and_the_rest_is_salvaged(tmp_path):
         database.execute("UPDATE class_counts SET samples = samples + 1 WHERE rowid = 1")
     with pytest.raises(UserError, match=r"table class_counts of run\.sqlite is damaged"), read(folder):
         pass
-    with read(folder, salvage=True) as reader:
-        assert reader.rows("class_counts") == []
-        assert reader.damaged == {"class_counts"}
-        assert len(reader.rows("jobs")) == 8

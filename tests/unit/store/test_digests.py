@@ -8,8 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from edgefl.core.errors import UserError
-from edgefl.store import Reader, Store, read
+from edgefl.store import Store, read
 from edgefl.store.checks import STRUCTURE, damage_of
 from edgefl.store.digests import Digests
 
@@ -67,30 +66,3 @@ def test_an_index_that_does_not_agree_with_its_table_is_damage(tmp_path):
     file.write_bytes(content)
     with read(tmp_path / "run") as reader:
         assert len(reader.rows("payloads")) == 1
-
-
-def test_a_table_that_others_refer_to_cannot_be_left_out(tmp_path):
-    """Without the names of exchanges, nobody can tell what a job was; without scores, one can."""
-    for table, row in {
-        "exchanges": {
-            "exchange": "train",
-            "place": 0,
-            "at": "round",
-            "every": 1,
-            "everyone": 0,
-            "stateful": 0,
-        },
-        "client_evaluations": {"version": 1, "client": 0, "accuracy": 0.5, "samples": 3},
-    }.items():
-        store = Store.create(tmp_path / table, lambda *_: "")
-        store.add(table, row)
-        store.close("done")
-        with closing(sqlite3.connect(tmp_path / table / "run.sqlite")) as database, database:
-            database.execute(f"UPDATE {table} SET {list(row)[-1]} = 7")  # noqa: S608 - our own names
-        with pytest.raises(UserError, match=f"table {table} of run.sqlite is damaged") as caught:
-            Reader(tmp_path / table)
-        assert caught.value.hint.startswith("nothing else" if table == "exchanges" else "--salvage")
-    with pytest.raises(UserError, match="is damaged"):
-        Reader(tmp_path / "exchanges", salvage=True)
-    with read(tmp_path / "client_evaluations", salvage=True) as reader:
-        assert (len(reader.left_out), reader.rows("client_evaluations")) == (1, [])

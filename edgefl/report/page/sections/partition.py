@@ -39,7 +39,7 @@ class Partition(OfRuns):
 def partition(reader: Reader, run: int) -> Partition:
     """That of a run, whose place is ``run``."""
     classes = reader.meta["classes"]
-    if why := _missing(reader):
+    if why := reader.meta["class_counts"]:
         return Partition([run], classes, [], [], 0, why)
     (clients,) = (row["clients"] for row in reader.query("SELECT COUNT(*) AS clients FROM fleet"))
     listed = max(1, min(_MOST_CLIENTS, _MOST_CELLS // len(classes), clients))
@@ -55,10 +55,3 @@ def partition(reader: Reader, run: int) -> Partition:
         omitted=clients - len(chosen),
         why="",
     )
-
-
-def _missing(reader: Reader) -> str:
-    if "class_counts" in reader.damaged:
-        return "the table of class counts is damaged"
-    why: str = reader.meta["class_counts"]
-    return why
