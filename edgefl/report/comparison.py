@@ -176,6 +176,7 @@ def _in_a_line(compared: Sequence[Compared]) -> Iterator[Note]:
     told = [
         f"{row.label} ({', '.join(map(row.cell, compared))})" if len(compared) <= ABREAST else row.label
         for row in _differences(compared)
+        if row.label != "seed"
     ]
     if told:
         more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""

@@ -34,7 +34,7 @@ def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
     if len(compared) > ABREAST:
         table, chosen = _by_run(compared, list(zip(found, verdicts, strict=True)))
         shown = [row for row, _ in chosen]
-        notes = list(marks([one for _, one in chosen], "best of its column"))
+        notes = [*marks([one for _, one in chosen], "best of its column"), "every figure with --all"]
     else:
         cells = [[row.label, *map(row.plain, compared)] for row in found]
         table, shown = TextTable(["", *map(head, compared)], cells), found
@@ -119,27 +119,28 @@ def _is_judged(one: Verdict) -> bool:
 
 
 def _ahead(compared: Sequence[Compared], verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Who is ahead in accuracy and in what the target took, or all took where nobody reached one."""
-    to_target = [one for one in verdicts if one.key.startswith("target.") and "wasted" not in one.key]
-    reached = any(one.winner is not None for one in to_target)
-    costs = to_target if reached else [one for one in verdicts if one.key in COSTS]
-    until = f" to {target_name([run for one in compared for run in one.runs])}" if reached else ""
-    accuracies = [one for one in verdicts if one.key.startswith("accuracy.")]
-    said = []
-    for place, group in enumerate(compared):
-        won = [
-            *(f"{one.key.split('.')[1]} accuracy{_open(one)}" for one in accuracies if one.winner == place),
-            *(f"{_QUANTITIES[one.unit]}{until}{_open(one)}" for one in costs if one.winner == place),
-        ]
-        if won:
-            said.append(f"{group.name} in {', '.join(won)}".replace("\n", ", "))
+    """Who is ahead in accuracy, in what the target took, and in what all took; and what seeds leave open."""
+    until = f" to {target_name([run for one in compared for run in one.runs])}"
+    said: dict[int, list[str]] = {}
+    left_open = []
+    for one in verdicts:
+        kind, *rest = one.key.split(".")
+        if kind == "accuracy":
+            what = f"{rest[0]} accuracy"
+        elif one.key in COSTS or (kind == "target" and "wasted" not in rest):
+            what = _QUANTITIES[one.unit] + (until if kind == "target" else "")
+        else:
+            continue
+        if one.close:
+            left_open.append(what)
+        elif one.winner is not None:
+            said.setdefault(one.winner, []).append(what)
     if said:
         seeds = ", on one seed each" if all(len(one.runs) == 1 for one in compared) else ""
-        yield f"ahead{seeds}: {'; '.join(said)}"
-
-
-def _open(one: Verdict) -> str:
-    return " (not separable over seeds)" if one.close else ""
+        each = (f"{compared[place].name} in {', '.join(won)}" for place, won in sorted(said.items()))
+        yield f"ahead{seeds}: {'; '.join(each)}".replace("\n", ", ")
+    if left_open:
+        yield f"not separable over seeds: {', '.join(left_open)}"
 
 
 def _bounds(compared: Sequence[Compared], shown: Sequence[Row]) -> Iterator[str]:
@@ -161,7 +162,7 @@ def _bounds(compared: Sequence[Compared], shown: Sequence[Row]) -> Iterator[str]
             else f"{_KINDS[unit]} {_times(low)} to {_times(high)}"
             for unit, (low, high) in found.items()
         )
-        yield f"bounds: {', '.join(words)} what is shown; each with --all"
+        yield f"bounds, where known: {', '.join(words)} what is shown; each with --all"
 
 
 def _times(ratio: float) -> str:

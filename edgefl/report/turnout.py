@@ -30,10 +30,12 @@ class Turnout(NamedTuple):
         if self.merged >= _FEW * self.asked:
             return ""
         away, lost = self.asked - self.dispatched, self.dispatched - self.merged
-        why = [f"{away:.1f} could not be asked"] if away > 0 else []
+        why = [f"{away:.1f} were away or busy"] if away > 0 else []
         why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
-        took_part = f"{self.merged:.1f} of the {self.asked} clients asked for took part in a round"
-        return f"{took_part}, in the mean; {' and '.join(why)}"
+        took_part = (
+            f"on average, {self.merged:.1f} of the {self.asked} clients asked for took part in a round"
+        )
+        return f"{took_part}; {' and '.join(why)}"
 
 
 def mean_turnout(found: Sequence[Turnout]) -> Turnout:

@@ -201,11 +201,13 @@ def _ranges(
 
 def _ahead(ranges: Sequence[_Range]) -> tuple[int | None, list[int]]:
     """The winner, and those that are equal in its place."""
-    best = min((found.mean for found in ranges), default=math.inf)
+    # Who reached a target in all seeds is ahead of who did in some, however soon.
+    judged = [found for found in ranges if not found.missing] or ranges
+    best = min((found.mean for found in judged), default=math.inf)
     # One alone is ahead of nobody, and none of those that did not reach a target is.
     if len(ranges) < 2 or math.isinf(best):  # noqa: PLR2004 - two are needed
         return None, []
-    first, *tied = [found for found in ranges if found.mean == best]
+    first, *tied = [found for found in judged if found.mean == best]
     if tied:
         return None, [first.group, *(other.group for other in tied)]
     if first.bounds and math.isinf(first.bounds[1]):

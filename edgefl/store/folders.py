@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from edgefl.core.errors import UserError
-from edgefl.store.locks import LOCK, is_locked, locked
+from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
 # The database of a run that has not begun, and one that is being made.
@@ -163,6 +163,10 @@ def free(folder: Path) -> None:
         (folder / _RESERVE).unlink()
 
 
+# Runs of a group that a hint names.
+_NAMED = 6
+
+
 def runs_in(folder: Path) -> list[Path]:
     """The runs in a group, or in a folder of groups, in order; a run's directory is a group of one.
 
@@ -190,10 +194,14 @@ def runs_in(folder: Path) -> list[Path]:
             hint=f"begin with edgefl run --resume {quote(str(folder))}",
         )
     if not runs:
+        known = [run.name for run in made_in(folder.parent)] if (folder.parent / GROUP).is_file() else []
+        more = ", ..." if len(known) > _NAMED else ""
         raise UserError(
             f"{folder} is neither a run nor a group of runs",
             where=str(folder),
-            hint="give a directory that `edgefl run` made",
+            hint=f"its group has {', '.join(known[:_NAMED])}{more}"
+            if known
+            else "give a directory that `edgefl run` made",
         )
     return runs
 

@@ -68,7 +68,7 @@ def _lost(run: Path) -> str:
         return ""
     if run.is_dir():
         return f"it has no {DATABASE}"
-    return "it is a link to nowhere" if run.is_symlink() else "it is there no more"
+    return "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:

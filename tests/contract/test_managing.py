@@ -198,7 +198,7 @@ def _lose_its_target(run):
     ("lose", "why"),
     [
         (lambda run: (run / "run.sqlite").unlink(), "it has no run.sqlite"),
-        (shutil.rmtree, "it is there no more"),
+        (shutil.rmtree, "its folder is gone"),
         (_lose_its_target, "it is a link to nowhere"),
     ],
 )
