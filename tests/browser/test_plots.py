@@ -348,7 +348,7 @@ def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
 
 def test_nothing_to_draw_is_said_in_words(visit, record):
     """Of a page without data every plot says why there is nothing; none is a hole."""
-    page = visit(replace(record, sweep=Sweep({}, [], []), **{name: [] for name in SECTIONS}))
+    page = visit(replace(record, sweep=Sweep([], []), **{name: [] for name in SECTIONS}))
     page.draw_all()
     words = page.page.eval_on_selector_all(
         "figure.plot", "all => all.map(one => [one.dataset.drawn, one.querySelector('.words').textContent])"
@@ -425,23 +425,3 @@ def test_names_stay_text_in_plots(visit, record):
     assert name in words
     # Plotly says that it lacks MathJax where it finds TeX.
     assert said == []
-
-
-def test_pointing_at_a_line_shows_it_alone(visit):
-    """Among parallel axes the line under the pointer stays and the others are faint until it leaves."""
-    page = visit().page
-    page.locator("#plot-parallel").scroll_into_view_if_needed()
-    page.evaluate("edgefl.redraw(true)")
-    lines = "all => all.map(one => one.style.opacity || '1')"
-    traces = "#plot-parallel .scatterlayer .trace"
-    page.locator(f"{traces} .point").first.hover(force=True)
-    page.wait_for_function(
-        "one => [...document.querySelectorAll(one)].some(line => line.style.opacity === '0.12')", arg=traces
-    )
-    opacities = page.eval_on_selector_all(traces, lines)
-    assert opacities.count("1") == 1
-    assert len(opacities) > 1
-    page.locator("#plot-parallel-title").hover()
-    page.wait_for_function(
-        "one => [...document.querySelectorAll(one)].every(line => line.style.opacity === '1')", arg=traces
-    )

@@ -35,9 +35,6 @@ def _sections(page: Page) -> Iterator[Section]:
     yield _partition(page)
     nothing = "No measures were asked for." if page.curves else "Nothing was evaluated."
     yield _drawn("measures", "Measures", page.measures, nothing)
-    alone = len(page.runs) == 1
-    nothing = "There is only one run." if alone else "The runs differ in no setting."
-    yield _drawn("sweep", "Settings", page.sweep.settings, nothing)
     yield _published(page)
     yield _figures(page)
     yield _runs(page)

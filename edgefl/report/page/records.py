@@ -95,7 +95,7 @@ class Page:
         curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
         devices: by group and device.
-        sweep: settings and figures of the groups.
+        sweep: accuracies and costs of the groups.
         published: claims of papers.
         durations, rounds, activity, participation, memory, measures, provenance: by run.
         partition, fleets: of runs that share them.

@@ -15,7 +15,6 @@
      groups,     false, or (page, choice) -> false, where no trace is of a group: there is no legend of runs then
      draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw,
                             with `chosen` where another choice may draw something; a `note` stands below the plot
-     listen(canvas),        once it is drawn: listeners for Plotly's events; optional
      table(page, choice),   -> {columns: ["round", "bytes (B)"], rows: [[...]]}: the same data as text and CSV
    })
 

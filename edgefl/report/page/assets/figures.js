@@ -100,10 +100,8 @@
       this.note.textContent = found.note ?? "";
       this.note.hidden = !found.note;
       this.shown = this.ready(found);
-      const first = !this.canvas.data;
       // Plotly measures its room once; another choice may need another height.
       Plotly.react(this.canvas, this.shown.data, edgefl.layout({ height, ...this.shown.layout }), CONFIG);
-      if (first) this.plot.listen?.(this.canvas);
       this.tell();
     }
 

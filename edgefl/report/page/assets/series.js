@@ -154,10 +154,10 @@
 
   // A long text in lines, so that names leave room for what is drawn; two characters are edgefl.text's marks.
   const WIDTH = 22;
-  const folded = (text, width = WIDTH) => {
+  const folded = (text) => {
     const lines = [""];
     for (const word of text.split(/(?<=[ ,_/=-])/)) {
-      if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > width) lines.push("");
+      if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > WIDTH) lines.push("");
       lines[lines.length - 1] += word;
     }
     return lines

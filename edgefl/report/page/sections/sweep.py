@@ -1,16 +1,12 @@
-"""Groups of runs as points among their settings and figures."""
+"""Groups of runs as points among their accuracies and costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from edgefl.report.averages import Compared, Row
-from edgefl.report.differing import differing
 from edgefl.report.rows import COSTS, traded
-
-_SEED = "seed"
 
 
 @dataclass(frozen=True)
@@ -21,15 +17,13 @@ class SweepFigure:
         label: its name.
         key: its place in a run of `edgefl compare --json`, dotted; several with `` + `` between them are
             summed.
-        unit: "s", "B", "J", "FLOP", "share" or others; see ``averages.Row``.
-        better: "higher", "lower", or empty.
+        unit: "s", "B", "J" or "share".
         values: each group's mean; None where it has none, and where it is of some of the clients alone.
     """
 
     label: str
     key: str
     unit: str
-    better: str
     values: Sequence[float | None]
 
 
@@ -54,43 +48,39 @@ class Front:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What groups differ in, and what became of them; without anything where there is one group alone.
+    """What became of the groups; without anything where there is one group alone.
 
     Attributes:
-        settings: those in which groups differ, see ``report.differing``, but for the seed: each group's value
-            by dotted key, None where it has none. Values may be lists and mappings.
-        figures: accuracies, virtual time, bytes in both directions, energy, and what it took to reach a
-            target.
+        figures: accuracies, virtual time, bytes in both directions and energy.
         fronts: for each evaluated model and each cost that two groups have.
     """
 
-    settings: Mapping[str, Sequence[Any]]
     figures: Sequence[SweepFigure]
     fronts: Sequence[Front]
 
 
 def sweep(groups: Sequence[Compared]) -> Sweep:
-    """The groups' settings and figures."""
+    """The groups' figures and their fronts."""
     if len(groups) == 1:
-        return Sweep({}, [], [])
-    figures = [_figure(row, groups) for row in traded(groups)]
+        return Sweep([], [])
+    figures = [_figure(row, groups) for row in traded(groups) if row.key in COSTS or _is_accuracy(row.key)]
     done = [all(run.status == "done" for run in one.runs) for one in groups]
-    return Sweep(
-        settings={key: values for key, values in differing(groups).items() if key != _SEED},
-        figures=figures,
-        fronts=list(_fronts(figures, done)),
-    )
+    return Sweep(figures, list(_fronts(figures, done)))
+
+
+def _is_accuracy(key: str) -> bool:
+    return key.startswith("accuracy.") and key.endswith(".value")
 
 
 def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:
     found = [row.value(one) for one in groups]
     values = [value.mean if value else None for value in found]
-    return SweepFigure(row.label.strip(), row.key, row.unit, row.better, values)
+    return SweepFigure(row.label.strip(), row.key, row.unit, values)
 
 
 def _fronts(figures: Sequence[SweepFigure], done: Sequence[bool]) -> Iterator[Front]:
     place = {figure.key: place for place, figure in enumerate(figures)}
-    for accuracy in (key for key in place if key.startswith("accuracy.") and key.endswith(".value")):
+    for accuracy in filter(_is_accuracy, place):
         for cost in (key for key in COSTS if key in place):
             pairs = zip(figures[place[cost]].values, figures[place[accuracy]].values, done, strict=True)
             points = {
