@@ -43,11 +43,13 @@ def find_scenario(name: str | Path) -> Path:
         raise UserError(f"cannot read {short(str(name))}: {error.strerror}", where="SCENARIO") from None
     if is_file:
         return path
-    if is_folder:
-        raise UserError(f"{name} is a directory, not a scenario", hint="give a YAML file or a shipped name")
     try:
         return catalogue.find("scenarios", str(name)).path
     except UnknownNameError:
+        # After the names: a run's folder may have its scenario's.
+        if is_folder:
+            what = f"{name} is a directory, not a scenario"
+            raise UserError(what, hint="give a YAML file or a shipped name") from None
         is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
         what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
         hint = nearest(path.stem if is_path else str(name), catalogue.entries("scenarios"))

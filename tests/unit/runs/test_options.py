@@ -13,6 +13,8 @@ from commands import run_command
 
 import edgefl
 from edgefl.cli import main
+from edgefl.core.errors import UserError
+from edgefl.runs.group import find_scenario
 from edgefl.store import read
 
 SCENARIO = {
@@ -148,3 +150,13 @@ def test_a_list_of_runs_goes_on_without_a_folder_that_may_not_be_read(tmp_path, 
 
     monkeypatch.setattr(Path, "is_file", refused)
     assert run_command(capsys, "runs", tmp_path)[:2] == (0, f"no runs in {tmp_path}\n")
+
+
+def test_a_folder_hides_no_scenario(tmp_path, monkeypatch):
+    """A run may have been saved under its scenario's name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("quickstart", "other"):
+        (tmp_path / name).mkdir()
+    assert find_scenario("quickstart").name == "quickstart.yaml"
+    with pytest.raises(UserError, match="other is a directory, not a scenario"):
+        find_scenario("other")
