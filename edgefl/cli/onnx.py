@@ -55,9 +55,6 @@ def export(
         bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
     softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
-    ort: Annotated[
-        bool, typer.Option("--ort", help="Also write ONNX Runtime's own format, for reduced mobile builds.")
-    ] = False,
     out: Out = None,
     data_dir: DataDir = None,
     offline: Offline = False,
@@ -82,7 +79,6 @@ def export(
         Form(raw_input=raw_input, softmax=softmax),
         precision="int8" if int8 else "fp16" if fp16 else "fp32",
         max_drop=max_drop,
-        ort=ort,
     )
     access = DataAccess(data_dir, download=not offline)
     try:

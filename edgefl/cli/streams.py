@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from edgefl.core.errors import EdgeflError
-from edgefl.report.texts import spelled
 
 _STDOUT, _STDERR = 1, 2
 
@@ -21,8 +20,8 @@ class OutputError(EdgeflError):
 class Output:
     """A standard stream for writing.
 
-    Characters that it cannot show are spelled out. Once its reader has gone, as behind ``| head``, it takes
-    what is written and drops it.
+    Characters that it cannot show are question marks. Once its reader has gone, as behind ``| head``, it
+    takes what is written and drops it.
 
     Args:
         stream: the stream; None if it is closed.
@@ -40,7 +39,7 @@ class Output:
         Raises:
             OutputError: the stream is full or closed, and required.
         """
-        self._try(lambda stream: stream.write(spelled(text, self.encoding)))
+        self._try(lambda stream: stream.write(text.encode(self.encoding, "replace").decode(self.encoding)))
         if text.endswith("\n"):
             self.flush()
         return len(text)

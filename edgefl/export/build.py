@@ -5,7 +5,6 @@ Also the model under export, the value that passes through all stages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -20,7 +19,7 @@ from edgefl.data import normalised
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import Form
 from edgefl.export.trained import LAST, Trained
-from edgefl.report.exports import Compact, Ort, Parity
+from edgefl.report.exports import Compact, Parity
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
 FP32: Final = "fp32"
@@ -39,7 +38,6 @@ class ExportOptions:
         form: the model's input and outputs.
         precision: of the file's weights.
         max_drop: the accuracy that int8 and fp16 may lose, in [0, 1].
-        ort: also write a file in ONNX Runtime's own format.
     """
 
     client: int | None = None
@@ -48,7 +46,6 @@ class ExportOptions:
     form: Form = field(default_factory=Form)
     precision: Precision = FP32
     max_drop: float = 0.02
-    ort: bool = False
 
 
 UNVERIFIED = Parity(0, float("inf"), False, 0.0, 0.0, 0.0, 0.0, 0.0, False)
@@ -69,8 +66,6 @@ class Candidate:
         model: the ONNX model to write; ``fp32`` until it is made smaller.
         parity: float32 ONNX model against PyTorch.
         compact: ``model`` against ``fp32``; None if they are the same.
-        ort: the model in ONNX Runtime's own format, if asked for.
-        ort_files: content of that format's files, by path.
     """
 
     source: Trained
@@ -83,8 +78,6 @@ class Candidate:
     model: bytes
     parity: Parity = UNVERIFIED
     compact: Compact | None = None
-    ort: Ort | None = None
-    ort_files: Mapping[Path, bytes] = field(default_factory=dict)
 
     @property
     def form(self) -> Form:

@@ -39,7 +39,7 @@ def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
     with read(source.folder) as reader:
         run = summary(reader)
         settings = reader.resolved()["scenario"]
-    spec, client, ort, compact = source.federation.spec, exported.client, exported.ort, exported.compact
+    spec, client, compact = source.federation.spec, exported.client, exported.compact
     owner = "Global model" if client is None else f"Client {client}"
     whose = "the global model" if client is None else f"the model of client {client}"
     trained = f"trained with {source.meta['method']} on {spec.name} by {run.clients} simulated clients"
@@ -49,10 +49,6 @@ def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
         f"**{owner}: {exported.standing}.**" if exported.standing else "",
         "## Use",
         _use(form, spec.shape),
-        f"`{ort.path.name}` is the same model in ONNX Runtime's own format. A reduced build of ONNX Runtime "
-        f"that is configured with `--include_ops_by_config {ort.config.name}` can run it."
-        if ort
-        else "",
         "## Training",
         _training(source, run, settings),
         "Times, bytes and energy are modelled; the run's `plan.yaml` gives the source of every number.",

@@ -1,4 +1,4 @@
-"""From a run to verified ONNX files: build, verify, as_reported, compact, mobile, write.
+"""From a run to verified ONNX files: build, verify, as_reported, compact, write.
 
 Each stage takes a ``Candidate`` and returns it with its own part filled in, or raises; only the last one
 touches the disk.
@@ -12,12 +12,11 @@ from pathlib import Path
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import all_atomically
-from edgefl.export.build import FP16, FP32, Candidate, ExportOptions, build
+from edgefl.export.build import FP32, Candidate, ExportOptions, build
 from edgefl.export.card import card, is_card
 from edgefl.export.compact import compact
 from edgefl.export.graph import ExportError
 from edgefl.export.latency import latency_section
-from edgefl.export.mobile import mobile
 from edgefl.export.trained import Trained, trained
 from edgefl.export.verify import verify
 from edgefl.planning.learning import DataAccess
@@ -83,7 +82,7 @@ def export(
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
         progress("models", place, len(clients))
         try:
-            done.append(write(mobile(compact(as_reported(verify(build(source, client, options, path)))))))
+            done.append(write(compact(as_reported(verify(build(source, client, options, path))))))
         except EdgeflError as error:
             error.where = error.where or path.name
             if not options.all_clients:
@@ -111,13 +110,6 @@ def _check(options: ExportOptions) -> None:
             f"--max-drop must be between 0 and 1, not {options.max_drop:g}",
             where="--max-drop",
             hint="0.02 allows two percentage points",
-        )
-    if options.ort and options.precision == FP16:
-        # Without float16 kernels it would keep float32 weights, and be larger than before.
-        raise UserError(
-            "the ORT format is optimised for this machine's processor, which turns float16 back into float32",
-            where="--ort",
-            hint="use --int8 --ort, --ort alone, or the ONNX file of --fp16",
         )
 
 
@@ -197,12 +189,11 @@ def write(candidate: Candidate) -> Exported:
         reported=source.reported.get(candidate.client),
         precision=candidate.options.precision,
         compact=candidate.compact,
-        ort=candidate.ort,
         standing=source.standing(candidate.client),
     )
     text = card(source, exported, candidate.form, latency_section(path, candidate.model))
     try:
-        all_atomically({page: text.encode(), **candidate.ort_files, path: candidate.model})
+        all_atomically({page: text.encode(), path: candidate.model})
     except RunError as error:
         # The run is fine; the target was badly chosen.
         raise UserError(error.what, where=error.where, hint="its files were not written") from error

@@ -49,8 +49,6 @@ class Form:
 
 # Facts that stay texts even if they look like JSON, as a run id of digits does; see ``edgefl.export.build``.
 _TEXTS = frozenset(("input", "dataset", "scenario", "run_id", "method", "model", "precision", "edgefl"))
-# The bytes of a flatbuffer that identify its format.
-_ORT_MARK = slice(4, 8), b"ORTM"
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def read_model(path: Path) -> ModelFile:
     """Reads an ONNX file.
 
     Raises:
-        UserError: the file is missing, damaged, or in ONNX Runtime's own format.
+        UserError: the file is missing, damaged, or no ONNX model.
     """
     import onnx
     from google.protobuf.message import DecodeError
@@ -102,12 +100,6 @@ def read_model(path: Path) -> ModelFile:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        if path.read_bytes()[_ORT_MARK[0]] == _ORT_MARK[1]:
-            raise UserError(
-                f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
-                where=str(path),
-                hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
-            ) from error
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(
             f"{path.name} is not an ONNX model, or is damaged: {reason}",

@@ -66,27 +66,6 @@ class Compact:
 
 
 @dataclass(frozen=True)
-class Ort:
-    """A model in ONNX Runtime's own format, beside its ONNX file.
-
-    Attributes:
-        path: the file.
-        config: the operators it needs, for a reduced build of ONNX Runtime.
-        size_bytes: of the file.
-        accuracy: of the file.
-        max_error: the largest error of a logit against the ONNX file.
-        agreement: the share of samples with the same largest logit as the ONNX file.
-    """
-
-    path: Path
-    config: Path
-    size_bytes: int
-    accuracy: float
-    max_error: float
-    agreement: float
-
-
-@dataclass(frozen=True)
 class Exported:
     """A verified model in a file.
 
@@ -99,7 +78,6 @@ class Exported:
         reported: the accuracy that the run reported for this model; None if it reported none.
         precision: of the file's weights.
         compact: the file against the float32 model; None for a float32 file.
-        ort: the same model in ONNX Runtime's own format, if asked for.
         standing: caveats, such as that the client never trained; empty if there are none.
     """
 
@@ -111,7 +89,6 @@ class Exported:
     reported: float | None
     precision: str = "fp32"
     compact: Compact | None = None
-    ort: Ort | None = None
     standing: str = ""
 
 
@@ -122,11 +99,6 @@ def exports(models: Sequence[Exported]) -> RenderableType:
     if smaller:
         against = "same class, drop and in float32: compared with the float32 model, both in ONNX Runtime"
         table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "in float32", "1 image"))
-        parts += [Line(), table, Line(against, "dim")]
-    in_ort = [one.ort for one in models if one.ort]
-    if in_ort:
-        against = "max error and same class: against the ONNX file"
-        table = Fitted(in_ort, _ORT, yields=("max error", "same class"))
         parts += [Line(), table, Line(against, "dim")]
     standings: dict[str, list[str]] = {}
     for one in models:
@@ -164,16 +136,6 @@ _COMPACT: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
     "drop": lambda row: show_share(row[1].drop, 2),
     "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
     "in float32": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
-}
-
-
-# The files in ONNX Runtime's own format beside the ONNX ones.
-_ORT: dict[str, Callable[[Ort], Cell]] = {
-    "ORT format": lambda one: one.path.name,
-    "size": lambda one: show_bytes(one.size_bytes),
-    "max error": lambda one: f"{one.max_error:.1e}",
-    "same class": lambda one: show_share(one.agreement, 1),
-    "accuracy": lambda one: show_share(one.accuracy, 2),
 }
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
-from edgefl.report.texts import longest_line, longest_word, spelled, visible, wrapped
+from edgefl.report.texts import longest_line, longest_word, visible, wrapped
 
 Cell = str | Text
 Record = TypeVar("Record")
@@ -35,7 +35,7 @@ class Line:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines at the console's width."""
         del console
-        for line in wrapped(spelled(self._text, options.encoding), options.max_width):
+        for line in wrapped(self._text, options.max_width):
             yield Text(line, style=self._style, no_wrap=True)
 
 
@@ -50,9 +50,7 @@ class Labelled:
         del console
         indent = max(map(len, self._lines), default=0) + _PADDING
         for label, text in self._lines.items():
-            for place, line in enumerate(
-                wrapped(spelled(text, options.encoding), options.max_width - indent)
-            ):
+            for place, line in enumerate(wrapped(text, options.max_width - indent)):
                 yield Text(f"{'' if place else label:<{indent}}{line}", no_wrap=True)
 
 
@@ -116,21 +114,15 @@ class _Laid:
     """A table at a width."""
 
     def __init__(self, grid: Grid, options: ConsoleOptions) -> None:
-        self._encoding = options.encoding
-        columns, rows, self._title, self._pad_edge = grid.parts
-        self._columns = [column._replace(head=self._spelled(column.head)) for column in columns]
-        self._rows = [[Text(self._spelled(cell.plain), cell.style) for cell in row] for row in rows]
+        self._columns, self._rows, self._title, self._pad_edge = grid.parts
         # Without spaces at the edges, a table has two columns more.
         self._room = options.max_width + (0 if self._pad_edge else _PADDING)
-        places = range(len(columns))
-        self._names = [place for place in places if columns[place].names]
+        places = range(len(self._columns))
+        self._names = [place for place in places if self._columns[place].names]
         self._drops = grid.drops
         self._natural = [max(map(longest_line, self._cells(place))) for place in places]
         self._least = [max(map(longest_word, self._cells(place))) for place in places]
         self._floor = [self._floor_of(place) for place in places]
-
-    def _spelled(self, text: str) -> str:
-        return spelled(text, self._encoding)
 
     def _cells(self, place: int) -> Iterator[str]:
         yield self._columns[place].head

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from rich.cells import cell_len, chop_cells
 
-# The error handler that spells out what an encoding lacks.
-SPELLED = "edgefl.spelled"
-
-# By code point, since some of them look like ASCII.
-_IN_ASCII = {
-    0xB1: "+-", 0xD7: "x", 0xB7: ".", 0xB2: "2", 0xB0: " deg", 0xB5: "u", 0x3BC: "u", 0x2013: "-",
-    0x2014: "-", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2026: "...", 0x2022: "*",
-    0x2192: "->", 0x2264: "<=", 0x2265: ">=", 0x2500: "-", 0x2501: "-", 0x2502: "|", 0x256D: "+",
-    0x256E: "+", 0x256F: "+", 0x2570: "+",
-}  # fmt: skip
-
 # All but the newline; a lone surrogate is a byte of a file's name that is no UTF-8.
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 # Where a line may end: at spaces, but not between a number and its unit, nor within a duration, nor before a
 # slash. Where that is not enough: behind the hyphens, underscores and slashes of a name, but not in an
 # exponent or a rate.
 _SPACE = re.compile(r"(?<!\d)(?<!\d min)(?<!\d h) +(?!/ )|(?<=\d) +(?![^\W\d_]|/ )")
 _JOINT = re.compile(r"(?<=[^\s(_/-][-_/])(?<!\de-)(?!s\b)(?=[^\s_/-])")
-
-
-def _spell(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    missing = visible(error.object[error.start : error.end])
-    return "".join(_IN_ASCII.get(ord(char), char if char.isascii() else "?") for char in missing), error.end
-
-
-codecs.register_error(SPELLED, _spell)
-
-
-def spelled(text: str, encoding: str) -> str:
-    """The text with what an encoding lacks in ASCII, such as ``+-`` for ``±``, or as a question mark."""
-    return text if text.isascii() else text.encode(encoding, SPELLED).decode(encoding)
 
 
 def visible(text: str) -> str:

@@ -24,7 +24,7 @@ _OTHERS = ["host.json", "SHA256SUMS", "reserve.tmp", "traceback.txt", PLAN]
 # By folder in a run's directory: the names of the files that edgefl writes there, the databases last.
 _OWN = {
     **{name: [_TENSORS] for name in FILES},
-    "export": [r"(global|client-\d+)(-\w+)?\.(onnx|ort|md|bench\.json|required_operators\.config)"],
+    "export": [r"(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json)"],
     "tensorboard": [r"events\.out\.tfevents\..*"],
     "": [*map(re.escape, _OTHERS), *_DATABASES],
 }

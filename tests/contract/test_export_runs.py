@@ -91,7 +91,7 @@ def rows(run, query):
 
 def left(folder):
     """The files of an export, partial ones too."""
-    return sorted(path.name for path in folder.glob("**/*") if {".onnx", ".ort", ".tmp"} & set(path.suffixes))
+    return sorted(path.name for path in folder.glob("**/*") if {".onnx", ".tmp"} & set(path.suffixes))
 
 
 def test_spherefed_exports_its_sphere_and_calibrated_head(runs):
@@ -279,34 +279,15 @@ def test_a_smaller_file_that_loses_too_much_is_refused(runs, monkeypatch, capsys
     assert left(run) == ["global-int8.onnx"]
 
 
-@pytest.mark.parametrize("precision", ["int8"])
-def test_ort_format(runs, precision):
-    """The .ort file loads, agrees and keeps the facts; its operators are listed for a reduced build."""
-    found = one(runs["spherefed"], precision=precision, ort=True)
-    stem = "global" if precision == "fp32" else "global-int8"
-    assert found.ort.path.name == f"{stem}.ort"
-    content = found.ort.path.read_bytes()
-    assert content[4:8] == b"ORTM"
-    assert session(content).get_modelmeta().custom_metadata_map["edgefl.precision"] == precision
-    assert found.ort.agreement == 1.0
-    assert found.ort.accuracy == (found.compact or found.parity).accuracy
-    lines = found.ort.config.read_text(encoding="utf-8").splitlines()
-    assert lines[0] == f"# Operators of {stem}.ort"
-    assert all(line.count(";") == 2 for line in lines[1:])
-    assert "ReduceL2" in "".join(lines)
-    assert f"{stem}.ort" in found.card.read_text(encoding="utf-8")
-
-
 def test_json_is_one_document(runs, capsys):
     """Whatever the tools print, standard output holds only the result."""
-    status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort", "--json")
+    status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--json")
     (found,) = json.loads(out)["exports"]
     assert status == 0
     assert found["parity"]["passed"] is True
     assert found["compact"]["drop"] == pytest.approx(
         found["compact"]["fp32_accuracy"] - found["compact"]["accuracy"]
     )
-    assert Path(found["ort"]["config"]).is_file()
 
 
 # --- what goes wrong
@@ -430,7 +411,6 @@ def test_an_earlier_file_survives_a_failure(runs, monkeypatch, capsys):
 MISTAKES = {
     "both": ("fedavg", ["--client", "0", "--all"], "--client and --all exclude each other"),
     "two precisions": ("fedavg", ["--int8", "--fp16"], "--int8 and --fp16 exclude each other"),
-    "fp16 as ort": ("fedavg", ["--fp16", "--ort"], "float16 back into float32"),
     "no share": ("fedavg", ["--int8", "--max-drop", "nan"], "--max-drop must be between 0 and 1, not nan"),
     "percent": ("fedavg", ["--int8", "--max-drop", "2"], "--max-drop must be between 0 and 1, not 2"),
     "no such client": ("fedavg", ["--client", "4"], "there is no client 4"),
@@ -492,15 +472,14 @@ def test_runs_without_a_model(tmp_path, capsys):
         assert not (tmp_path / name / "export").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--int8", "--ort"]], ids=["fp32", "int8 and ort"])
+@pytest.mark.parametrize("arguments", [[], ["--int8"]], ids=["fp32", "int8"])
 def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
     """If the last file does not fit, none of them is left, not even a temporary one."""
     calls = []
-    files = 2 + 2 * ("--ort" in arguments)
 
     def full(handle):
         calls.append(handle)
-        if len(calls) == files:
+        if len(calls) == 2:  # the card and the model
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files_module.os, "fsync", full)
@@ -570,9 +549,7 @@ def test_int8_on_cifar10(tmp_path, capsys):
         "evaluate": {"every": 3},
     }
     (run,) = edgefl.run(scenario, data_dir=Path(data), out=tmp_path / "run", download=False).runs
-    status, out, err = cli(
-        capsys, run.folder, "--data-dir", data, "--int8", "--max-drop", "0.01", "--ort", "--json"
-    )
+    status, out, err = cli(capsys, run.folder, "--data-dir", data, "--int8", "--max-drop", "0.01", "--json")
     assert status == 0, err
     (found,) = json.loads(out)["exports"]
     smaller = found["compact"]

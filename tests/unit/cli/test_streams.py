@@ -63,15 +63,15 @@ def test_a_reader_that_leaves_changes_no_status():
         os.close(writer)
 
 
-def test_what_an_encoding_lacks_is_spelled_out(monkeypatch):
-    """Boxes and signs in ASCII, and a question mark for other letters."""
+def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch):
+    """Boxes are in ASCII, and nothing fails."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     with streams(document=False):
         sys.stdout.write("±3.4% Ω \udcff\n")
         main_status(["list", "links"])
     text = raw.getvalue().decode("ascii")
-    assert text.startswith("+-3.4% ? \\udcff\n")
+    assert text.startswith("?3.4% ? ?\n")
     assert "name" in text
     assert "-+-" in text
 

@@ -291,17 +291,6 @@ def test_the_suffix_does_not_matter(tmp_path, capsys, name):
         assert f"{name} is not an ONNX model, or is damaged" in err
 
 
-def test_the_ort_format_is_recognised(tmp_path, capsys):
-    """A file in ONNX Runtime's own format is refused, naming the one to use instead."""
-    (tmp_path / "m.ort").write_bytes(b"\0\0\0\0ORTM" + bytes(100))
-    for command in (["bench", tmp_path / "m.ort"], ["infer", tmp_path / "m.ort", "image.png"]):
-        status, _, err = run_command(capsys, *command)
-        assert status == 2
-        assert "m.ort is in ONNX Runtime's own format" in err
-        assert "m.onnx" in err
-        assert "damaged" not in err
-
-
 def test_texts_are_not_parsed(boards):
     """A run id that looks like a JSON number stays a text."""
     facts = {"run_id": "12345678901234e5", "scenario": "1", "client": "global", "version": 3}

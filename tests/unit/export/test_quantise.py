@@ -13,10 +13,9 @@ from exported import exported, images
 from nightly import mostly
 from onnx import TensorProto
 
-from edgefl.export import mobile, quantise
+from edgefl.export import quantise
 from edgefl.export.graph import ExportError
 from edgefl.export.model import Form
-from edgefl.export.verify import runner
 
 FORM = Form()
 
@@ -62,9 +61,8 @@ def test_int8_is_the_same_twice(mlp):
     [
         lambda: quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {}),
         lambda: quantise.to_fp16(b"no model", FORM, {}),
-        lambda: mobile.to_ort(b"no model", "x.ort"),
     ],
-    ids=["int8", "fp16", "ort"],
+    ids=["int8", "fp16"],
 )
 def test_a_librarys_failure_is_one_error(convert):
     """Whatever it raises."""
@@ -78,7 +76,6 @@ def test_the_tools_leave_nothing_behind(mlp, capfd):
     before = list(sys.path), list(logging.getLogger().handlers)
     quantise.to_int8(model, FORM, x, {})
     quantise.to_fp16(model, FORM, {})
-    mobile.to_ort(model, "x.ort")
     assert (list(sys.path), list(logging.getLogger().handlers)) == before
     assert capfd.readouterr() == ("", "")
 
@@ -101,12 +98,3 @@ for name in sorted(("to_fp16", "to_int8"), key="{first}".__ne__):
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert len(ran.stdout.split()) == 2
-
-
-def test_ort_holds_the_same_model(mlp):
-    """Its logits are the ONNX file's."""
-    model, x = mlp
-    content, config = mobile.to_ort(model, "x.ort")
-    np.testing.assert_allclose(runner(content, FORM)(x), runner(model, FORM)(x), rtol=1e-4, atol=1e-5)
-    assert config.startswith("# Operators of x.ort\n")
-    assert "tmp" not in config

@@ -79,7 +79,7 @@ def test_texts_are_texts(record, text):
     found = html(odd)
     found.encode("utf-8")
     assert Elements(found).found == Elements(html(record)).found
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", found)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
     packed = re.search(r'id="data">([^<]*)<', found)[1]
     assert json.loads(gzip.decompress(base64.b64decode(packed))) == {"page": document(odd)}
     assert json.loads(data(odd))["page"] == document(odd)
