@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,20 @@ def wandb_records(file: Path) -> Iterator[Any]:
             data = b""
 
 
+def _finished(file: Path) -> list[Any]:
+    """The records of a W&B file, once W&B's own process has written the last of them."""
+    from google.protobuf import message
+
+    until = time.monotonic() + 30
+    while True:
+        with suppress(message.DecodeError):
+            found = list(wandb_records(file))
+            if any(record.WhichOneof("record_type") == "exit" for record in found):
+                return found
+        assert time.monotonic() < until, "W&B has not ended its file"
+        time.sleep(0.05)
+
+
 def _items(items: Any) -> dict[str, Any]:
     return {one.key or ".".join(one.nested_key): json.loads(one.value_json) for one in items}
 
@@ -165,7 +181,7 @@ def wandb(folder: Path) -> Recorded:
     (file,) = folder.glob("wandb/offline-run-*/*.wandb")
     found = Recorded("", "", {}, {})
     summary: dict[str, Any] = {}
-    for record in wandb_records(file):
+    for record in _finished(file):
         kind = record.WhichOneof("record_type")
         if kind == "run":
             found.settings |= {one.key: json.loads(one.value_json) for one in record.run.config.update}
