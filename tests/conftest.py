@@ -26,11 +26,6 @@ class _ByFile(LoadScopeScheduling):
         return nodeid if "/test_examples.py::" in nodeid else nodeid.partition("::")[0]
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: browsers and other processes are waited for a third of the time."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
     """In the order of their names: the many files of few short tests come last."""
     config.option.loadscopereorder = False
