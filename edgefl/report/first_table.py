@@ -61,17 +61,19 @@ def _figures(compared: Sequence[Compared]) -> list[Row]:
     found += [REFUSED] if any(run.refused for run in runs) else []
     found += [PEAK] if any(run.peak_bytes for run in runs) else []
     found += [WAITED_MOST] if any(run.waited_for_devices for run in runs) else []
+    if len(found) > _ROWS or len(compared) > ABREAST:
+        # No room for what is known of a part of the clients: the bounds of all stay.
+        parts = [row.part for row in found if row.part]
+        found = [row for row in found if row not in parts]
     return [*found, *list(measure_rows(runs, most=1))[: max(_ROWS - len(found), 0)]]
 
 
 def _by_run(
     compared: Sequence[Compared], found: Sequence[tuple[Row, Verdict]]
 ) -> tuple[TextTable, list[tuple[Row, Verdict]]]:
-    """A row for each run, and the figures that it shows; none of what is known of a part of the clients."""
+    """A row for each run, and the figures that it shows."""
     main = f"accuracy.{main_model(compared)}.value"
-    parts = [row.part for row, _ in found if row.part]
-    whole = [one for one in found if one[0] not in parts]
-    order = sorted(whole, key=lambda one: _importance(one[0], main))
+    order = sorted(found, key=lambda one: _importance(one[0], main))
     seeds = (
         [Row("seeds", lambda one: str(len(one.runs)))] if any(len(one.runs) > 1 for one in compared) else []
     )

@@ -62,6 +62,14 @@ def test_three_rich_runs_fit_a_screen(tmp_path):
     }
     assert not any(" to " in cell or "±" in cell for _, *cells in table.rows for cell in cells)
     assert RICH["evaluate"]["measures"][0] in str(table.rows)
+    energy, total = run.energy._replace(energy_known=1), replace(run.carbon.emitted.total, known=1)
+    took = replace(run.target.global_, energy=run.target.global_.energy._replace(energy_known=1))
+    emitted = replace(run.carbon.emitted, total=total)
+    carbon = replace(run.carbon, emitted=emitted, to_target=dict.fromkeys(run.carbon.to_target, emitted))
+    target = replace(run.target, global_=took, personal=took)
+    some = replace(run, energy=energy, carbon=carbon, target=target, refused=1, settings=None)
+    (table,) = comparison_tables([replace(some, name=name) for name in "abc"]).tables
+    assert len(table.rows) <= 16
 
 
 def test_who_is_ahead_stands_in_one_line():
