@@ -29,8 +29,10 @@ from edgefl.core.cost import (
 )
 from edgefl.core.errors import UserError
 from edgefl.protocol import leaves
+from edgefl.protocol.chance import is_drawing
 
-# Operators that draw random numbers, with or without a trailing "_".
+# Operators that draw random numbers, with or without a trailing "_"; only a net's training pass may. Their
+# cost are the bytes that they write.
 RANDOM = frozenset(
     """bernoulli cauchy exponential multinomial normal poisson rand rand_like randint
     randint_like randn randn_like random randperm uniform""".split()  # noqa: SIM905 - names as words
@@ -191,12 +193,14 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         return _each(name, arguments, result, roles)
     if name in GATHERS | SCATTERS | ADDS | MOVES:
         return _moving(name, arguments, result, roles.stage)
+    if name.rstrip("_") in RANDOM and is_drawing():
+        return [Kernel.moving(name, sum(map(size_bytes, tensors(result))), roles.stage)]
     if name.rstrip("_") in RANDOM:
         raise UnknownOperatorError(
-            f"the operator aten.{name} draws random numbers, as dropout does",
+            f"the operator aten.{name} draws random numbers outside of a module's training pass",
             where="the model or the method",
-            hint="leave it out: a client's work must give the same result in every engine; to augment data, "
-            "set task.augment",
+            hint="leave it out: a client's work must give the same result in every engine; give a model that "
+            "draws, as by dropout, as {name: module, path: my.py}; to augment data, set task.augment",
         )
     raise UnknownOperatorError(
         f"the cost of the operator aten.{name} is unknown",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
 from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
+from edgefl.protocol import chance
 from edgefl.protocol.sample_losses import unmeasured
 
 
@@ -29,14 +30,17 @@ class Loop:
 
 def work(task: Task) -> Outcome:
     """One client's job, start to finish."""
-    with one_thread():
+    with one_thread(), chance.training() as at:
+        seeds = (task.job.seed,)
+        at(seeds, -1, (0,))
         carry = task.fold.started(task.payload, task.state, task.ctx)
         steps = 0
-        for phase in task.fold.phases:
+        for place, phase in enumerate(task.fold.phases):
             scalars = carry.get("scalars")
             if scalars is not None and not phase.reports:
                 carry = {**carry, "scalars": unmeasured(scalars)}
-            for batch in task.batches(phase):
+            for nth, batch in enumerate(task.batches(phase)):
+                at(seeds, place, (nth,))
                 carry = phase.stepped(carry, batch)
                 steps += phase.reports
             if scalars is not None and not phase.reports:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from itertools import compress, islice, pairwise, takewhile
 from typing import Any
 
@@ -44,10 +45,12 @@ from edgefl.protocol import (
     Phase,
     Tree,
     Within,
+    chance,
     is_carry,
     leaves,
     unstacked,
 )
+from edgefl.protocol.chance import At
 from edgefl.protocol.sample_losses import unmeasured
 
 # The number of steps of equal shapes in a group from which on recording their operators pays.
@@ -85,12 +88,14 @@ class Vmapped:
     def work(self, group: Group) -> list[Outcome]:
         """One group's jobs, start to finish."""
         # vmap would call fused attention client by client, and warn of it; its parts it stacks.
-        with one_thread(), sdpa_kernel(SDPBackend.MATH):
-            return _work(group, self._gradients)
+        with one_thread(), sdpa_kernel(SDPBackend.MATH), chance.training() as at:
+            return _work(group, self._gradients, at)
 
 
-def _work(group: Group, gradients: Gradients) -> list[Outcome]:
+def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
     tasks, fold = group.tasks, group.tasks[0].fold
+    seeds = [task.job.seed for task in tasks]
+    at(seeds, -1, [0] * len(seeds))
     count, context = len(tasks), _contexts([task.ctx for task in tasks])
     payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
     carry = over(
@@ -102,7 +107,7 @@ def _work(group: Group, gradients: Gradients) -> list[Outcome]:
         scalars = carries.carry.get("scalars")
         if scalars is not None and not phase.reports:
             carries.carry["scalars"] = unmeasured(scalars)
-        _train(phase, carries, feed, gradients)
+        _train(phase, carries, feed, gradients, partial(_at, at, seeds, place))
         if phase.reports:
             steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
         elif scalars is not None:
@@ -245,14 +250,26 @@ class _Carries:
         return carry
 
 
-def _train(phase: Phase, carries: _Carries, feed: Feed, gradients: Gradients) -> None:
-    """Takes every client through its steps of a phase."""
+def _at(at: At, seeds: Sequence[int], phase: int, places: Sequence[int], done: Sequence[int]) -> None:
+    """Says that the clients at some places are next, who have taken so many steps of the phase."""
+    at([seeds[place] for place in places], phase, [done[place] for place in places])
+
+
+def _train(
+    phase: Phase,
+    carries: _Carries,
+    feed: Feed,
+    gradients: Gradients,
+    at: Callable[[Sequence[int], Sequence[int]], None],
+) -> None:
+    """Takes every client through its steps of a phase; ``at`` is told whose are next."""
     done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
     frequent = schedule.frequent()
     carries.begin()
 
     def taken(places: list[int], count: int) -> Iterator[Batch]:
         for _ in range(count):
+            at(places, done)
             yield feed.take(places, done)
             for place in places:
                 done[place] += 1

@@ -12,6 +12,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -20,6 +21,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import defined_at
+from edgefl.protocol.chance import drawing
 from edgefl.protocol.layers import observed
 from edgefl.protocol.nets import Net, Stage
 from edgefl.protocol.pooling import with_faster_pools
@@ -39,8 +41,8 @@ def functional_net(
 ) -> Net:
     """A net of a body and a linear head, initialised as the modules initialise themselves.
 
-    The head's "weight" is (C, l), its "bias" (C,). Nothing is drawn when the net is called, so the
-    body has no dropout: a mask drawn inside would depend on how an engine groups its clients.
+    The head's "weight" is (C, l), its "bias" (C,). Nothing is drawn when the net is called; for
+    modules that draw there is ``edgefl.protocol.whole``.
 
     Args:
         name: for messages.
@@ -57,17 +59,75 @@ def functional_net(
         UserError: when the net is called: the body returns something else than features of this width.
     """
 
-    def head() -> nn.Module:
-        return nn.Linear(width, classes, bias=head_bias)
+    def made() -> Halves:
+        return Halves(body(), nn.Linear(width, classes, bias=head_bias))
 
+    return net_of(name, made, shape, classes, width=width, layers=layers, stage=stage, at=body)
+
+
+class Halves(NamedTuple):
+    """A module in two: x (B, *shape) -> features (B, l), and these -> logits (B, C)."""
+
+    body: nn.Module
+    head: nn.Module
+
+
+def net_of(
+    name: str,
+    made: Callable[[], Halves],
+    shape: tuple[int, int, int],
+    classes: int,
+    *,
+    width: int,
+    layers: tuple[str, ...] = (),
+    stage: tuple[str, ...] = (),
+    draws: bool = False,
+    constants: Mapping[str, Tensor] | None = None,
+    at: Callable[..., Any] | None = None,
+) -> Net:
+    """A net of what ``made`` makes; the other arguments are those of ``functional_net``.
+
+    Args:
+        name: see above.
+        made: makes both modules, on torch's default device.
+        shape: see above.
+        classes: see above.
+        width: see above.
+        layers: see above.
+        stage: see above.
+        draws: whether the body draws random numbers in training.
+        constants: the body's buffers that no training changes, by name; they are no part of the weights.
+        at: what errors name the place of.
+    """
+    fixed = constants or {}
     with torch.device("meta"):
-        skeleton, top = _without_counters(body()).eval(), _Skeleton("head", head())
-    plain, faster = _Skeleton("body", skeleton), with_faster_pools(copy.deepcopy(skeleton))
+        body, head = made()
+        skeleton, top = without_counters(body).eval(), _Skeleton("head", head)
+    plain, faster = _Skeleton("body", skeleton, fixed), with_faster_pools(copy.deepcopy(skeleton))
     trained = copy.deepcopy(faster).train()
+    at_rest, training = _Skeleton("body", faster, fixed), _Skeleton("body", trained, fixed)
+
+    def run(skeleton: _Skeleton, weights: Tree, buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        with observed(skeleton.module, name):
+            output = skeleton.call(weights["body"], buffers, x)
+        if output.shape[1:] != (width,):
+            raise _of_another_shape(name, at, output, width)
+        return output
+
+    def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
+        buffers = weights[BUFFERS]
+        if not train:
+            return run(at_rest, weights, buffers, x), buffers
+        # Batch norm writes its running statistics in place: here into copies of the input.
+        new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
+        if not draws:
+            return run(training, weights, new, x), new
+        with drawing(x):
+            return run(training, weights, new, x), new
 
     def init(seed: int) -> Tree:
-        with _drawing(seed):
-            return _initial(body(), head())
+        with drawn_from(seed):
+            return _initial(*made(), fixed)
 
     def module(weights: Tree) -> nn.Module:
         own = tree_map(lambda leaf: leaf.detach().clone(), weights)
@@ -79,7 +139,7 @@ def functional_net(
     return Net(
         name=name,
         init=init,
-        features=_features(name, body, faster, trained, width),
+        features=features,
         head=lambda weights, features: top.call(weights, {}, features),
         shape=shape,
         classes=classes,
@@ -88,30 +148,6 @@ def functional_net(
         layers=layers,
         stage=_stage(trained, stage) if stage else None,
     )
-
-
-def _features(
-    name: str, body: Callable[[], nn.Module], evaluated: nn.Module, trained: nn.Module, width: int
-) -> Callable[[Tree, Tensor, bool], tuple[Tensor, Tree]]:
-    """``Net.features`` of a body's two skeletons."""
-    at_rest, training = _Skeleton("body", evaluated), _Skeleton("body", trained)
-
-    def run(skeleton: _Skeleton, weights: Tree, buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        with observed(skeleton.module, name):
-            output = skeleton.call(weights["body"], buffers, x)
-        if output.shape[1:] != (width,):
-            raise _of_another_shape(name, body, output, width)
-        return output
-
-    def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
-        buffers = weights[BUFFERS]
-        if not train:
-            return run(at_rest, weights, buffers, x), buffers
-        # Batch norm writes its running statistics in place: here into copies of the input.
-        new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
-        return run(training, weights, new, x), new
-
-    return features
 
 
 def _stage(body: nn.Module, names: tuple[str, ...]) -> Stage:
@@ -140,7 +176,7 @@ def _first(tensor: Tensor, share: float) -> Tensor:
     return tensor[tuple(slice(_part(side, share)) for side in tensor.shape[:2])]
 
 
-def _of_another_shape(name: str, body: Callable[[], nn.Module], output: Tensor, width: int) -> UserError:
+def _of_another_shape(name: str, at: Callable[..., Any] | None, output: Tensor, width: int) -> UserError:
     """The body's output is not features of the width that the head takes."""
     samples, *rest = output.shape
     flat = math.prod(rest)
@@ -149,17 +185,18 @@ def _of_another_shape(name: str, body: Callable[[], nn.Module], output: Tensor, 
     return UserError(
         f"the body of {name!r} returns {tuple(output.shape)} for {samples} samples; its head takes "
         f"{(samples, width)}",
-        where=str(defined_at(body) or ""),
+        where=str((at and defined_at(at)) or ""),
         hint=" and ".join(fixes),
     )
 
 
-def _initial(body: nn.Module, head: nn.Module) -> Tree:
+def _initial(body: nn.Module, head: nn.Module, constants: Mapping[str, Tensor]) -> Tree:
     """The tensors of two new modules, by part."""
+    buffers = without_counters(body).named_buffers()
     return {
         "body": {name: value.detach() for name, value in body.named_parameters()},
         "head": {name: value.detach() for name, value in head.named_parameters()},
-        BUFFERS: dict(_without_counters(body).named_buffers()),
+        BUFFERS: {name: value for name, value in buffers if name not in constants},
     }
 
 
@@ -174,14 +211,17 @@ def layer_of(module: nn.Module) -> str:
 class _Skeleton:
     """A module on the meta device and the places of its tensors; ``part`` is the part of the net it is."""
 
-    def __init__(self, part: str, module: nn.Module) -> None:
+    def __init__(self, part: str, module: nn.Module, constants: Mapping[str, Tensor] | None = None) -> None:
         self.module = module
+        self._fixed = {torch.device("cpu"): constants or {}}
         for name, inner in module.named_modules():
             _LAYERS[inner] = f"{part}.{name}" if name else part
         # An attribute in the instance's own dict hides the parameter of that name, and bypasses
         # nn.Module's slow ``__getattr__``.
         self._parameters = [(vars(inner), key, name) for inner, key, name in _places(module, "_parameters")]
-        self._buffers = [(vars(inner), key, name) for inner, key, name in _places(module, "_buffers")]
+        buffers = [(vars(inner), key, name) for inner, key, name in _places(module, "_buffers")]
+        self._buffers = [place for place in buffers if place[2] not in (constants or {})]
+        self._constants = [place for place in buffers if place[2] in (constants or {})]
 
     @property
     def parameters(self) -> list[str]:
@@ -204,38 +244,52 @@ class _Skeleton:
                 attributes[key] = parameters[name]
             for attributes, key, name in self._buffers:
                 attributes[key] = buffers[name]
+            if self._constants:
+                fixed = self._on(x.device)
+                for attributes, key, name in self._constants:
+                    attributes[key] = fixed[name]
             result: Tensor = self.module(x)
             return result
         finally:
             for attributes, key, _ in self._parameters:
                 attributes.pop(key, None)
-            for attributes, key, _ in self._buffers:
+            for attributes, key, _ in (*self._buffers, *self._constants):
                 attributes.pop(key, None)
+
+    def _on(self, device: torch.device) -> Mapping[str, Tensor]:
+        """The constants on a device."""
+        if device not in self._fixed:
+            values = self._fixed[torch.device("cpu")]
+            self._fixed[device] = {name: value.to(device) for name, value in values.items()}
+        return self._fixed[device]
 
     def filled(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> nn.Module:
         """A copy of the module that holds these tensors, the parameters with gradients enabled."""
         module = copy.deepcopy(self.module)
         for inner, key, name in _places(module, "_parameters"):
             setattr(inner, key, nn.Parameter(parameters[name]))
+        constants = self._on(torch.device("cpu"))
         for inner, key, name in _places(module, "_buffers"):
-            setattr(inner, key, buffers[name])
+            setattr(inner, key, constants[name].clone() if name in constants else buffers[name])
         return module
 
 
 def _places(module: nn.Module, kind: str) -> list[tuple[nn.Module, str, str]]:
     """The tensors of one kind, ``_parameters`` or ``_buffers``, in the order of the module's state.
 
-    Each as the module that holds it, its key there, and its name in the state.
+    Each as the module that holds it, its key there, and its name in the state: the first of a tensor that has
+    several.
     """
+    names: dict[int, str] = {}
     return [
-        (inner, key, f"{prefix}.{key}" if prefix else key)
+        (inner, key, names.setdefault(id(tensor), f"{prefix}.{key}" if prefix else key))
         for prefix, inner in module.named_modules()
         for key, tensor in vars(inner)[kind].items()
         if tensor is not None
     ]
 
 
-def _without_counters(module: nn.Module) -> nn.Module:
+def without_counters(module: nn.Module) -> nn.Module:
     """The module, its batch norms without ``num_batches_tracked``.
 
     The counter serves only a norm whose momentum is None. It is an integer, which a mean over clients would
@@ -248,7 +302,7 @@ def _without_counters(module: nn.Module) -> nn.Module:
 
 
 @contextmanager
-def _drawing(seed: int) -> Iterator[None]:
+def drawn_from(seed: int) -> Iterator[None]:
     """Modules made inside draw from ``seed`` alone and do not change torch's generator.
 
     They are made on the CPU, whatever the default device, so that an accelerator never changes the initial

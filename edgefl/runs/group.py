@@ -71,6 +71,7 @@ def drafts(
     """
     given = as_overrides(overrides)
     if isinstance(scenario, Mapping):
+        scenario = {key: _plain(key, value) for key, value in scenario.items()}
         return load(Document.of(written(scenario, "scenario"), "scenario"), given, seeds)
     return load(find_scenario(scenario), given, seeds)
 
@@ -82,15 +83,25 @@ def as_overrides(given: Overrides) -> list[Override]:
         ScenarioError: one is not KEY=VALUE.
     """
     if isinstance(given, Mapping):
-        return [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
+        return [Override.of(key, _plain(key, value), f"overrides[{key!r}]") for key, value in given.items()]
     texts = [given] if isinstance(given, str) else given
     return [one if isinstance(one, Override) else Override.parse(one) for one in texts]
+
+
+def _plain(key: str, value: Any) -> Any:
+    """A setting as plain data: of a model that is a module, or makes one, the component."""
+    if key.partition(".")[0] != "model" or not callable(value):
+        return value
+    from edgefl.models.module import given
+
+    return given(value)
 
 
 def run(
     scenario: str | Path | Mapping[str, Any],
     *,
     overrides: Overrides = (),
+    model: Any = None,
     seeds: int | None = None,
     data_dir: str | Path | None = None,
     download: bool = True,
@@ -109,6 +120,8 @@ def run(
         scenario: a file, a name, or the settings as a mapping.
         overrides: settings that replace the scenario's, by dotted key, such as {"server.rounds": 3}; or
             texts, such as ["server.rounds=3"].
+        model: in place of the scenario's: a module, whose weights every run starts from; a class or function
+            that makes one, from each seed; or a component, as in a scenario.
         seeds: repeats all runs with so many seeds, which count up from the scenario's; None for no
             repetition.
         data_dir: the folder of dataset files; None for the default.
@@ -128,6 +141,8 @@ def run(
     """
     tracked = chosen(trackers)
     overrides = as_overrides(overrides)
+    if model is not None:
+        overrides = [Override.of("model", _plain("model", model), "model"), *overrides]
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [Override.of("engine", replaced, "engine"), *overrides]
