@@ -14,6 +14,7 @@ import ast
 import importlib
 import importlib.util
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,15 +22,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 
 from edgefl.core.errors import (
+    MOST,
     EdgeflError,
     ScenarioError,
     UnknownNameError,
     UserError,
+    closest,
     in_one_line,
     nearest,
+    one_of,
 )
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
@@ -60,6 +65,31 @@ _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
+
+# How one of a kind is set in a scenario, of kinds that are taken for others; `edgefl show` explains the rest.
+_SET = {
+    "devices": "fleet={{members: [{{device: {}, link: ethernet}}]}}",
+    "measures": "evaluate.measures=[{}]",
+    "methods": "method={}",
+    "policies": "server.policy={}",
+    "selectors": "server.selector={}",
+}
+
+# What others call by another name, in lower case, without separators and "raspberry": its kind, and what to write.
+ALIASES = {
+    **dict.fromkeys(("pi4", "pi4b"), ("devices", "raspberry-pi-4b")),
+    "pi5": ("devices", "raspberry-pi-5"),
+    **dict.fromkeys(("pizero", "pizero2", "pizero2w"), ("devices", "raspberry-pi-zero-2w")),
+    "fedadagrad": ("methods", "{name: fedopt, optimizer: adagrad}"),
+    "fedadam": ("methods", "{name: fedopt, optimizer: adam}"),
+    "fedavgm": ("methods", "{name: fedopt, optimizer: avgm}"),
+    "fedyogi": ("methods", "{name: fedopt, optimizer: yogi}"),
+    "async": ("policies", "fedasync"),
+    "fmnist": ("datasets", "fashion-mnist"),
+    "noniid": ("partitions", "dirichlet"),
+    "tifl": ("selectors", "tiers"),
+}
+_SPELLING = re.compile(r"[-_ ]|^r(as(pberry)?)?(?=[-_ ]?pi)")
 
 # What edgefl calls in a file of each kind; the others' files have a class ``Params`` with methods.
 _FUNCTIONS = {
@@ -247,19 +277,69 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     """
     found = _found(kind)
     known = found.entries
-    # Underscores and hyphens are equivalent in names, as in Python distributions.
-    canonical = name if kind in _YAML else name.replace("_", "-")
-    if canonical not in known and canonical not in found.broken:
-        folded = {each.casefold(): each for each in known}
-        canonical = folded.get(canonical.casefold(), canonical)
+    canonical = _spelled(kind, name, found)
     if canonical in known:
         _tell(kind, found, canonical)
         return known[canonical]
     if canonical in found.broken:
         entry, reason = found.broken[canonical]
         raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
-    hint = _where_it_is(kind, name, canonical) or nearest(canonical, known)
+    hint = _where_it_is(kind, name, canonical) or _lead(kind, name) or nearest(canonical, known)
     raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+
+
+def _spelled(kind: str, name: str, found: _Found) -> str:
+    """A name as its file spells it, if there is one."""
+    # Underscores and hyphens are equivalent in names, as in Python distributions.
+    canonical = name if kind in _YAML else name.replace("_", "-")
+    if canonical in found.entries or canonical in found.broken:
+        return canonical
+    folded = {each.casefold(): each for each in found.entries}
+    return folded.get(canonical.casefold(), canonical)
+
+
+def kinds_of(name: str) -> list[str]:
+    """The kinds that have a name."""
+    every = {kind: _found(kind) for kind in KINDS}
+    return [
+        kind for kind, found in every.items() if _spelled(kind, name, found) in found.entries | found.broken
+    ]
+
+
+def only_kind_of(name: str) -> str:
+    """The one kind that has a name.
+
+    Raises:
+        UnknownNameError: none has it, or several have.
+    """
+    having = kinds_of(name)
+    if len(having) == 1:
+        return having[0]
+    if having:
+        what, choice = f"{name!r} is the name of several", [f"{singular(kind)} {name}" for kind in having]
+        raise UnknownNameError(what, where="NAME", hint=one_of(choice))
+    labels = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
+    close, folded = closest(name, labels.values()), name.casefold()
+    choice = [label for label, each in labels.items() if each == close or folded in each.casefold()]
+    every = f"edgefl list {folded if folded in KINDS else ''}".strip()
+    hint = _lead("", name) or one_of(choice[:MOST]) or f"{every} has the names"
+    raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
+
+
+def _lead(kind: str, name: str) -> str:
+    """A hint to what others call so, or to another kind that has the name; "" if there is none.
+
+    ``kind`` is the one asked for, "" for any.
+    """
+    alias = ALIASES.get(_SPELLING.sub("", name.casefold()))
+    other, value = alias or next(((each, name) for each in kinds_of(name)), ("", ""))
+    if not other:
+        return ""
+    own, one = re.sub(r"{name: ([^,]*).*", r"\1", value), singular(other)
+    if own == value and kind in {other, ""}:
+        return one_of([repr(own) if kind else f"{one} {own}"])
+    how = f"--set {quote(_SET[other].format(value))}" if other in _SET else f"edgefl show {one} {own}"
+    return f"there is the {one} {own!r}: {how}"
 
 
 def _where_it_is(kind: str, name: str, canonical: str) -> str:
@@ -269,6 +349,8 @@ def _where_it_is(kind: str, name: str, canonical: str) -> str:
         files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
         command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
         read = f"is read only if EDGEFL_PATH lists this directory: {command}"
+        if kind == "datasets" and Path(name).is_dir():
+            return f"for the images in this folder, write {name}/"
         return f"./{folder}/{files[0]} {read}" if files else ""
     if not name.endswith(".yaml"):
         return ""
