@@ -75,7 +75,7 @@ _SET = {
     "selectors": "server.selector={}",
 }
 
-# What others call by another name, in lower case, without separators and "raspberry": its kind, and what to write.
+# What others call so, in lower case, without separators and "raspberry": its kind, and what to write.
 ALIASES = {
     **dict.fromkeys(("pi4", "pi4b"), ("devices", "raspberry-pi-4b")),
     "pi5": ("devices", "raspberry-pi-5"),
@@ -278,6 +278,8 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     found = _found(kind)
     known = found.entries
     canonical = _spelled(kind, name, found)
+    if kind == "profiles" and os.path.isfile(name) and name.endswith(".yaml"):  # noqa: PTH113 - raises nothing
+        return Entry(str(Path(name).absolute()), Path(name).absolute())
     if canonical in known:
         _tell(kind, found, canonical)
         return known[canonical]
@@ -349,7 +351,7 @@ def _where_it_is(kind: str, name: str, canonical: str) -> str:
         files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
         command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
         read = f"is read only if EDGEFL_PATH lists this directory: {command}"
-        if kind == "datasets" and Path(name).is_dir():
+        if kind == "datasets" and os.path.isdir(name):  # noqa: PTH112 - raises nothing
             return f"for the images in this folder, write {name}/"
         return f"./{folder}/{files[0]} {read}" if files else ""
     if not name.endswith(".yaml"):
