@@ -14,7 +14,6 @@ import ast
 import importlib
 import importlib.util
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,9 +21,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from shlex import quote
 from types import ModuleType
 
+from edgefl.core.aliases import lead
 from edgefl.core.errors import (
     MOST,
     EdgeflError,
@@ -65,31 +64,6 @@ _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
-
-# How one of a kind is set in a scenario, of kinds that are taken for others; `edgefl show` explains the rest.
-_SET = {
-    "devices": "fleet={{members: [{{device: {}, link: ethernet}}]}}",
-    "measures": "evaluate.measures=[{}]",
-    "methods": "method={}",
-    "policies": "server.policy={}",
-    "selectors": "server.selector={}",
-}
-
-# What others call so, in lower case, without separators and "raspberry": its kind, and what to write.
-ALIASES = {
-    **dict.fromkeys(("pi4", "pi4b"), ("devices", "raspberry-pi-4b")),
-    "pi5": ("devices", "raspberry-pi-5"),
-    **dict.fromkeys(("pizero", "pizero2", "pizero2w"), ("devices", "raspberry-pi-zero-2w")),
-    "fedadagrad": ("methods", "{name: fedopt, optimizer: adagrad}"),
-    "fedadam": ("methods", "{name: fedopt, optimizer: adam}"),
-    "fedavgm": ("methods", "{name: fedopt, optimizer: avgm}"),
-    "fedyogi": ("methods", "{name: fedopt, optimizer: yogi}"),
-    "async": ("policies", "fedasync"),
-    "fmnist": ("datasets", "fashion-mnist"),
-    "noniid": ("partitions", "dirichlet"),
-    "tifl": ("selectors", "tiers"),
-}
-_SPELLING = re.compile(r"[-_ ]|^r(as(pberry)?)?(?=[-_ ]?pi)")
 
 # What edgefl calls in a file of each kind; the others' files have a class ``Params`` with methods.
 _FUNCTIONS = {
@@ -286,8 +260,9 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical in found.broken:
         entry, reason = found.broken[canonical]
         raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
-    hint = _where_it_is(kind, name, canonical) or _lead(kind, name) or nearest(canonical, known)
-    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+    one = singular(kind)
+    hint = _where_it_is(kind, name, canonical) or lead(one, name, called(name)) or nearest(canonical, known)
+    raise UnknownNameError(f"unknown {one} {name!r}", where=where, hint=hint)
 
 
 def _spelled(kind: str, name: str, found: _Found) -> str:
@@ -300,12 +275,12 @@ def _spelled(kind: str, name: str, found: _Found) -> str:
     return folded.get(canonical.casefold(), canonical)
 
 
-def kinds_of(name: str) -> list[str]:
-    """The kinds that have a name."""
+def called(name: str) -> dict[str, str]:
+    """What has a name, as its file spells it, by its kind in the singular."""
     every = {kind: _found(kind) for kind in KINDS}
-    return [
-        kind for kind, found in every.items() if _spelled(kind, name, found) in found.entries | found.broken
-    ]
+    spelled = {kind: _spelled(kind, name, found) for kind, found in every.items()}
+    having = (kind for kind, own in spelled.items() if own in every[kind].entries | every[kind].broken)
+    return {singular(kind): spelled[kind] for kind in having}
 
 
 def only_kind_of(name: str) -> str:
@@ -314,34 +289,17 @@ def only_kind_of(name: str) -> str:
     Raises:
         UnknownNameError: none has it, or several have.
     """
-    having = kinds_of(name)
+    having = called(name)
     if len(having) == 1:
-        return having[0]
-    if having:
-        what, choice = f"{name!r} is the name of several", [f"{singular(kind)} {name}" for kind in having]
-        raise UnknownNameError(what, where="NAME", hint=one_of(choice))
-    labels = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
-    close, folded = closest(name, labels.values()), name.casefold()
-    choice = [label for label, each in labels.items() if each == close or folded in each.casefold()]
-    every = f"edgefl list {folded if folded in KINDS else ''}".strip()
-    hint = _lead("", name) or one_of(choice[:MOST]) or f"{every} has the names"
-    raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
-
-
-def _lead(kind: str, name: str) -> str:
-    """A hint to what others call so, or to another kind that has the name; "" if there is none.
-
-    ``kind`` is the one asked for, "" for any.
-    """
-    alias = ALIASES.get(_SPELLING.sub("", name.casefold()))
-    other, value = alias or next(((each, name) for each in kinds_of(name)), ("", ""))
-    if not other:
-        return ""
-    own, one = re.sub(r"{name: ([^,]*).*", r"\1", value), singular(other)
-    if own == value and kind in {other, ""}:
-        return one_of([repr(own) if kind else f"{one} {own}"])
-    how = f"--set {quote(_SET[other].format(value))}" if other in _SET else f"edgefl show {one} {own}"
-    return f"there is the {one} {own!r}: {how}"
+        return next(iter(having))
+    what, choice = f"{name!r} is the name of several", [f"{kind} {own}" for kind, own in having.items()]
+    if not having:
+        every = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
+        near = {closest(name, every.values()), *(each for each in every.values() if name in each)}
+        what, choice = f"nothing is named {name!r}", [label for label, each in every.items() if each in near]
+    hint = (not having and lead("", name, having)) or one_of(choice[:MOST])
+    listed = f"edgefl list {name if name in KINDS else ''}".strip()
+    raise UnknownNameError(what, where="NAME", hint=hint or f"{listed} has the names")
 
 
 def _where_it_is(kind: str, name: str, canonical: str) -> str:

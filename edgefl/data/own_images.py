@@ -19,8 +19,7 @@ from edgefl.core.params import Strict
 from edgefl.data.source import Labels
 from edgefl.data.spec import Ints, Spec, stratified
 
-# The side to which images are resized that differ in size, and of how many that is looked up.
-_SIDE = 32
+# Of so many images, the sizes are looked up where none is given.
 LOOKED_AT = 256
 # Independent of a run's seed: every run has the same test images. Any number would do.
 _SPLIT_SEED = 2718
@@ -59,7 +58,7 @@ class OwnImages(Strict):
     size: Annotated[
         tuple[_Side, _Side] | None,
         BeforeValidator(_sides, json_schema_input_type=_Side | tuple[_Side, _Side] | None),
-        Field(description="height and width to resize to, or one number for both; null: all alike, else 32"),
+        Field(description="height and width to resize to, or one number; null: their own, 32 if they differ"),
     ] = None
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
     test_share: Annotated[
@@ -80,7 +79,7 @@ class OwnImages(Strict):
         whose = Path(self.path).name or "images"
         size, *others = {self.size} if self.size else {header(image, name)[1:] for name, image in some}
         if others:
-            size = _SIDE, _SIDE
+            size = 32, 32
             note(f"{whose}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
         return Form((self.channels, *size), whose, fitted=True, resized=bool(self.size or others))
 
