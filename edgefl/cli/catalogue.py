@@ -42,22 +42,26 @@ def _as_data(entry: Entry) -> dict[str, str]:
     return {"name": entry.name, "description": summary(entry), "file": str(entry.path)}
 
 
-@app.command(
-    epilog=examples("show device raspberry-pi-4b", "show method fedprox", "show --raw scenario quickstart")
-)
+@app.command(epilog=examples("show raspberry-pi-4b", "show method fedprox", "show --raw scenario quickstart"))
 def show(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="A kind from `edgefl list`, singular or plural.")
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="A kind from `edgefl list`, singular or plural; may be left out if no other has the name.",
+        ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")] = "",
     raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
-    from edgefl.core.catalogue import find, kind_of
+    from edgefl.core.catalogue import find, kind_of, only_kind_of
     from edgefl.planning.describe import describe
     from edgefl.report.tables import Line, named
 
+    if not name:
+        kind, name = only_kind_of(kind), kind
     if raw:
         with find(kind_of(kind), name, where="NAME").path.open(encoding="utf-8", newline="") as file:
             sys.stdout.write(file.read())

@@ -169,12 +169,12 @@ def bench(
 
 @app.command(
     epilog=examples(
-        "infer model.onnx digit.png --top 3",
+        "infer model.onnx photos --top 3",
     )
 )
 def infer(
     model: ModelFile,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="PNG or JPEG files.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Images, or folders of them.")],
     top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
     as_json: AsJson = False,
 ) -> None:

@@ -23,13 +23,17 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from edgefl.core.aliases import lead
 from edgefl.core.errors import (
+    MOST,
     EdgeflError,
     ScenarioError,
     UnknownNameError,
     UserError,
+    closest,
     in_one_line,
     nearest,
+    one_of,
 )
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
@@ -247,19 +251,55 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     """
     found = _found(kind)
     known = found.entries
-    # Underscores and hyphens are equivalent in names, as in Python distributions.
-    canonical = name if kind in _YAML else name.replace("_", "-")
-    if canonical not in known and canonical not in found.broken:
-        folded = {each.casefold(): each for each in known}
-        canonical = folded.get(canonical.casefold(), canonical)
+    canonical = _spelled(kind, name, found)
+    if kind == "profiles" and os.path.isfile(name) and name.endswith(".yaml"):  # noqa: PTH113 - raises nothing
+        return Entry(str(Path(name).absolute()), Path(name).absolute())
     if canonical in known:
         _tell(kind, found, canonical)
         return known[canonical]
     if canonical in found.broken:
         entry, reason = found.broken[canonical]
         raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
-    hint = _where_it_is(kind, name, canonical) or nearest(canonical, known)
-    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+    one = singular(kind)
+    hint = _where_it_is(kind, name, canonical) or lead(one, name, called(name)) or nearest(canonical, known)
+    raise UnknownNameError(f"unknown {one} {name!r}", where=where, hint=hint)
+
+
+def _spelled(kind: str, name: str, found: _Found) -> str:
+    """A name as its file spells it, if there is one."""
+    # Underscores and hyphens are equivalent in names, as in Python distributions.
+    canonical = name if kind in _YAML else name.replace("_", "-")
+    if canonical in found.entries or canonical in found.broken:
+        return canonical
+    folded = {each.casefold(): each for each in found.entries}
+    return folded.get(canonical.casefold(), canonical)
+
+
+def called(name: str) -> dict[str, str]:
+    """What has a name, as its file spells it, by its kind in the singular."""
+    every = {kind: _found(kind) for kind in KINDS}
+    spelled = {kind: _spelled(kind, name, found) for kind, found in every.items()}
+    having = (kind for kind, own in spelled.items() if own in every[kind].entries | every[kind].broken)
+    return {singular(kind): spelled[kind] for kind in having}
+
+
+def only_kind_of(name: str) -> str:
+    """The one kind that has a name.
+
+    Raises:
+        UnknownNameError: none has it, or several have.
+    """
+    having = called(name)
+    if len(having) == 1:
+        return next(iter(having))
+    what, choice = f"{name!r} is the name of several", [f"{kind} {own}" for kind, own in having.items()]
+    if not having:
+        every = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
+        near = {closest(name, every.values()), *(each for each in every.values() if name in each)}
+        what, choice = f"nothing is named {name!r}", [label for label, each in every.items() if each in near]
+    hint = (not having and lead("", name, having)) or one_of(choice[:MOST])
+    listed = f"edgefl list {name if name in KINDS else ''}".strip()
+    raise UnknownNameError(what, where="NAME", hint=hint or f"{listed} has the names")
 
 
 def _where_it_is(kind: str, name: str, canonical: str) -> str:
@@ -269,6 +309,8 @@ def _where_it_is(kind: str, name: str, canonical: str) -> str:
         files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
         command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
         read = f"is read only if EDGEFL_PATH lists this directory: {command}"
+        if kind == "datasets" and os.path.isdir(name):  # noqa: PTH112 - raises nothing
+            return f"for the images in this folder, write {name}/"
         return f"./{folder}/{files[0]} {read}" if files else ""
     if not name.endswith(".yaml"):
         return ""

@@ -72,6 +72,11 @@ class _Name(NamedTuple):
     def spelled(self, document: Document, mistakes: Mistakes) -> bool:
         """Spells the name as its file does; whether it is known, or no name at all."""
         value = self.holder[self.key]
+        name = value.get("name") if isinstance(value, dict) else value
+        if self.note.kind == "datasets" and isinstance(name, str) and "/" in name:
+            # A folder of images is a dataset by its path.
+            given = value if isinstance(value, dict) else {}
+            value = self.holder[self.key] = {**given, "name": "folder", "path": name}
         holder, key, path = self.holder, self.key, self.path
         if isinstance(value, dict):
             holder, key, path = value, "name", (*path, "name")

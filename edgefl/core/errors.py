@@ -14,7 +14,7 @@ found with it, so that all mistakes of a file are told at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 _TOLD = 10
 # The most characters of another library's or a user's message that are told.
 _LONGEST = 500
+# The most names that are offered for a part of them.
+MOST = 5
 
 
 class EdgeflError(Exception):
@@ -166,12 +168,18 @@ class Place:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint: the closest of ``known`` without regard to case, or all of them if none is close."""
+    """A hint: the closest of ``known`` without regard to case, those that contain it, or else all of them."""
     names = sorted(known)
     close = closest(name, names)
-    if close:
-        return f"did you mean {close!r}?"
-    return f"known: {', '.join(names)}" if names else "none are known"
+    within = [each for each in names if name and name.casefold() in each.casefold()]
+    choice = [close] if close else within if len(within) <= MOST else []
+    listed = f"known: {', '.join(names)}" if names else "none are known"
+    return one_of([repr(each) for each in choice]) or listed
+
+
+def one_of(choice: Sequence[str]) -> str:
+    """A hint to choose; empty if there is nothing to choose from."""
+    return f"did you mean {', '.join([*choice[:-2], ' or '.join(choice[-2:])])}?" if choice else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +55,13 @@ def images_of(files: Sequence[Path], count: int, form: Form, column: str | None 
     return decoded(_encoded(files, column), count, form)
 
 
-def first_image(files: Sequence[Path], column: str | None = None) -> Encoded:
-    """The first image.
+def first_images(files: Sequence[Path], column: str | None, count: int) -> Iterator[Encoded]:
+    """The first images, at most ``count``.
 
     Raises:
-        DataError: there is none; see ``labels_of`` too.
+        DataError: see ``labels_of``.
     """
-    for encoded in _encoded(files, column):
-        return encoded
-    raise DataError("the files hold no images", where=str(files[0]))
+    return islice(_encoded(files, column), count)
 
 
 def class_names(path: Path, column: str | None = None) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,11 +13,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import Encoded, header
+from edgefl.core.images import Encoded, Form, header
+from edgefl.core.notes import note
 from edgefl.core.params import Strict
 from edgefl.data.source import Labels
 from edgefl.data.spec import Ints, Spec, stratified
 
+# Of so many images, the sizes are looked up where none is given.
+LOOKED_AT = 256
 # Independent of a run's seed: every run has the same test images. Any number would do.
 _SPLIT_SEED = 2718
 TEST_SHARE = 0.2
@@ -54,7 +58,7 @@ class OwnImages(Strict):
     size: Annotated[
         tuple[_Side, _Side] | None,
         BeforeValidator(_sides, json_schema_input_type=_Side | tuple[_Side, _Side] | None),
-        Field(description="height and width to resize to, or one number for both; null if all have one size"),
+        Field(description="height and width to resize to, or one number; null: their own, 32 if they differ"),
     ] = None
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
     test_share: Annotated[
@@ -66,13 +70,18 @@ class OwnImages(Strict):
         ),
     ] = None
 
-    def shape(self, first: Encoded) -> tuple[int, int, int]:
-        """The images' shape: of ``size``, or of the first image.
+    def form(self, some: Iterable[Encoded]) -> Form:
+        """What the images are turned into: those of ``some`` say what size all have, where none is given.
 
         Raises:
-            DataError: the first image cannot be read.
+            DataError: one of them cannot be read.
         """
-        return (self.channels, *(self.size or header(first[1], first[0])[1:]))
+        whose = Path(self.path).name or "images"
+        size, *others = {self.size} if self.size else {header(image, name)[1:] for name, image in some}
+        if others:
+            size = 32, 32
+            note(f"{whose}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
+        return Form((self.channels, *size), whose, fitted=True, resized=bool(self.size or others))
 
     def parts(self, labels: Ints) -> tuple[Ints, Ints]:
         """Indices of training and test images where there is no test part: the same ones for every seed.
@@ -96,7 +105,7 @@ class OwnImages(Strict):
                 hint="remove task.dataset.test_share",
             )
 
-    def spec(self, shape: tuple[int, int, int], names: tuple[str, ...], labels: Labels) -> Spec:
+    def spec(self, form: Form, names: tuple[str, ...], labels: Labels) -> Spec:
         """The description of the dataset, named after its folder.
 
         Raises:
@@ -112,8 +121,8 @@ class OwnImages(Strict):
             raise DataError(f"class {names[int(counts.argmin())]!r} has no training images", where=self.path)
         known = [names, train.tolist(), test.tolist()]
         return Spec(
-            name=Path(self.path).name or "images",
-            shape=shape,
+            name=form.whose,
+            shape=form.shape,
             classes=len(names),
             train_size=len(train),
             test_size=len(test),

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.compute.onnx_runtime import run, session
-from edgefl.core.errors import UserError
-from edgefl.core.images import Form, files_decoded, header
+from edgefl.core.errors import DataError, UserError
+from edgefl.core.images import SUFFIXES, Form, files_decoded, header
 from edgefl.export.metadata import ImageMetadata, image_metadata
 from edgefl.export.model import read_model
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference
@@ -40,7 +40,7 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
 
     Args:
         path: an ONNX file of ``edgefl export``.
-        images: PNG, JPEG or other files that Pillow reads.
+        images: PNG, JPEG or other files that Pillow reads, and folders of such files at any depth.
         top: how many classes to return for each.
 
     Raises:
@@ -49,9 +49,10 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
     """
     known = image_metadata(read_model(path))
     running = session(str(path))
-    taken = [picture(image, known.shape) for image in images]
+    files = [file for image in images for file in (_below(image) if image.is_dir() else [image])]
+    taken = [picture(file, known.shape) for file in files]
     rows = []
-    for file, one in zip(images, taken, strict=True):
+    for file, one in zip(files, taken, strict=True):
         logits = _logits(running, known, one.pixels, str(path))
         if not np.isfinite(logits).all():
             raise UserError(
@@ -61,6 +62,18 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
             )
         rows.append(ImageClasses(str(file), one.changes, _classes(logits, known.class_names, top)))
     return Inference(str(path), known.shape, rows)
+
+
+def _below(folder: Path) -> list[Path]:
+    """The images in a folder, hidden ones left out.
+
+    Raises:
+        DataError: there are none.
+    """
+    found = sorted(file for file in folder.rglob("[!.]*") if file.suffix.lower() in SUFFIXES)
+    if not found:
+        raise DataError("there are no images in the folder", where=str(folder))
+    return found
 
 
 def picture(file: Path, shape: tuple[int, int, int]) -> Picture:

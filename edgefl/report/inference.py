@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,15 +52,10 @@ class Inference:
 
 
 def inference(results: Inference) -> RenderableType:
-    """A table with a row for each image; images of one name are shown with their folders."""
-    names = Counter(Path(image.file).name for image in results.images)
-
-    def file(image: ImageClasses) -> str:
-        name = Path(image.file).name
-        return name if names[name] == 1 else image.file
-
+    """A table with a row for each image, named below the innermost folder that holds all of them."""
+    above = os.path.commonpath([Path(image.file).absolute().parent for image in results.images])
     columns: dict[str, Callable[[ImageClasses], str]] = {
-        "image": file,
+        "image": lambda image: str(Path(image.file).absolute().relative_to(above)),
         "class": lambda image: image.classes[0].name,
         "probability": lambda image: show_share(image.classes[0].probability, 1),
         "next": lambda image: (

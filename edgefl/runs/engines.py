@@ -60,15 +60,21 @@ class EngineOptions:
 @placed
 @user_code()
 def engine_options(draft: Draft) -> EngineOptions:
-    """The scenario's engine.
+    """The scenario's engine; for ``auto`` the null engine, where clients have no data.
 
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
     options = checked_engine(draft.scenario.engine, draft.document, ["engine"])
-    if options.trains:
-        _check_data(draft, options)
-    return options
+    if draft.scenario.task.samples is None or not options.trains:
+        return options
+    if draft.scenario.engine.name == AUTO:
+        return _checked(Component(name=NULL), Document("auto's choice", {}), [])
+    raise ScenarioError(
+        f"with task.samples clients have no data, and the engine {options.component.name!r} trains",
+        where=str(draft.document.place(["task", "samples"])),
+        hint="use --engine null, for the clock alone, or remove task.samples",
+    )
 
 
 def checked_engine(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:
@@ -91,15 +97,6 @@ def checked_engine(component: Component, document: Document, path: Sequence[str 
     if hasattr(options.module, "check"):
         options.module.check(options.params)
     return options
-
-
-def _check_data(draft: Draft, options: EngineOptions) -> None:
-    if draft.scenario.task.samples is not None:
-        raise ScenarioError(
-            f"with task.samples clients have no data, and the engine {options.component.name!r} trains",
-            where=str(draft.document.place(["task", "samples"])),
-            hint="use --engine null, for the clock alone, or remove task.samples",
-        )
 
 
 def _pinned(name: str, auto: Component) -> EngineOptions:

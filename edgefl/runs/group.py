@@ -45,14 +45,14 @@ def find_scenario(name: str | Path) -> Path:
         return path
     try:
         return catalogue.find("scenarios", str(name)).path
-    except UnknownNameError:
+    except UnknownNameError as error:
         # After the names: a run's folder may have its scenario's.
         if is_folder:
             what = f"{name} is a directory, not a scenario"
             raise UserError(what, hint="give a YAML file or a shipped name") from None
         is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
         what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
-        hint = nearest(path.stem if is_path else str(name), catalogue.entries("scenarios"))
+        hint = nearest(path.stem, catalogue.entries("scenarios")) if is_path else error.hint
         raise UnknownNameError(what, hint=hint) from None
 
 

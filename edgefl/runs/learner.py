@@ -211,5 +211,5 @@ def _check_finite(outcomes: Iterable[Outcome]) -> None:
             raise RunError(
                 f"training diverged: client {job.client}'s {broken} in round {job.round}",
                 where=f"exchange {job.exchange}",
-                hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+                hint="lower local.optimizer.lr, or --set local.optimizer.clip_norm=1",
             )

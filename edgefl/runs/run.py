@@ -231,7 +231,7 @@ class Run:
         if broken:
             raise RunError(
                 f"training diverged: the loss on test data is {broken[0]} after merge {need.version}",
-                hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+                hint="lower local.optimizer.lr, or --set local.optimizer.clip_norm=1",
             )
 
     def _add_scores(

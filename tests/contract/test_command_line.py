@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from commands import run_command
@@ -134,6 +135,47 @@ def test_show_raw_prints_the_file_as_it_is(capsys):
         status, out, _ = run_command(capsys, "show", "--raw", kind, name)
         assert status == 0
         assert out.encode() == catalogue.find(catalogue.kind_of(kind), name).path.read_bytes()
+
+
+def test_show_needs_no_kind_where_one_has_the_name(capsys):
+    """The same as with it."""
+    alone, raw = run_command(capsys, "show", "fedprox"), run_command(capsys, "show", "--raw", "fedprox")
+    assert alone == run_command(capsys, "show", "method", "fedprox")
+    assert alone[0] == 0
+    assert raw == run_command(capsys, "show", "--raw", "method", "fedprox")
+    status, _, err = run_command(capsys, "show", "fedadam")
+    assert status == 2
+    assert "--set 'method={name: fedopt, optimizer: adam}'" in err
+
+
+@pytest.mark.parametrize("partition", ["dirichlet", "iid", "shards", "classes-per-client", "dirichlet-equal"])
+def test_more_clients_than_samples_are_one_hint_away(partition, capsys, tmp_path, monkeypatch):
+    """Whatever splits the data: the hint's setting suffices, for check and for run."""
+    monkeypatch.chdir(tmp_path)
+    small = ["--set", "sweep=null", "--set", "server.rounds=1", "--set", "task.clients=10000"]
+    large = [*small, "--set", f"task.partition={partition}"]
+    status, _, err = run_command(capsys, "check", "quickstart", *large)
+    assert status == 2
+    (setting,) = re.findall(r"hint:  without data, for the clock alone: --set (\S+);", err)
+    assert run_command(capsys, "check", "quickstart", *large, "--set", setting)[0] == 0
+    if partition == "iid":
+        status, _, err = run_command(capsys, "run", "quickstart", *large, "--set", setting)
+        assert status == 0
+        assert "clients have numbers of samples and no data" in err
+
+
+def test_a_fleet_is_also_given_by_its_path(capsys, tmp_path, monkeypatch):
+    """Wherever a name is: in a setting, under what inherits from it, and for a replay."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my fleet.yaml").write_text("members: [{device: jetson-nano, link: ethernet}]\n", "utf-8")
+    base = ["quickstart", "--set", "sweep=null", "--set", "server.rounds=1", "--set", "engine=null"]
+    for setting in ("fleet=./my fleet.yaml", "fleet={like: my fleet.yaml}"):
+        status, _, err = run_command(capsys, "check", *base, "--set", setting)
+        assert status == 0
+        assert "device jetson-nano" in err
+    assert run_command(capsys, "run", *base, "--set", "fleet=my fleet.yaml", "--out", "runs/one")[0] == 0
+    monkeypatch.chdir(tmp_path / "runs")
+    assert run_command(capsys, "replay", "one", "--fleet", "../my fleet.yaml", "--out", "two")[0] == 0
 
 
 def test_a_kind_is_named_in_the_singular_or_plural(capsys):

@@ -12,6 +12,7 @@ from PIL import Image
 import edgefl
 from edgefl.cli import main
 from edgefl.core.errors import DataError
+from edgefl.core.notes import note
 from edgefl.data import image_cache
 from edgefl.export.build import ExportOptions
 from edgefl.export.make import export
@@ -140,6 +141,40 @@ def test_workers_need_no_files(here, engine):
     """Worker processes get the images from the driver, with the same normalisation."""
     (run,) = edgefl.run(_scenario(), engine=engine, out=here / "out").runs
     assert _accuracy(run) > 0.9
+
+
+def test_a_folder_of_photos_runs_with_the_command_of_the_docs(tmp_path, capsys, monkeypatch):
+    """240 images of any size, grey and in colour, are a dataset by their path; a bare name leads to it."""
+    monkeypatch.chdir(tmp_path)
+    sizes = np.random.default_rng(0).integers(20, 90, (240, 2))
+    for place, size in enumerate(sizes.tolist()):
+        file = tmp_path / "photos" / "abcd"[place % 4] / f"{place}.{'jpg' if place % 3 else 'png'}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.effect_noise(size, 20).point(lambda level, own=place % 4: level + 40 * own).convert(
+            "L" if place % 5 else "RGB"
+        ).save(file)
+    fewer = ["--set", "sweep=null", "--set", "server.rounds=1"]
+    command = ["run", "quickstart", "--set", "task.dataset=photos/", *fewer]
+    note.cache_clear()
+    assert _ended(command) == 2
+    err = capsys.readouterr().err
+    assert "photos: sizes differ, so images become 32 x 32" in err
+    assert "--set task.partition=dirichlet-equal" in err
+    assert _ended([*command, "--set", "task.partition=dirichlet-equal"]) == 0
+    assert _ended(["check", "quickstart", "--set", "task.dataset=photos"]) == 2
+    assert "for the images in this folder, write photos/" in capsys.readouterr().err
+
+
+def test_a_datasets_path_is_that_of_a_folder(here):
+    """The same run, with parameters beside it too."""
+    ids = []
+    for dataset in ({"name": "folder", "path": "shades", "size": 4}, {"name": "./shades", "size": 4}):
+        scenario = _scenario()
+        scenario["task"]["dataset"] = dataset
+        (run,) = edgefl.run(scenario, out=here / f"out{len(ids)}").runs
+        with read(run.folder) as reader:
+            ids.append(reader.meta["run_id"])
+    assert ids[0] == ids[1]
 
 
 def test_checking_and_profiling_decode_nothing(here, capsys, monkeypatch):

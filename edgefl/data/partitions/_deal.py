@@ -35,6 +35,13 @@ def stock(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
     return np.bincount(labels, minlength=classes).astype(np.int64)
 
 
+def too_few(what: str, samples: int, clients: int, where: str, hint: str) -> UserError:
+    """The refusal of a split, with what to write where every client's own sample is too much to ask for."""
+    if clients > samples:
+        hint = "without data, for the clock alone: --set task.samples=100; with data, use fewer clients"
+    return UserError(what, where=where, hint=hint)
+
+
 def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
     """Shares of ``samples`` that differ by at most one, the larger ones first.
 
@@ -42,10 +49,7 @@ def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
         UserError: there are more clients than samples.
     """
     if clients > samples:
-        raise UserError(
-            f"cannot split {samples} training samples among {clients} clients",
-            where="task.clients",
-            hint="use fewer clients, or a larger dataset",
-        )
+        what = f"cannot split {samples} training samples among {clients} clients"
+        raise too_few(what, samples, clients, "task.clients", "")
     share, rest = divmod(samples, clients)
     return np.full(clients, share, dtype=np.int64) + (np.arange(clients) < rest)

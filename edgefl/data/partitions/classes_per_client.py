@@ -12,7 +12,7 @@ from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.data.partitions._deal import deal, stock
+from edgefl.data.partitions._deal import deal, stock, too_few
 
 _REDRAWS = 100
 
@@ -45,11 +45,8 @@ def split(
         counts = _draw(params.k, available, clients, rng)
         if counts.any(axis=1).all():
             return deal(labels, counts, rng)
-    raise UserError(
-        f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes",
-        where="task.partition",
-        hint="use fewer clients, or a larger k",
-    )
+    what = f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes"
+    raise too_few(what, len(labels), clients, "task.partition", "use fewer clients, or a larger k")
 
 
 def _draw(k: int, available: NDArray[np.int64], clients: int, rng: np.random.Generator) -> NDArray[np.int64]:

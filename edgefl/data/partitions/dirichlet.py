@@ -17,7 +17,7 @@ from pydantic import Field
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.core.params import Strict
-from edgefl.data.partitions._deal import deal, stock
+from edgefl.data.partitions._deal import deal, stock, too_few
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
 # ten classes.
@@ -44,11 +44,9 @@ def split(
         UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
     """
     if clients * params.min_samples > len(labels):
-        raise UserError(
-            f"too few training samples ({len(labels)}) to give {clients} clients {params.min_samples} each",
-            where="task.partition",
-            hint="use fewer clients or a smaller min_samples",
-        )
+        what = f"too few training samples ({len(labels)}) to give {clients} clients {params.min_samples} each"
+        hint = "--set task.partition=dirichlet-equal gives all equally many; or use a smaller min_samples"
+        raise too_few(what, len(labels), clients, "task.partition", hint)
     available, made, best = stock(labels, classes), 0, 0
     for counts in _draws(params.alpha, available, clients, rng):
         smallest = counts.sum(axis=2).min(axis=1)

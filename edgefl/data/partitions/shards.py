@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.data.partitions._deal import deal, stock
+from edgefl.data.partitions._deal import deal, stock, too_few
 
 
 class Params(Strict):
@@ -52,12 +51,10 @@ def split(
         each = int((available // size).sum()) // clients
         shards = np.repeat(np.eye(classes, dtype=np.int64) * size, available // size, axis=0)
     if not each or len(shards) < clients * each:
-        raise UserError(
-            f"too few training samples ({len(labels)}) to give {clients} clients "
-            + (f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"),
-            where="task.partition",
-            hint="use fewer clients, or fewer or smaller shards",
-        )
+        what = f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"
+        what = f"too few training samples ({len(labels)}) to give {clients} clients {what}"
+        hint = "use fewer clients, or fewer or smaller shards"
+        raise too_few(what, len(labels), clients, "task.partition", hint)
     dealt = rng.permutation(len(shards))[: clients * each]
     return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 

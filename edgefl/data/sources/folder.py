@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import Form, files_decoded
+from edgefl.core.images import files_decoded
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import Listing, class_folders, listed
-from edgefl.data.own_images import OwnImages, check_divisible, check_found
+from edgefl.data.own_images import LOOKED_AT, OwnImages, check_divisible, check_found
 from edgefl.data.source import Source
 from edgefl.data.spec import Arrays, Ints
 
@@ -92,9 +92,9 @@ def _source(
     params: Params, classes: tuple[str, ...], listings: Sequence[Listing], parts: tuple[_Part, _Part]
 ) -> Source:
     (train_files, train_y), (test_files, test_y) = parts
-    shape = params.shape((str(train_files[0]), train_files[0]))
-    spec = params.spec(shape, classes, (train_y, test_y))
-    form = Form(shape, spec.name, fitted=True, resized=params.size is not None)
+    files = [*train_files, *test_files]
+    form = params.form((str(file), file) for file in files[:: -(-len(files) // LOOKED_AT)])
+    spec = params.spec(form, classes, (train_y, test_y))
 
     def decode() -> Arrays:
         train_x, test_x = (files_decoded(files, form) for files in (train_files, test_files))
@@ -104,6 +104,6 @@ def _source(
         counts = [np.bincount(listing.labels, minlength=len(classes)).tolist() for listing in listings]
         # The test part of a split without one follows from the counts and the share.
         how = {"layout": "folder", "counts": counts, "test_share": params.test_share, "form": form.facts()}
-        return decoded_once([*train_files, *test_files], how, decode)
+        return decoded_once(files, how, decode)
 
     return Source(spec, load, params.path, labels=(train_y, test_y))

@@ -18,7 +18,7 @@ from edgefl.core.errors import DataError
 from edgefl.core.images import Form
 from edgefl.data import image_parquet
 from edgefl.data.image_cache import Decoded, decoded_once
-from edgefl.data.own_images import OwnImages, check_divisible, check_found
+from edgefl.data.own_images import LOOKED_AT, OwnImages, check_divisible, check_found
 from edgefl.data.source import Labels, Source
 from edgefl.data.spec import Arrays, Ints
 
@@ -61,9 +61,8 @@ def build(params: Params) -> Source:
         check_divisible(names, train_y, params.path)
         parts = params.parts(train_y)
         labels = train_y[parts[0]], train_y[parts[1]]
-    shape = params.shape(image_parquet.first_image(files.train, params.label))
-    spec = params.spec(shape, names, labels)
-    form = Form(shape, spec.name, fitted=True, resized=params.size is not None)
+    form = params.form(image_parquet.first_images(files.train, params.label, LOOKED_AT))
+    spec = params.spec(form, names, labels)
 
     def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter
         how = {

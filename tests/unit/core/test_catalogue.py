@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from edgefl.core import catalogue
+from edgefl.core.aliases import ALIASES, SETTINGS, SPELLING
+from edgefl.core.components import resolve
+from edgefl.core.drafts import load
 from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.core.notes import note
+from edgefl.core.params import Component
+from edgefl.core.yamls import Document
 from edgefl.planning.fleets import device
 
 METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\nbuild = None\n'
@@ -153,6 +158,102 @@ def test_unknown_names_suggest_the_nearest(kind, name, what, hint):
     assert caught.value.hint.startswith(hint)
 
 
+ALONE = "'fleet={members: [{device: raspberry-pi-4b, link: ethernet}]}'"
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "hint"),
+    [
+        ("devices", "rpi4 pi-4 RPi4B raspi_4 raspberrypi4", "did you mean 'raspberry-pi-4b'?"),
+        ("devices", "rpi5 pi5", "did you mean 'raspberry-pi-5'?"),
+        ("devices", "rpi-zero pi-zero-2w", "did you mean 'raspberry-pi-zero-2w'?"),
+        ("devices", "h100", "did you mean 'h100-sxm'?"),
+        ("devices", "nano", "did you mean 'arduino-nano-33-ble', 'jetson-nano' or 'jetson-orin-nano'?"),
+        ("measures", "cka", "did you mean 'linear-cka'?"),
+        ("methods", "cka", "did you mean 'fedcka'?"),
+        (
+            "methods",
+            "fedavgm FedAvgM fed-avgm",
+            "there is the method 'fedopt': --set 'method={name: fedopt, optimizer: avgm}'",
+        ),
+        (
+            "methods",
+            "fedasync FedAsync async",
+            "there is the policy 'fedasync': --set server.policy=fedasync",
+        ),
+        ("policies", "async", "did you mean 'fedasync'?"),
+        (
+            "profiles",
+            "rpi4 raspberry-pi-4b",
+            f"there is the device 'raspberry-pi-4b': --set {ALONE}",
+        ),
+        ("scenarios", "lognormal", "there is the sampler 'lognormal': edgefl show sampler lognormal"),
+    ],
+)
+def test_what_others_call_so_leads_to_what_to_write(kind, names, hint):
+    """Before the name that is spelled most alike: fedavgm is no fedavg, and async is no sync."""
+    for name in names.split():
+        with pytest.raises(UnknownNameError) as caught:
+            catalogue.find(kind, name)
+        assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_an_alias_is_no_name_and_leads_to_one(alias):
+    """Its kind has what it leads to, with the parameters that it gives."""
+    kind, value = catalogue.kind_of(ALIASES[alias][0]), ALIASES[alias][1]
+    assert SPELLING.sub("", alias) == alias
+    assert ALIASES[alias][0] not in catalogue.called(alias)
+    component = Component.model_validate(Document.parse(f"it: {value}", "x").data["it"])
+    entry = catalogue.find(kind, component.name)
+    if entry.path.suffix == ".py":
+        resolve(kind, component, Document("x", {}), [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("device", "jetson-nano"),
+        ("measure", "linear-cka"),
+        ("method", "fedopt"),
+        ("policy", "fedasync"),
+        ("selector", "tiers"),
+    ],
+)
+def test_a_hint_to_another_kind_works_as_pasted(kind, name):
+    """What it says to set is set."""
+    scenario = catalogue.find("scenarios", "quickstart").path
+    (draft,) = load(scenario, ["sweep=null", SETTINGS[kind].format(name)])
+    assert f"'{name}'" in str(draft.scenario.resolved())
+
+
+def test_a_name_alone_has_its_kind(own):
+    """Where one kind has it; else both are told, or the nearest of all kinds."""
+    own("methods/raspberry_pi_4.py", METHOD)
+    assert catalogue.only_kind_of("raspberry-pi-4b") == "device"
+    assert catalogue.only_kind_of("FedAvg") == "method"
+    assert catalogue.only_kind_of("raspberry_pi_4") == "method"
+    for name, what, hint in (
+        (
+            "deadline",
+            "'deadline' is the name of several",
+            "did you mean scenario deadline or policy deadline?",
+        ),
+        ("rpi5", "nothing is named 'rpi5'", "did you mean device raspberry-pi-5?"),
+        ("quikstart", "nothing is named 'quikstart'", "did you mean scenario quickstart?"),
+        (
+            "cka",
+            "nothing is named 'cka'",
+            "did you mean method fedcka, model fedcka-cnn or measure linear-cka?",
+        ),
+        ("methods", "nothing is named 'methods'", "edgefl list methods has the names"),
+        ("zzz", "nothing is named 'zzz'", "edgefl list has the names"),
+    ):
+        with pytest.raises(UnknownNameError) as caught:
+            catalogue.only_kind_of(name)
+        assert (caught.value.what, caught.value.hint) == (what, hint)
+
+
 def test_unknown_kinds_suggest_the_nearest():
     """An unknown kind is a user error, too."""
     with pytest.raises(UnknownNameError) as caught:
@@ -288,12 +389,12 @@ def test_code_in_the_working_directory_is_pointed_out(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "hint"),
     [
-        ("profiles/home-lab.yaml", "give the name, 'home-lab'"),
+        ("nowhere/home-lab.yaml", "give the name, 'home-lab'"),
         ("mine.yaml", "give the name, 'mine'; the file goes in ./profiles"),
     ],
 )
-def test_a_path_in_place_of_a_name_is_explained(path, hint):
-    """Only a scenario can be given as a path."""
+def test_a_path_to_no_file_is_explained(path, hint):
+    """A fleet is given by its name, or by the path of a file that is there."""
     with pytest.raises(UnknownNameError) as caught:
         catalogue.find("profiles", path)
     assert caught.value.hint == hint

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 from edgefl.core import images as decoding
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.nodes import written
+from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.data import source_of
@@ -249,7 +250,6 @@ UNREADABLE = {
     "float.tif": (encoded(Image.fromarray(np.ones((4, 6), dtype=np.float32)), "TIFF"), "mode F"),
     "large.png": (_bomb(20_000, 6_000), "the most is 100 million"),
     "bomb.png": (_bomb(100_000, 100_000), "too many pixels"),
-    "other_size.png": (encoded(image(80, (7, 4))), "set task.dataset.size"),
 }
 
 
@@ -264,7 +264,28 @@ def test_what_is_no_image(tmp_path, name):
             (root / "train" / "cat" / "0.png").unlink()
         message = _refused(root)
         assert says in message
-        assert place in message or "other_size" in name
+        assert place in message
+
+
+@pytest.mark.parametrize("layout", [GIVEN, {"cat": 4, "dog": 3}])
+def test_images_of_differing_sizes_become_small_squares(tmp_path, layout, caplog):
+    """With a note; where a size is given, all have that."""
+    note.cache_clear()
+    root = tree(tmp_path / "pets", layout)
+    (root / next(iter(layout)) / "0.png").write_bytes(encoded(image(80, (7, 4))))
+    spec, arrays = _read(root)
+    assert spec.shape == arrays.train_x.shape[1:] == arrays.test_x.shape[1:] == (3, 32, 32)
+    (told,) = {record.getMessage() for record in caplog.records}
+    assert told == "pets: sizes differ, so images become 32 x 32; for others, set task.dataset.size"
+    assert _read(root, size=5)[0].shape == (3, 5, 5)
+
+
+def test_a_size_that_was_not_looked_at_is_refused(tmp_path, monkeypatch):
+    """Only some headers of many images are read before all are decoded."""
+    monkeypatch.setattr(folder, "LOOKED_AT", 4)
+    root = tree(tmp_path, GIVEN)
+    (root / "train" / "cat" / "1.png").write_bytes(encoded(image(80, (7, 4))))
+    assert "set task.dataset.size" in _refused(root)
 
 
 def test_a_large_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):

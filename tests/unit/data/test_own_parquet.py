@@ -93,10 +93,17 @@ def test_a_test_part_without_images(tmp_path):
 
 
 def test_labels_are_known_without_decoding(tmp_path):
-    """A description reads the header of one image, and no pixels."""
+    """A description reads no image where the size is given, and no pixels."""
     _write(tmp_path / "train.parquet", [1, b"broken", 3, 4], [0, 1, 0, 1])
-    assert _source(tmp_path).spec.train_size == 2
-    assert "image 1" in _refused(tmp_path)
+    assert _source(tmp_path, size=4).spec.train_size == 2
+    assert "image 1" in _refused(tmp_path, size=4)
+
+
+def test_images_of_differing_sizes_become_small_squares(tmp_path):
+    """As those of folders do."""
+    _write(tmp_path / "train.parquet", [1, encoded(image(2, (7, 5))), 3, 4], [0, 1, 0, 1])
+    _, arrays = _source(tmp_path).read(None, download=False)
+    assert arrays.train_x.shape[1:] == arrays.test_x.shape[1:] == (3, 32, 32)
 
 
 @pytest.mark.parametrize(

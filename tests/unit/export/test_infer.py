@@ -122,6 +122,34 @@ def test_files_that_are_not_images(tmp_path):
             picture(file, (1, 4, 4))
 
 
+def test_folders_of_images(tmp_path, capsys, monkeypatch):
+    """All images below one, hidden ones left out; rows name as much of a path as tells them apart."""
+    model = sees(tmp_path / "m.onnx")
+    for name in (
+        "dark/IMG_1.png",
+        "bright/IMG_1.png",
+        "bright/more/IMG_2.JPG",
+        "bright/._IMG_1.png",
+        "x.txt",
+    ):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        grey(tmp_path / "x.png", 0 if "dark" in name else 255).rename(tmp_path / "photos" / name)
+    monkeypatch.chdir(tmp_path)
+
+    def rows(*images):
+        status, out, _ = run_command(capsys, "infer", model, *images)
+        assert status == 0
+        return [line.split("│")[0].strip() for line in out.splitlines() if "│" in line]
+
+    every = ["bright/IMG_1.png", "bright/more/IMG_2.JPG", "dark/IMG_1.png"]
+    assert rows("photos") == every
+    assert rows(tmp_path / "photos" / "bright", "photos/dark/IMG_1.png") == every
+    assert rows("photos/dark/IMG_1.png") == ["IMG_1.png"]
+    status, _, err = run_command(capsys, "infer", model, (tmp_path / "none").mkdir() or "none")
+    assert status == 2
+    assert "no images in the folder" in err
+
+
 def test_an_image_too_large(tmp_path, monkeypatch):
     """Refused by its header, before anything is allocated."""
     file = grey(tmp_path / "p.png", 3, (64, 64))

@@ -58,17 +58,19 @@ def test_a_clients_number_does_not_depend_on_the_others():
     assert planned(LOGNORMAL, "seed=4").plan.clients.samples[:20].tolist() != few.tolist()
 
 
-def test_the_clock_runs(tmp_path):
-    """On the null engine and in a dry run, for the same time; the plan read back has the numbers."""
-    result = run(SCENARIO, overrides=[LOGNORMAL], engine="null", out=tmp_path / "run")
+@pytest.mark.parametrize("engine", ["null", "auto"])
+def test_the_clock_runs(engine, tmp_path):
+    """On the null engine, which auto is then, and in a dry run; the plan read back has the numbers."""
+    result = run(SCENARIO, overrides=[LOGNORMAL], engine=engine, out=tmp_path / "run")
     (one,) = result.runs
     assert (one.status, one.reason) == ("done", "")
-    (forecast,) = dry_run(_file(tmp_path), [LOGNORMAL, "engine=null"])
+    (forecast,) = dry_run(_file(tmp_path), [LOGNORMAL, f"engine={engine}"])
     jobs = one.table("jobs")
     assert len(jobs) == 30
     assert max(row["ended_s"] for row in jobs) == forecast.summary.virtual_s > 0
     with read(tmp_path / "run") as reader:
         back = read_plan(reader)
+        assert reader.meta["engine_asked"] == {"name": "null"}
     assert back.clients.samples.tolist() == planned(LOGNORMAL).plan.clients.samples.tolist()
     assert {row["test_samples"] for row in one.table("clients")} == {0}
 
@@ -79,7 +81,7 @@ def _file(folder):
     return str(path)
 
 
-@pytest.mark.parametrize("engine", ["auto", "loop", "vmapped"])
+@pytest.mark.parametrize("engine", ["loop", "vmapped"])
 def test_what_trains_is_refused(engine, tmp_path):
     """Before anything is made, with what to do about it."""
     with pytest.raises(ScenarioError, match="clients have no data") as caught:

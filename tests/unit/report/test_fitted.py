@@ -88,11 +88,18 @@ def test_names_are_not_markup():
     assert "[/b]" in found
 
 
-def test_images_of_one_name_are_shown_with_their_folders():
-    """Other images are shown by name alone."""
-    found = inferred("0", "one/a.png", "two/a.png", "two/b.png")
-    cells = [line.split("│")[0].strip() for line in found.splitlines() if "│" in line]
-    assert cells == ["one/a.png", "two/a.png", "b.png"]
+@pytest.mark.parametrize(
+    ("files", "cells"),
+    [
+        (("one/a.png", "two/a.png", "two/b.png"), ["one/a.png", "two/a.png", "two/b.png"]),
+        (("in/one/a.png", "in/two/a.png"), ["one/a.png", "two/a.png"]),
+        (("two/a.png", "two/b.png"), ["a.png", "b.png"]),
+    ],
+)
+def test_images_are_named_below_the_folder_of_all(files, cells):
+    """As much of a path as tells them apart."""
+    lines = inferred("0", *files).splitlines()
+    assert [line.split("│")[0].strip() for line in lines if "│" in line] == cells
 
 
 PARITY = Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
