@@ -89,7 +89,16 @@ class Vmapped:
         """One group's jobs, start to finish."""
         # vmap would call fused attention client by client, and warn of it; its parts it stacks.
         with one_thread(), sdpa_kernel(SDPBackend.MATH), chance.training() as at:
-            return _work(group, self._gradients, at)
+            try:
+                return _work(group, self._gradients, at)
+            except RuntimeError as error:
+                if "randomness error mode" not in str(error):
+                    raise
+                raise RunError(
+                    "the model draws other random numbers than dropout's, which cannot be stacked",
+                    where="engine vmapped",
+                    hint="use --engine loop; --engine auto does so by itself",
+                ) from error
 
 
 def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:

@@ -145,7 +145,10 @@ def check(model: Any, form: Form) -> None:
         raise ExportError(f"the exporter named inputs and outputs {names}")
     batch = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
     if batch != "batch":
-        raise ExportError(f"the batch axis is {batch!r}, not dynamic")
+        raise ExportError(
+            "the model fixes how many images it takes",
+            hint="take the number of images as x.shape[0], not as len(x), in its forward",
+        )
     outside = [one.name for one in model.graph.initializer if one.data_location == onnx.TensorProto.EXTERNAL]
     if outside:
         raise ExportError(f"the exporter stored {len(outside)} tensors outside the file")

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import pickle
 import sys
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from edgefl.protocol.vision import torchvision
 from edgefl.protocol.whole import net_of_module
 
 _PICKLED = ".pickle"
+_CLASSES = ("num_classes", "n_classes", "classes")
 
 
 def _source(text: str) -> str:
@@ -68,7 +70,10 @@ class Params(Strict):
     make: str | None = Field(
         None, description="the class or function in it; null if it has one nn.Module alone"
     )
-    args: dict[str, Any] = Field({}, description="what the class or function is called with, by name")
+    args: dict[str, Any] = Field(
+        {},
+        description="what the class or function is called with; num_classes, if it has that, is the data's",
+    )
     head: str | None = Field(
         None, description="the linear layer whose output are the logits, such as fc; null finds it"
     )
@@ -93,7 +98,11 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
 
     def make() -> nn.Module:
         try:
-            made = copy.deepcopy(factory) if isinstance(factory, nn.Module) else factory(**params.args)
+            made = (
+                copy.deepcopy(factory)
+                if isinstance(factory, nn.Module)
+                else factory(**_arguments(params, factory, classes))
+            )
         except Exception as error:  # a user's code may raise anything
             raise explained(error) or UserError(
                 f"{name} cannot be made: {in_one_line(error)}", where="model.args"
@@ -103,6 +112,16 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         return made
 
     return net_of_module(name, make, shape, classes, head=params.head, layers=params.layers)
+
+
+def _arguments(params: Params, factory: Any, classes: int) -> dict[str, Any]:
+    """What a class or function is called with: where it asks for the number of classes, the data's."""
+    known = (
+        ["num_classes"]
+        if params.path.partition(".")[0] == "torchvision"
+        else inspect.signature(factory).parameters
+    )
+    return {**{name: classes for name in _CLASSES if name in known}, **params.args}
 
 
 def _factory(params: Params) -> Any:

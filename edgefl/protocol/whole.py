@@ -59,8 +59,8 @@ def net_of_module(
         shape: one sample's (channels, height, width).
         classes: C.
         head: the name of the linear layer whose output are the logits; None finds it.
-        layers: the names of those whose outputs are ``Net.layers``; by default activations that are modules, of
-            one called several times the block around it; else layers with weights.
+        layers: the names of those whose outputs are ``Net.layers``; by default activations that are modules,
+            of one called several times the block around it; else layers with weights.
 
     Raises:
         UserError: it cannot be a net.
@@ -187,7 +187,7 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cla
     def __init__(self, *, refused: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.refused = refused
-        self.any: bool = False
+        self.any = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -255,7 +255,7 @@ def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse
         raise refuse(f"its head {head!r} is called several times")
     if result.shape != (_SAMPLES, classes):
         size = "x".join(map(str, result.shape[1:]))
-        hint = f"make it with {classes} outputs, as in args: {{num_classes: {classes}}}"
+        hint = f"make it with {classes} outputs; an argument num_classes is given the data's number"
         raise refuse(
             f"its head {head!r} returns {size} numbers an image, and the data have {classes} classes", hint
         )
@@ -288,7 +288,7 @@ def _draws(bare: nn.Module, shape: Sequence[int], refuse: _Refusal) -> bool:
             )
         if name in fixed and value._version != versions[name]:  # noqa: SLF001 - as above
             raise refuse(f"its forward changes {name!r}, which is no running statistic", "remove it")
-    return draws.any
+    return bool(draws.any)
 
 
 def _layers(bare: nn.Module, seen: _Calls, head: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 from edgefl.compute.job import shortened
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
-from edgefl.core.errors import in_one_line
+from edgefl.core.errors import EdgeflError, in_one_line
 from edgefl.core.event import Job
 from edgefl.core.host import cores
 from edgefl.core.params import Component
@@ -137,7 +137,7 @@ def _not_stackable(context: Context) -> str:
         group = context.group(trainer.units(cohort, context.size)[0][:2])
         trainer.work(shortened(group, 2))
     except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
-        return in_one_line(error)
+        return error.what if isinstance(error, EdgeflError) else in_one_line(error)
     return ""
 
 

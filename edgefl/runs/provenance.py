@@ -207,6 +207,11 @@ def _of_component(kinds_: Sequence[str], component: Component) -> Iterator[Modul
             if isinstance(params, type) and issubclass(params, Strict):
                 found = params.model_validate(component.params, context=RESOLVED)
                 yield from _modules(found, (kind, "augmentations"))
+                # The file of a model that is any module.
+                file = getattr(found, "path", "")
+                yield from (
+                    one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == file
+                )
             return
 
 

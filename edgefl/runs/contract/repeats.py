@@ -17,7 +17,7 @@ from edgefl.compute.job import Outcome
 from edgefl.compute.local import Local
 from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
-from edgefl.protocol import Exchange, Tree
+from edgefl.protocol import Exchange, Tree, chance
 from edgefl.runs.contract.findings import Broken, parts, place
 from edgefl.runs.contract.setting import (
     Call,
@@ -85,8 +85,12 @@ def _drawn(call: Call) -> tuple[Any, Broken | None]:
 
 
 def _seeded(seed: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """What a function returns for copies of arguments, after seeding every generator it could draw from."""
-    with _seeds(seed):
+    """What a function returns for copies of arguments, after seeding every generator it could draw from.
+
+    What the model draws comes from its step, as in a run.
+    """
+    with _seeds(seed), chance.training() as at:
+        at([0], 0, [0])
         return function(*map(copied, arguments))
 
 
