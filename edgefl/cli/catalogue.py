@@ -55,6 +55,7 @@ def show(
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.core.catalogue import find, kind_of
+    from edgefl.core.inheriting import TAKEN
     from edgefl.planning.describe import describe
     from edgefl.report.tables import Line, named
 
@@ -75,7 +76,9 @@ def show(
     if description.text:
         console.print(Line(description.text))
     if description.rows:
-        console.print(named("", description.rows, description.heads))
+        # Another device's sources are shown with that device.
+        shown = [[TAKEN.sub(r"\1", cell) for cell in row] for row in description.rows]
+        console.print(named("", shown, description.heads))
 
 
 @app.command(epilog=examples("schema"))
