@@ -81,6 +81,27 @@ def show(
         console.print(named("", shown, description.heads))
 
 
+@app.command(
+    epilog=examples("new device my-board --like pixel-6", "new fleet my-lab", "new scenario my-first")
+)
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="device, fleet or scenario.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my-board.")],
+    like: Annotated[
+        str | None, typer.Option(metavar="OTHER", help="A device or fleet from which it differs.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented file to start from, in devices/, profiles/ or scenarios/ here."""
+    from edgefl.planning.starting import start
+
+    started = start(kind, name, like)
+    if as_json:
+        print_json(started)
+        return
+    stdout().print(f"wrote {started.file}\nnext: {started.next}", soft_wrap=True)
+
+
 @app.command(epilog=examples("schema"))
 def schema() -> None:
     """Print the JSON Schema of a scenario file, for editors."""
