@@ -99,7 +99,7 @@ def _print_profiles(
     epilog=examples(
         "calibrate my-laptop",
         "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
-        "calibrate my-board --power-log wattmeter.csv",
+        "calibrate my-board --idle 3W --active 9W",
     )
 )
 def calibrate(
@@ -119,6 +119,10 @@ def calibrate(
             help="A wattmeter's CSV log of the machine's power while it is calibrated: lines of time,watts.",
         ),
     ] = None,
+    idle: Annotated[
+        str | None, typer.Option(metavar="WATTS", help="The machine's power at rest, read off a meter: 3W.")
+    ] = None,
+    active: Annotated[str | None, typer.Option(metavar="WATTS", help="Likewise while it trains.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
@@ -128,6 +132,7 @@ def calibrate(
     """Measure this machine and write its device file; takes a few minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
+    from edgefl.calibrate.power import Powers
     from edgefl.cli.steps import Steps
     from edgefl.report.calibration import calibration
 
@@ -138,8 +143,9 @@ def calibrate(
             force=force,
             threads=threads,
             power_log=power_log,
+            powers=Powers.read_off(idle, active),
             effort=QUICK if quick else FULL,
-            progress=steps.show,
+            progress=steps.tell,
         )
     for note in found.notes:
         print_note(note)
