@@ -35,9 +35,11 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
-    measure: Annotated[
-        bool,
-        typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
+    memory: Annotated[
+        bool, typer.Option("--measure-memory", help="Also run the work here, beside the predicted memory.")
+    ] = False,
+    time: Annotated[
+        bool, typer.Option("--measure-time", help="Also time its steps here, beside the predicted time.")
     ] = False,
     sensitivity: Sensitivity = None,
     settings: Settings = None,
@@ -53,7 +55,14 @@ def profile(
     from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.runs import drafts
 
-    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
+    measure = [what for what, asked in (("memory", memory), ("time", time)) if asked]
+    options = ProfileOptions(
+        tuple(device or ()),
+        link,
+        dtype_of(dtype),
+        layers=layers,
+        measure=measure,
+    )
     access = DataAccess(need="nothing")
     runs = drafts(scenario, overrides(settings, seed=seed))
     profiles = [profile_run(draft, options, access) for draft in runs]

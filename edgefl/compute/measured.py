@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, TypeVarTuple
 
 import torch
@@ -57,6 +58,8 @@ class ClientWork:
     prepare: Callable[[Phase, Tensor, torch.Generator], Tensor] | None = None
 
 
+# Exchanges are timed until they have taken so long together.
+_TIMED_S = 0.2
 # glibc returns every freed block of 64 KiB or more to the system at once.
 _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
@@ -170,13 +173,17 @@ def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
     keep_freed_memory()
     # One step of each phase allocates the memory that later steps reuse.
     client.exchange(1)
-    start, cpu_start = time.perf_counter(), time.process_time()
-    client.exchange(limit)
+    wall_s, cpu_s = list[float](), list[float]()
+    while sum(wall_s) < _TIMED_S:
+        start, cpu_start = time.perf_counter(), time.process_time()
+        client.exchange(limit)
+        wall_s.append(time.perf_counter() - start)
+        cpu_s.append(time.process_time() - cpu_start)
     return MeasuredExchange(
         device=str(client.device),
         steps=sum(map(len, client.sizes(limit).values())),
-        wall_s=time.perf_counter() - start,
-        cpu_s=time.process_time() - cpu_start,
+        wall_s=median(wall_s),
+        cpu_s=median(cpu_s),
         first_wall_s=first_wall_s,
         added_bytes=max(memory.peak.rss - memory.before.rss, memory.high_water_added or 0),
         rss_before_bytes=memory.before.rss,

@@ -12,7 +12,7 @@ class MeasuredExchange:
     Attributes:
         device: torch's name of the device.
         steps: how many were done.
-        wall_s, cpu_s: seconds of the timed exchange.
+        wall_s, cpu_s: seconds of an exchange, the median of several.
         first_wall_s: seconds of the first exchange, which also loads the libraries' code.
         added_bytes: the most that the work added to the process's memory, by the kernel's high-water mark or,
             where there is none, by sampling.
