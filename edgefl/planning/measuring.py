@@ -87,7 +87,6 @@ def measured_exchange(
     *,
     model: int = 0,
     samples: int,
-    device: str = "cpu",
     limit: int | None = None,
 ) -> MeasuredExchange:
     """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
@@ -97,13 +96,12 @@ def measured_exchange(
         exchange: the exchange's name.
         model: the index of the client's model among the scenario's.
         samples: the client's number of samples.
-        device: the torch device.
         limit: the maximum number of steps in each phase; None for all.
 
     Raises:
         RunError: the measuring process failed.
     """
-    return measure(client_work, spec.resolved(), exchange, model, samples, device=device, limit=limit)
+    return measure(client_work, spec.resolved(), exchange, model, samples, limit=limit)
 
 
 def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:

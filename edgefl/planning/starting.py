@@ -77,27 +77,19 @@ def _scenario(name: str, like: str) -> str:  # noqa: ARG001 - like no other
     return _SCENARIO.format(name=name)
 
 
-class _Start(NamedTuple):
-    """A kind's text by name and what it is like, what that is by default, and the command after it."""
-
-    kind: str
-    text: Callable[[str, str], str]
-    like: str
-    next: str
-
-
-_STARTS: Mapping[str, _Start] = {
-    "device": _Start("devices", _device, "raspberry-pi-5", "edgefl profile quickstart --device {}"),
-    "fleet": _Start("profiles", _fleet, "home-lab", "edgefl check quickstart --set fleet={}"),
-    "scenario": _Start("scenarios", _scenario, "", "edgefl check {}"),
-}
-
-
 class Started(NamedTuple):
     """A file that was written, and the command that tries it."""
 
     file: str
     next: str
+
+
+# The folder of a kind, its text by name and what it is like, what that is by default, and what to type next.
+_STARTS: Mapping[str, tuple[str, Callable[[str, str], str], str, str]] = {
+    "device": ("devices", _device, "raspberry-pi-5", "edgefl profile quickstart --device {}"),
+    "fleet": ("profiles", _fleet, "home-lab", "edgefl check quickstart --set fleet={}"),
+    "scenario": ("scenarios", _scenario, "", "edgefl check {}"),
+}
 
 
 def start(kind: str, name: str, like: str | None = None) -> Started:
@@ -106,27 +98,28 @@ def start(kind: str, name: str, like: str | None = None) -> Started:
     Args:
         kind: "device", "fleet" or "scenario".
         name: its name.
-        like: the device or fleet that it is like; by default a Raspberry Pi 5, or the home lab.
+        like: the device or fleet that it is like.
 
     Raises:
-        UserError: the kind or ``like`` is unknown, the name cannot be used, or the file cannot be written.
+        UserError: the kind or ``like`` is unknown, or the name cannot be used.
+        RunError: the file cannot be written.
     """
     if kind not in _STARTS:
         raise UnknownNameError(f"unknown kind {short(kind)!r}", where="KIND", hint=nearest(kind, _STARTS))
-    known = _STARTS[kind]
-    if like is not None and not known.like:
+    folder, text, default, following = _STARTS[kind]
+    if like is not None and not default:
         raise UserError("a scenario is like no other: --like is for devices and fleets", where="--like")
-    path = Path(known.kind) / f"{name}.yaml"
-    check_name(known.kind, name, path)
+    path = Path(folder) / f"{name}.yaml"
+    check_name(folder, name, path)
     if path.exists():
         raise UserError(f"{path} already exists", where="NAME", hint="choose another name")
-    text = known.text(name, like or known.like)
+    content = text(name, like or default)
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", where="NAME") from error
-    atomically(path, text.encode())
-    return Started(str(path), known.next.format(name))
+    atomically(path, content.encode())
+    return Started(str(path), following.format(name))
 
 
 def check_name(kind: str, name: str, path: Path, where: str = "NAME") -> None:
