@@ -67,7 +67,10 @@ class Sourced(Strict, Generic[Q]):
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         """A number alone, or a record."""
         record = super().__get_pydantic_json_schema__(core, handler)
-        values = handler.resolve_ref_schema(record)["properties"]["value"]["anyOf"]
+        found = handler.resolve_ref_schema(record)
+        found.pop("required", None)
+        found["dependentRequired"] = {"status": ["source"], "source": ["status"]}
+        values = found["properties"]["value"]["anyOf"]
         return {"anyOf": [record, *(one for one in values if one.get("type") in _SCALARS)]}
 
     @model_validator(mode="after")

@@ -60,8 +60,9 @@ def _assumed(numbers: Sequence[tuple[str, Sourced[Any]]]) -> str:
     """How many numbers of a file that is like others are assumed; empty for any other file."""
     others = dict.fromkeys(match[2] for _, one in numbers if (match := TAKEN.match(one.source)))
     assumed = sum(one.status == "assumed" for _, one in numbers)
-    shown = "; ".join(f"edgefl show device {name}" for name in others)
-    return f"{assumed} of {len(numbers)} numbers are assumed; for those taken, {shown}" if others else ""
+    sources = ", ".join(f"edgefl show device {name}" for name in others)
+    said = f"{assumed} of {len(numbers)} numbers are assumed; sources of those taken: {sources}"
+    return said if others else ""
 
 
 def _unwrapped(text: str) -> str:

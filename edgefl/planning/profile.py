@@ -117,8 +117,10 @@ def profile(
     boards = profiler.devices if options.devices or "time" not in options.measure else machines()
 
     def on_host(index: int, model: int, cost: ExchangeCost) -> Measured | None:
-        work = profiler.work(index, model, access)
-        return measured(learning, cost, model, work, options.measure, boards) if options.measure else None
+        if not options.measure:
+            return None
+        steps, traces = profiler.traces(index, access)
+        return measured(learning, cost, model, traces[model].cost(steps).work, options.measure, boards)
 
     exchanges = [
         replace(
@@ -290,11 +292,6 @@ class _Profiler:
                 layers=layers,
                 other_work=others,
             )
-
-    def work(self, index: int, model: int, access: DataAccess) -> Work:
-        """What a client computes in the exchange at an index."""
-        steps, traces = self.traces(index, access)
-        return traces[model].cost(steps).work
 
     def traces(self, index: int, access: DataAccess) -> tuple[Steps, tuple[Trace, ...]]:
         """The steps of the exchange at an index, and its trace for each model."""

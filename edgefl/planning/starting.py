@@ -73,10 +73,6 @@ def _fleet(name: str, like: str) -> str:
     return _FLEET.format(name=name, like=like, members="\n".join(lines))
 
 
-def _scenario(name: str, like: str) -> str:  # noqa: ARG001 - like no other
-    return _SCENARIO.format(name=name)
-
-
 class Started(NamedTuple):
     """A file that was written, and the command that tries it."""
 
@@ -88,7 +84,7 @@ class Started(NamedTuple):
 _STARTS: Mapping[str, tuple[str, Callable[[str, str], str], str, str]] = {
     "device": ("devices", _device, "raspberry-pi-5", "edgefl profile quickstart --device {}"),
     "fleet": ("profiles", _fleet, "home-lab", "edgefl check quickstart --set fleet={}"),
-    "scenario": ("scenarios", _scenario, "", "edgefl check {}"),
+    "scenario": ("scenarios", lambda name, _: _SCENARIO.format(name=name), "", "edgefl check {}"),
 }
 
 
