@@ -59,7 +59,7 @@ class Powers:
         watts = {}
         for option, other in (("--idle", "--active"), ("--active", "--idle")):
             if option not in given:
-                raise UserError(f"{other} needs {option}", where=other, hint=f"{option} 3W")
+                raise UserError(f"{other} needs {option}", where=other, hint="--idle 3W --active 9W")
             try:
                 watts[option] = parse(given[option], "power")
             except ValueError as error:

@@ -62,7 +62,7 @@ def _parsed(file: str, text: str) -> Document:
 def _inherited(kind: str, own: Node, where: str, over: Callable[[Node, Node], Node]) -> Node:
     layers, below = [own], list[str]()
     while (parent := layers[-1].child("like")) is not None and parent.value is not None:
-        name = str(parent.value)
+        name = str(parent.plain)
         if name in below:
             cycle = " -> ".join([*below, name])
             raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)

@@ -54,11 +54,11 @@ def test_numbers_are_named_after_the_file_that_has_them(own_devices):
 
 def test_null_takes_a_key_away(own_devices):
     """A battery, or one number type; a battery's number alone is its capacity."""
-    own_devices(
-        wired="like: pixel-6\nbattery: null\ninference: null\n", large="like: pixel-6\nbattery: 20 Wh\n"
-    )
+    one_type = "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n"
+    pixel = "like: pixel-6\nbattery: "
+    own_devices(one_type=one_type, wired=f"{pixel}null\n", large=f"{pixel}20 Wh\n")
+    assert device("one_type").dtypes(inference=True) == ("fp32",)
     assert device("wired").battery is None
-    assert device("wired").dtypes(inference=True) == device("wired").dtypes()
     large, parent = device("large").battery, device("pixel-6").battery
     assert (large.capacity_j, large.fill_w) == (72_000, parent.fill_w)
 
