@@ -193,6 +193,7 @@ def calibrate(
     force: bool = False,
     threads: int = 1,
     power_log: Path | None = None,
+    powers: Powers | None = None,
     effort: Effort = FULL,
     root: Path = Path("/"),
     run: Caller = call,
@@ -207,6 +208,7 @@ def calibrate(
         threads: for training and inference.
         power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
             the host's own sensors and counters are read, where it has any.
+        powers: as the user read them off a meter, in place of both.
         effort: how long to measure.
         root: of the file system that has the host's sensors and counters.
         run: calls a function in a fresh process.
@@ -218,7 +220,7 @@ def calibrate(
     """
     check_threads(threads)
     path, start = target(name, out, force=force), time.perf_counter()
-    meter, session = Meter(power_log, root), Session(effort, threads, run, progress)
+    meter, session = Meter(power_log, root, powers), Session(effort, threads, run, progress)
     with meter.open():
         machine = this_machine()
         meter.measure(session)

@@ -157,7 +157,7 @@ def host_source(root: Path = Path("/")) -> tuple[Source | None, str]:
             return Counters(packages), ""
         except (OSError, ValueError):
             refused.append(str(packages[0] / "energy_uj"))
-    meter = "use a meter at the socket and --power-log"
+    meter = "read a meter at the socket, and give --idle and --active, or its --power-log"
     if refused:
         return None, f"this user may not read {refused[0]}; {meter}"
     return None, (

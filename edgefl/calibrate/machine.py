@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
-from edgefl.core.host import processor
-
-_BOARD = Path("/proc/device-tree/model")
+from edgefl.core.host import board_name, machine_title
 
 
 @dataclass(frozen=True)
@@ -33,10 +29,9 @@ class Machine:
 def this_machine() -> Machine:
     """What the system reports."""
     memory = psutil.virtual_memory()
-    board = _board()
     return Machine(
-        title=f"{board or processor() or platform.machine()}, {psutil.cpu_count() or 1} cores",
-        category="sbc" if board else _category(),
+        title=machine_title(),
+        category="sbc" if board_name() else _category(),
         memory_bytes=memory.total,
         used_bytes=memory.total - memory.available,
     )
@@ -46,11 +41,3 @@ def _category() -> str:
     # psutil has no such function on systems without any support for batteries.
     battery = getattr(psutil, "sensors_battery", lambda: None)()
     return "laptop" if battery is not None else "server"
-
-
-def _board() -> str:
-    """The name of a single-board computer; empty elsewhere."""
-    try:
-        return _BOARD.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
-    except OSError:
-        return ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import tempfile
 from pathlib import Path
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import short
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+from edgefl.planning.starting import check_name
 
 
 def target(name: str, out: Path | None, *, force: bool) -> Path:
@@ -28,7 +25,7 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
         raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
     # A device has its file's name.
     for where, text in {"NAME": name, "--out": path.stem}.items():
-        _check_name(text, where, path)
+        check_name("devices", text, path, where)
     if path.exists() and not force:
         raise UserError(
             f"{path.name} already exists",
@@ -39,25 +36,6 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
         raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
     _check_writable(path, "--out" if out else str(path.parent))
     return path
-
-
-def _check_name(name: str, where: str, path: Path) -> None:
-    """Checks that a device in this file can have the name.
-
-    Raises:
-        UserError: the name is invalid or another device's.
-    """
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"invalid device name {short(name)!r}",
-            where=where,
-            hint="use up to 100 lower-case letters, digits, '-', '_' and '.', such as my-laptop",
-        )
-    known = catalogue.entries("devices").get(name)
-    if known is not None and known.path.resolve() != path.resolve():
-        raise UserError(
-            f"the name {name!r} belongs to another device", where=str(known.path), hint="choose another name"
-        )
 
 
 def _check_writable(path: Path, where: str) -> None:

@@ -14,8 +14,9 @@ from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, Source, Span, host
 from edgefl.calibrate.measure import Session
 from edgefl.calibrate.suites import one_core, whole_machine
 from edgefl.calibrate.wattmeter import read_log
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import EdgeflError, UserError
 from edgefl.core.notes import note
+from edgefl.core.units import parse
 
 
 class Spans(NamedTuple):
@@ -44,6 +45,29 @@ class Powers:
     why: str = ""
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def read_off(cls, idle: str | None, active: str | None) -> Powers | None:
+        """What the user read off a meter, with units; None where nothing was.
+
+        Raises:
+            UserError: one of the two is missing or no power, or the first is above the second.
+        """
+        texts = {"--idle": idle, "--active": active}
+        given = {option: text for option, text in texts.items() if text is not None}
+        if not given:
+            return None
+        watts = {}
+        for option, other in (("--idle", "--active"), ("--active", "--idle")):
+            if option not in given:
+                raise UserError(f"{other} needs {option}", where=other, hint="--idle 3W --active 9W")
+            try:
+                watts[option] = parse(given[option], "power")
+            except ValueError as error:
+                raise UserError(str(error), where=option) from None
+        if watts["--active"] < watts["--idle"]:
+            raise UserError(f"{active} in training is below {idle} at rest", where="--active")
+        return cls(watts["--idle"], None, watts["--active"], "read off a meter by the user")
+
 
 class Meter:
     """Measures power during a calibration, where something can.
@@ -51,17 +75,22 @@ class Meter:
     Args:
         log: a wattmeter's log, read when the calibration has run; the host's own sources by default.
         root: of the file system, for the host's sources.
+        given: what is known already, in place of both.
 
     Raises:
-        UserError: what the log has so far is wrong.
+        UserError: what the log has so far is wrong, or there is a log besides what is given.
     """
 
-    def __init__(self, log: Path | None = None, root: Path = Path("/")) -> None:
-        self._log = log
+    def __init__(self, log: Path | None = None, root: Path = Path("/"), given: Powers | None = None) -> None:
+        if given and log:
+            raise UserError("--power-log and --idle exclude each other", where="--power-log")
+        self._log, self._given = log, given
         self._source: Source | None = None
         self._why = ""
         self._found = EnergyLog()
         self._spans: Spans | None = None
+        if given:
+            return
         if log is None:
             self._source, self._why = host_source(root)
         elif log.exists():
@@ -102,6 +131,8 @@ class Meter:
 
     def powers(self) -> Powers:
         """What was measured."""
+        if self._given:
+            return self._given
         if self._spans is None:
             return Powers(why=self._why)
         found, what = self._found, self._source.what if self._source else "the user's wattmeter"

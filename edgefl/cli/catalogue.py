@@ -57,6 +57,7 @@ def show(
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.core.catalogue import find, kind_of, only_kind_of
+    from edgefl.core.inheriting import TAKEN
     from edgefl.planning.describe import describe
     from edgefl.report.tables import Line, named
 
@@ -79,7 +80,30 @@ def show(
     if description.text:
         console.print(Line(description.text))
     if description.rows:
-        console.print(named("", description.rows, description.heads))
+        # Another device's sources are shown with that device.
+        shown = [[TAKEN.sub(r"\1", cell) for cell in row] for row in description.rows]
+        console.print(named("", shown, description.heads))
+
+
+@app.command(
+    epilog=examples("new device my-board --like pixel-6", "new fleet my-lab", "new scenario my-first")
+)
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="device, fleet or scenario.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my-board.")],
+    like: Annotated[
+        str | None, typer.Option(metavar="OTHER", help="A device or fleet from which it differs.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented file to start from, in devices/, profiles/ or scenarios/ here."""
+    from edgefl.planning.starting import start
+
+    started = start(kind, name, like)
+    if as_json:
+        print_json(started)
+        return
+    stdout().print(f"wrote {started.file}\nnext: {started.next}", soft_wrap=True)
 
 
 @app.command(epilog=examples("schema"))

@@ -35,9 +35,11 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
-    measure: Annotated[
-        bool,
-        typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
+    memory: Annotated[
+        bool, typer.Option("--measure-memory", help="Also run the work here, beside the predicted memory.")
+    ] = False,
+    time: Annotated[
+        bool, typer.Option("--measure-time", help="Also time its steps here, beside the predicted time.")
     ] = False,
     sensitivity: Sensitivity = None,
     settings: Settings = None,
@@ -53,7 +55,14 @@ def profile(
     from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.runs import drafts
 
-    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
+    measure = [what for what, asked in (("memory", memory), ("time", time)) if asked]
+    options = ProfileOptions(
+        tuple(device or ()),
+        link,
+        dtype_of(dtype),
+        layers=layers,
+        measure=measure,
+    )
     access = DataAccess(need="nothing")
     runs = drafts(scenario, overrides(settings, seed=seed))
     profiles = [profile_run(draft, options, access) for draft in runs]
@@ -99,7 +108,7 @@ def _print_profiles(
     epilog=examples(
         "calibrate my-laptop",
         "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
-        "calibrate my-board --power-log wattmeter.csv",
+        "calibrate my-board --idle 3W --active 9W",
     )
 )
 def calibrate(
@@ -119,6 +128,10 @@ def calibrate(
             help="A wattmeter's CSV log of the machine's power while it is calibrated: lines of time,watts.",
         ),
     ] = None,
+    idle: Annotated[
+        str | None, typer.Option(metavar="WATTS", help="The machine's power at rest, read off a meter: 3W.")
+    ] = None,
+    active: Annotated[str | None, typer.Option(metavar="WATTS", help="Likewise while it trains.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
@@ -128,6 +141,7 @@ def calibrate(
     """Measure this machine and write its device file; takes a few minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
+    from edgefl.calibrate.power import Powers
     from edgefl.cli.steps import Steps
     from edgefl.report.calibration import calibration
 
@@ -138,8 +152,9 @@ def calibrate(
             force=force,
             threads=threads,
             power_log=power_log,
+            powers=Powers.read_off(idle, active),
             effort=QUICK if quick else FULL,
-            progress=steps.show,
+            progress=steps.tell,
         )
     for note in found.notes:
         print_note(note)

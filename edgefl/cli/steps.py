@@ -1,4 +1,4 @@
-"""Progress bars on standard error, shown only if that is a terminal; imports no torch."""
+"""Progress bars on standard error, shown where that is a terminal; imports no torch."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ class Steps(Progress):
     def show(self, label: str, done: int, total: int) -> None:
         """Shows the step that begins and how many are done."""
         self.update(self._step, description=label, completed=done, total=total)
+
+    def tell(self, label: str, done: int, total: int) -> None:
+        """Likewise; where standard error is no terminal, such as a log, in a line of its own."""
+        self.show(label, done, total)
+        if not self.console.is_terminal:
+            self.console.print(f"{done + 1} of {total}: {label}", soft_wrap=True)

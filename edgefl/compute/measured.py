@@ -16,6 +16,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, TypeVarTuple
 
 import torch
@@ -57,6 +58,8 @@ class ClientWork:
     prepare: Callable[[Phase, Tensor, torch.Generator], Tensor] | None = None
 
 
+# Exchanges are timed until they have taken so long together.
+_TIMED_S = 0.2
 # glibc returns every freed block of 64 KiB or more to the system at once.
 _RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
@@ -65,7 +68,6 @@ def measure(
     build: Callable[[*Arguments], ClientWork],
     /,
     *arguments: *Arguments,
-    device: str = "cpu",
     limit: int | None = None,
 ) -> MeasuredExchange:
     """Does one client's exchange in a fresh process.
@@ -73,30 +75,28 @@ def measure(
     Args:
         build: makes the work there; defined at the top level of a module.
         arguments: of ``build``.
-        device: torch's, such as "cuda:0".
         limit: the maximum number of steps in each phase; None for all.
 
     Raises:
         EdgeflError: ``build`` raised it.
         RunError: the process failed.
     """
-    return fresh.call(_measure, build, arguments, device, limit, variables=_RETURN_MEMORY)
+    return fresh.call(_measure, build, arguments, limit, variables=_RETURN_MEMORY)
 
 
 def _measure(
-    build: Callable[..., ClientWork], arguments: tuple[Any, ...], device: str, limit: int | None
+    build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
 ) -> MeasuredExchange:
     torch.set_num_threads(1)
-    return _measured(_Client(build(*arguments), torch.device(device)), limit)
+    return _measured(_Client(build(*arguments)), limit)
 
 
 class _Client:
     """A client that does the same exchange several times."""
 
-    def __init__(self, given: ClientWork, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, given: ClientWork) -> None:
         self._given = given
-        _load_libraries(device)
+        _load_libraries()
         self._generator = torch.Generator().manual_seed(0)
         self._server = given.method.server(given.net.init(0))
         self._state = given.method.client(given.net.init(0))
@@ -111,19 +111,12 @@ class _Client:
 
     def exchange(self, limit: int | None) -> Outcome:
         """Does the exchange."""
-        outcome = work(self._task(self.sizes(limit)))
-        self.finish()
-        return outcome
-
-    def finish(self) -> None:
-        """Waits until an accelerator has done its work."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        return work(self._task(self.sizes(limit)))
 
     def _task(self, sizes: dict[str, list[int]]) -> Task:
-        given, device = self._given, self.device
+        given = self._given
         classes = given.net.classes
-        counts = torch.full((classes,), given.samples / classes, device=device)
+        counts = torch.full((classes,), given.samples / classes)
         steps = sum(map(len, sizes.values()))
         ctx = Ctx(client=0, round=0, lr=given.lr, steps=steps, samples=given.samples, class_counts=counts)
 
@@ -137,87 +130,54 @@ class _Client:
         ctx = exchange.context(Assignment(ctx))
         job = Job(id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps)
         # As on a device, what was received and what was kept are copies of its own, which the work can drop.
-        state = None if self._state is None else self._copied(self._state)
-        held = [(self._copied(exchange.down(self._server, 0)), state)]
+        state = None if self._state is None else tree_map(torch.clone, self._state)
+        held = [(tree_map(torch.clone, exchange.down(self._server, 0)), state)]
         fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
         return Task(job, fold, {}, None, ctx, batches)
 
     def _batch(self, phase: Phase, size: int, start: int) -> Batch:
         """Random samples, ``start`` of which were before them in the phase."""
-        views, net, device = (phase.views,) if phase.views > 1 else (), self._given.net, self.device
-        y = torch.randint(net.classes, (size,), device=device)
+        views, net = (phase.views,) if phase.views > 1 else (), self._given.net
+        y = torch.randint(net.classes, (size,))
         if phase.passes.samples is not None:
             # The places of public samples, in order, pass after pass.
-            y = torch.arange(start, start + size, device=device) % phase.passes.samples
+            y = torch.arange(start, start + size) % phase.passes.samples
         if self._given.prepare is not None:
-            images = torch.randint(256, (size, *net.shape), dtype=torch.uint8, device=device)
+            images = torch.randint(256, (size, *net.shape), dtype=torch.uint8)
             return Batch(self._given.prepare(phase, images, self._generator), y)
-        x = torch.randn(*views, size, *net.shape, device=device)
+        x = torch.randn(*views, size, *net.shape)
         # Data come channels-last.
         return Batch(x if views else x.to(memory_format=torch.channels_last), y)
-
-    def _copied(self, tree: Any) -> Any:
-        return tree_map(lambda leaf: leaf.to(self.device, copy=True), tree)
 
 
 def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
     gc.collect()
-    with watching() as memory, _watching_cuda(client) as cuda:
-        start = time.perf_counter()
+    with watching() as memory:
         outcome = client.exchange(limit)
-        first_wall_s = time.perf_counter() - start
     del outcome
     keep_freed_memory()
     # One step of each phase allocates the memory that later steps reuse.
     client.exchange(1)
-    start, cpu_start = time.perf_counter(), time.process_time()
-    client.exchange(limit)
+    wall_s, cpu_s = list[float](), list[float]()
+    while sum(wall_s) < _TIMED_S:
+        start, cpu_start = time.perf_counter(), time.process_time()
+        client.exchange(limit)
+        wall_s.append(time.perf_counter() - start)
+        cpu_s.append(time.process_time() - cpu_start)
     return MeasuredExchange(
-        device=str(client.device),
         steps=sum(map(len, client.sizes(limit).values())),
-        wall_s=time.perf_counter() - start,
-        cpu_s=time.process_time() - cpu_start,
-        first_wall_s=first_wall_s,
-        added_bytes=max(memory.peak.rss - memory.before.rss, memory.high_water_added or 0),
-        rss_before_bytes=memory.before.rss,
-        rss_after_bytes=memory.after.rss,
-        rss_peak_bytes=memory.peak.rss,
-        uss_before_bytes=memory.before.uss,
-        uss_after_bytes=memory.after.uss,
-        uss_peak_bytes=memory.peak.uss,
-        high_water_added_bytes=memory.high_water_added,
-        maxrss_added_bytes=memory.maxrss_added,
-        cuda_before_bytes=cuda.before,
-        cuda_peak_bytes=cuda.peak,
+        wall_s=median(wall_s),
+        cpu_s=median(cpu_s),
+        added_bytes=max(memory.peak - memory.before, memory.high_water_added),
+        rss_before_bytes=memory.before,
+        rss_after_bytes=memory.after,
+        rss_peak_bytes=memory.peak,
     )
 
 
-def _load_libraries(device: torch.device) -> None:
+def _load_libraries() -> None:
     """Loads what torch loads on first use, so that it does not count as the work's memory."""
-    layer = torch.nn.Conv2d(2, 2, 3).to(device)
+    layer = torch.nn.Conv2d(2, 2, 3)
     with contextlib.suppress(RuntimeError):
-        layer(torch.ones(2, 2, 8, 8, device=device)).sum().backward()
-    (torch.ones(4, 4, device=device) @ torch.ones(4, 4, device=device)).sum().item()
-
-
-@dataclass
-class _Cuda:
-    """Bytes of the CUDA allocator; None on other devices."""
-
-    before: int | None = None
-    peak: int | None = None
-
-
-@contextlib.contextmanager
-def _watching_cuda(client: _Client) -> Iterator[_Cuda]:
-    """Watches the CUDA allocator while it is open."""
-    found = _Cuda()
-    if client.device.type != "cuda":
-        yield found
-        return
-    client.finish()
-    torch.cuda.reset_peak_memory_stats(client.device)
-    found.before = torch.cuda.memory_allocated(client.device)
-    yield found
-    client.finish()
-    found.peak = torch.cuda.max_memory_allocated(client.device)
+        layer(torch.ones(2, 2, 8, 8)).sum().backward()
+    (torch.ones(4, 4) @ torch.ones(4, 4)).sum().item()

@@ -22,7 +22,7 @@ from edgefl.core import draws
 from edgefl.core.errors import nearest
 from edgefl.core.intensity import Intensities, numbers, read, shipped, table, text_of_csv, written
 from edgefl.core.params import NonNegative, Strict
-from edgefl.core.sourced import Costs, Sourced
+from edgefl.core.sourced import UNSOURCED, Costs, Sourced
 from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts, parse
 from edgefl.core.user_files import found
 
@@ -31,7 +31,6 @@ OTHERS = "others"
 
 _NETWORKS = ("fixed", "mobile")
 _INCOMPLETE = "a carbon record was used before it was completed"
-_UNSOURCED = "the fleet gives no source"
 
 # Beyond any use, so that no sum is infinite.
 _MOST = 1e12
@@ -46,13 +45,6 @@ _Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
 def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
     context = {"what": f"unknown {what} {name!r}", "hint": nearest(name, known)}
     return PydanticCustomError("unknown_name", "{what}", context)
-
-
-def _given(value: Any) -> Any:
-    """A number without a source as one that says so."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    return {"value": value, "status": "assumed", "source": _UNSOURCED}
 
 
 class Region(Strict):
@@ -78,7 +70,7 @@ class Region(Strict):
         if not isinstance(value, Mapping):
             return value
         if value.get("g_per_kwh") is not None:
-            return {"status": "assumed", "source": _UNSOURCED, **value}
+            return {"status": "assumed", "source": UNSOURCED, **value}
         if value.get("status") is not None or value.get("source") is not None:
             raise ValueError("'status' and 'source' belong to 'g_per_kwh', which is missing")
         return value
@@ -101,10 +93,8 @@ class ServerPower(Strict):
         region: where it is; by default the fleet's only region. It need not be one of the clients'.
     """
 
-    power: Annotated[Sourced[_Power], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Power])]
-    pue: Annotated[
-        Sourced[_Pue] | None, BeforeValidator(_given, json_schema_input_type=float | Sourced[_Pue] | None)
-    ] = None
+    power: Sourced[_Power]
+    pue: Sourced[_Pue] | None = None
     region: str | None = None
 
     @model_validator(mode="after")
@@ -129,10 +119,8 @@ class Making(Strict):
         lifetime: unknown likewise.
     """
 
-    made: Annotated[Sourced[_Made], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Made])]
-    lifetime: Annotated[
-        Sourced[_Lifetime], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Lifetime])
-    ]
+    made: Sourced[_Made]
+    lifetime: Sourced[_Lifetime]
 
     @property
     def grams_per_s(self) -> float | None:
@@ -208,7 +196,7 @@ def _network(value: Any) -> Any:
         return value
     if not isinstance(value, str) or not value.isalpha():
         parse(value, "energy per byte")
-        return _given(value)
+        return {"value": value}
     if value.lower() not in _NETWORKS:
         raise _unknown("network", value, _NETWORKS)
     return value.lower()

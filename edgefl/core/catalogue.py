@@ -14,6 +14,7 @@ import ast
 import importlib
 import importlib.util
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -416,8 +417,8 @@ def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
 def summary(entry: Entry) -> str:
     """A component's description, without importing it.
 
-    It is the first line of a docstring, a YAML file's title, or the lines of its first comment up to one that
-    ends a sentence.
+    It is the first line of a docstring, a YAML file's title, the lines of its first comment up to one that
+    ends a sentence, or what it is like.
     """
     content = entry.path.read_bytes()
     if entry.path.suffix == ".py":
@@ -428,12 +429,14 @@ def summary(entry: Entry) -> str:
         except ValueError as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
+    text = content.decode(errors="replace")
+    if title := re.search(r"^title:(.*)", text, re.MULTILINE):
+        return title[1].strip().strip("'\"")
     comment: list[str] = []
-    for line in content.decode(errors="replace").splitlines():
-        if line.startswith("title:") and not comment:
-            return line.removeprefix("title:").strip().strip("'\"")
+    for line in text.splitlines():
         if line.startswith("#"):
             comment.append(line.lstrip("# ").strip())
         if comment and (not line.startswith("#") or comment[-1].endswith(".")):
             break
-    return " ".join(comment)
+    like = re.search(r"^like:.*", text, re.MULTILINE)
+    return " ".join(comment) or (like[0] if like else "")

@@ -14,9 +14,9 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from pydantic import ConfigDict
 
+from edgefl.core import inheriting
 from edgefl.core.components import read
 from edgefl.core.errors import ScenarioError
-from edgefl.core.fleet import inherited
 from edgefl.core.nodes import Node, short, written
 from edgefl.core.notes import note
 from edgefl.core.overrides import PAIRS, SWEEP, Override, meet, put, within
@@ -296,7 +296,7 @@ def _draft(root: Node, document: Document, group: str) -> Draft:
     fleet = root.child("fleet")
     if fleet and isinstance(fleet.value, dict):
         where = str(document.place(["fleet"]))
-        root = root._replace(value={**root.value, "fleet": inherited(fleet, where)})
+        root = root._replace(value={**root.value, "fleet": inheriting.fleet(fleet, where)})
     document = replace(document, data=root.plain, root=root)
     with document.placing():
         scenario = read(Scenario, document.data, document)

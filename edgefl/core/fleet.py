@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from edgefl.core import catalogue
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.carbon import Carbon
 from edgefl.core.devices import DType
-from edgefl.core.errors import UserError, nearest
+from edgefl.core.errors import nearest
 from edgefl.core.link import Link
 from edgefl.core.named import ByName
-from edgefl.core.nodes import Node
 from edgefl.core.params import NameOf, NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -28,7 +26,6 @@ from edgefl.core.sourced import Sourced
 from edgefl.core.speed import Speed
 from edgefl.core.units import BitsPerSecond, Seconds
 from edgefl.core.users import Users
-from edgefl.core.yamls import Document
 
 AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
 AnyAvailability = Annotated[SerializeAsAny[Availability], ByName("availability")]
@@ -206,28 +203,3 @@ class Fleet(Strict):
             found[inside] = len(names) + np.arange(len(inside)) // cell.clients
             names += [name] * -(-len(inside) // cell.clients)
         return found, tuple(names)
-
-
-def inherited(fleet: Node, where: str) -> Node:
-    """A fleet merged over the profile that it names under "like".
-
-    Args:
-        fleet: a mapping.
-        where: its place, for messages.
-
-    Raises:
-        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
-    """
-    layers = [dict(fleet.value)]
-    below: list[str] = []
-    while (parent := layers[-1].pop("like", None)) is not None and parent.value is not None:
-        name = str(parent.value)
-        if name in below:
-            raise UserError(
-                f"profiles inherit from each other in a cycle: {' -> '.join([*below, name])}", where=where
-            )
-        below.append(name)
-        path = catalogue.find("profiles", name, where=where).path
-        where = str(path)
-        layers.append(dict(Document.read(path).nodes.value))
-    return fleet._replace(value={key: one for layer in reversed(layers) for key, one in layer.items()})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from edgefl.core.errors import UserError
 
+_BOARD = Path("/proc/device-tree/model")
 _CPUINFO = Path("/proc/cpuinfo")
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -42,6 +43,19 @@ def version() -> str:
         return installed("edgefl-emulator")
     except PackageNotFoundError:
         return "unknown"
+
+
+def board_name() -> str:
+    """The name of a single-board computer; empty elsewhere."""
+    try:
+        return _BOARD.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
+    except OSError:
+        return ""
+
+
+def machine_title() -> str:
+    """This machine's name for people, by which a device file is known as its own."""
+    return f"{board_name() or processor() or platform.machine()}, {os.cpu_count() or 1} cores"
 
 
 def processor() -> str:

@@ -7,12 +7,25 @@ from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from edgefl.core.params import Strict
 
 Q = TypeVar("Q")
 Record = TypeVar("Record", bound=BaseModel)
+
+
+UNSOURCED = "given without a source"
+"""The source of a number that has none."""
+_SCALARS = frozenset({"string", "number", "integer"})
 
 
 class Costs(Enum):
@@ -24,6 +37,8 @@ class Costs(Enum):
 
 class Sourced(Strict, Generic[Q]):
     """A number with its source, and with bounds where it is known to lie in an interval.
+
+    A number alone, or one with bounds alone, is assumed.
 
     Attributes:
         low, high: the bounds; None for none. A data sheet's power limit is an upper bound without a value.
@@ -38,6 +53,25 @@ class Sourced(Strict, Generic[Q]):
     high: Q | None = None
     status: Literal["measured", "derived", "assumed", "unknown"]
     source: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_a_source(cls, value: Any) -> Any:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            value = {"value": value}
+        elif not isinstance(value, dict) or not value or not value.keys() <= {"low", "value", "high"}:
+            return value
+        return {**value, "status": "assumed", "source": UNSOURCED}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """A number alone, or a record."""
+        record = super().__get_pydantic_json_schema__(core, handler)
+        found = handler.resolve_ref_schema(record)
+        found.pop("required", None)
+        found["dependentRequired"] = {"status": ["source"], "source": ["status"]}
+        values = found["properties"]["value"]["anyOf"]
+        return {"anyOf": [record, *(one for one in values if one.get("type") in _SCALARS)]}
 
     @model_validator(mode="after")
     def _value_and_status_agree(self) -> Sourced[Q]:
@@ -129,8 +163,10 @@ def _changed(value: Any, name: str, change: Callable[[str, Sourced[Any]], Source
     if isinstance(value, Sourced):
         return change(name, value)
     if isinstance(value, BaseModel):
-        fields = type(value).model_fields
-        return value.model_copy(update={key: below(key, getattr(value, key)) for key in fields})
+        old = {key: getattr(value, key) for key in type(value).model_fields}
+        new = {key: below(key, inner) for key, inner in old.items()}
+        # What a record leaves out, as its default, is still left out.
+        return value.model_copy(update={key: inner for key, inner in new.items() if inner is not old[key]})
     if isinstance(value, dict):
         return {key: below(key, inner) for key, inner in value.items()}
     return tuple(map(below, range(len(value)), value)) if isinstance(value, tuple) else value

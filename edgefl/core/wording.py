@@ -155,7 +155,7 @@ def must(kind: str, context: Mapping[str, Any], field: Field | None = None) -> s
     if kind == "model_type" and context.get("class_name") in _COMPONENTS:
         return "be a name, or a mapping with a name and parameters"
     if kind == "model_type" and str(context.get("class_name")).startswith("Sourced"):
-        return "be a mapping: {value: ..., status: ..., source: ...}"
+        return "be a number, or {value: ..., status: ..., source: ...}"
     if kind == "string_too_short" and context["min_length"] == 1:
         return "not be empty"
     least = context.get("min_length", context.get("max_length"))

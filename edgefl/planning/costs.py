@@ -159,19 +159,6 @@ class DeviceCost:
 
 
 @dataclass(frozen=True)
-class Ratios:
-    """The model's figures over measured ones.
-
-    Attributes:
-        memory: the traced peak over what the work added to a fresh process; None where it added nothing.
-        time: by device, its computing time over this host's.
-    """
-
-    memory: float | None
-    time: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class MemoryCheck:
     """The predicted memory beside the measured one.
 
@@ -191,18 +178,33 @@ class MemoryCheck:
 
 
 @dataclass(frozen=True)
+class TimeCheck:
+    """The predicted time of a step beside the measured one.
+
+    Attributes:
+        measured_s: of a step on one thread of this host, the mean over the exchange's steps.
+        predicted_s: by device, in fp32.
+        errors: by device, predicted over measured, less 1.
+    """
+
+    measured_s: float
+    predicted_s: Mapping[str, float]
+    errors: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The real work of an exchange on this host.
 
     Attributes:
         figures: of one client's share.
-        memory: the predicted memory beside the measured one.
-        modelled_over_measured: the model's figures beside them.
+        memory: the predicted memory beside the measured one, if requested.
+        time: likewise of the time, where there are steps.
     """
 
-    memory: MemoryCheck
     figures: MeasuredExchange = field(metadata={INLINE: MeasuredExchange})
-    modelled_over_measured: Ratios
+    memory: MemoryCheck | None = field(default=None, metadata=OPTIONAL)
+    time: TimeCheck | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)

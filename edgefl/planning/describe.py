@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from edgefl.core import catalogue
 from edgefl.core.components import Nothing
 from edgefl.core.devices import Board, Systolic
+from edgefl.core.inheriting import TAKEN
 from edgefl.core.link import Link, Radio
 from edgefl.core.link_traces import LinkTrace
 from edgefl.core.sourced import Sourced, sourced
@@ -43,8 +44,9 @@ def describe(kind: str, name: str) -> Description:
     title = f"{entry.name}  ({entry.path})"
     if plural in {"devices", "links"}:
         found: Board | Link = device(name) if plural == "devices" else link(name)
-        text = "\n".join(filter(None, [_headline(found), found.notes.strip()]))
-        rows: Rows = [(key, written_number(key, one), one.status, one.source) for key, one in sourced(found)]
+        numbers = list(sourced(found))
+        text = "\n".join(filter(None, [_headline(found), _assumed(numbers), found.notes.strip()]))
+        rows: Rows = [(key, written_number(key, one), one.status, one.source) for key, one in numbers]
         return Description(title, text, rows, ("number", "value", "status", "source or reason"))
     if entry.path.suffix == ".yaml":
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
@@ -52,6 +54,15 @@ def describe(kind: str, name: str) -> Description:
     params = _parameters(getattr(module, "Params", Nothing))
     text = _unwrapped(inspect.getdoc(module) or "")
     return Description(title, text, params, ("parameter", "default", "type", "meaning"))
+
+
+def _assumed(numbers: Sequence[tuple[str, Sourced[Any]]]) -> str:
+    """How many numbers of a file that is like others are assumed; empty for any other file."""
+    others = dict.fromkeys(match[2] for _, one in numbers if (match := TAKEN.match(one.source)))
+    assumed = sum(one.status == "assumed" for _, one in numbers)
+    sources = ", ".join(f"edgefl show device {name}" for name in others)
+    said = f"{assumed} of {len(numbers)} numbers are assumed; sources of those taken: {sources}"
+    return said if others else ""
 
 
 def _unwrapped(text: str) -> str:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from pathlib import Path
 from typing import Any, cast
 
-from edgefl.core import catalogue
+from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file, read
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import Mistakes, UnknownNameError, UserError, in_one_line, nearest
-from edgefl.core.fleet import Fleet, inherited
+from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
-from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.notes import note
 from edgefl.core.users import place_of
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, item, text_of
+from edgefl.core.yamls import Document, item
 
 # What stands for every device.
 ALL = "all"
@@ -31,15 +30,23 @@ def device(name: str, *, where: str = "") -> Board:
     Raises:
         UserError: no file has the name, or the file is wrong.
     """
-    path = catalogue.find("devices", name, where=where).path
-    return _board(str(path), text_of(path, MOST_BYTES))
+    return device_of(inheriting.document(catalogue.find("devices", name, where=where).path))
 
 
-@lru_cache(maxsize=256)
-def _board(file: str, text: str) -> Board:
-    """A device's file. Cached, as the runs of a sweep share devices and parsing one takes 20 ms."""
-    document = Document.parse(text, file)
-    return board(document.data, document)
+def device_of(own: Document) -> Board:
+    """The device that a file describes; its title is by default the file's name.
+
+    Raises:
+        UserError: the file, or one that it is like, is wrong.
+    """
+    document = Document.of(inheriting.device(own.nodes, str(own.place(["like"]))), own.file)
+    try:
+        found = board({"title": Path(own.file).stem, **document.data}, document)
+    except UserError as error:
+        if (like := own.data.get("like")) and not error.hint:
+            error.hint = f"keys left out are {like}'s; null removes one"
+        raise
+    return inheriting.taken(inheriting.attributed(found, document), document)
 
 
 def board(data: Mapping[str, Any], document: Document, prefix: Sequence[str] = ()) -> Board:
@@ -65,8 +72,8 @@ def profile(name: str, *, where: str = "") -> Fleet:
         UserError: no file has the name, or the file is wrong.
     """
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = Document.of(inherited(file.nodes, file.file), file.file)
-    fleet = read(Fleet, document.data, document)
+    document = Document.of(inheriting.fleet(file.nodes, file.file), file.file)
+    fleet = inheriting.attributed(read(Fleet, document.data, document), document)
     return _known_users(fleet, item(document.data, "users"), str(document.place(["users"])))
 
 
@@ -77,7 +84,7 @@ def link(name: str, *, where: str = "") -> Link:
         UserError: no file has the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("links", name, where=where).path)
-    return validate(Link, document.data, document)
+    return inheriting.attributed(validate(Link, document.data, document), document)
 
 
 def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:

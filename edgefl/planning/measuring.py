@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from torch import Generator, Tensor
 
 from edgefl.compute.measured import ClientWork, measure
+from edgefl.core import catalogue
+from edgefl.core.cost import Work
+from edgefl.core.devices import TRACED, Board
+from edgefl.core.errors import UserError
+from edgefl.core.host import machine_title
 from edgefl.core.measurement import MeasuredExchange
+from edgefl.core.notes import note
 from edgefl.core.scenario import LearningSpec
 from edgefl.data import prepared
-from edgefl.planning.costs import ExchangeCost, Measured, Ratios
+from edgefl.planning.costs import ExchangeCost, Measured, TimeCheck
+from edgefl.planning.fleets import device
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import memory_check
 from edgefl.protocol import Phase
 
 # Steps of one size take the same time and memory.
 _MOST_STEPS = 10
+_LAPTOP = "laptop-cpu"
 
 
-def measured(learning: Learning, cost: ExchangeCost, model: int) -> Measured:
-    """One client's share run on this host, and the model's figures over the measured ones.
+def measured(
+    learning: Learning,
+    cost: ExchangeCost,
+    model: int,
+    work: Work,
+    what: Collection[str],
+    boards: Mapping[str, Board],
+) -> Measured:
+    """One client's share run on this host, beside the model's figures.
 
-    Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
-    over this host's on one thread: near 1 for a device that was calibrated here.
+    Args:
+        learning: what is trained.
+        cost: one exchange's.
+        model: the index of the client's model.
+        work: the exchange's on it.
+        what: "memory" compares the traced peak with what the work added to a fresh process, "time" a step.
+        boards: the devices to compare times with, by name.
 
     Raises:
         RunError: the measuring process failed.
@@ -32,19 +53,32 @@ def measured(learning: Learning, cost: ExchangeCost, model: int) -> Measured:
     host = measured_exchange(
         learning.spec, cost.exchange, model=model, samples=cost.samples, limit=_MOST_STEPS
     )
-    done = host.steps / cost.steps if cost.steps else 1.0
-    added, seconds = host.added_bytes, host.cpu_s
-    times = {
-        row.device: row.price.compute_s * done / seconds
-        for row in cost.devices
-        if row.price and row.price.compute_s and seconds
-    }
-    predicted = sum(cost.peak.values())
+    peak = sum(cost.peak.values())
     return Measured(
-        memory=memory_check(predicted, added, cost.devices),
         figures=host,
-        modelled_over_measured=Ratios(predicted / added if added else None, times),
+        memory=memory_check(peak, host.added_bytes, cost.devices) if "memory" in what else None,
+        time=_time_check(host, cost.steps, work, boards) if "time" in what and host.steps else None,
     )
+
+
+def _time_check(host: MeasuredExchange, steps: int, work: Work, boards: Mapping[str, Board]) -> TimeCheck:
+    """A step's time; devices without a figure for fp32, or a number, have none."""
+    predicted = {}
+    for name, board in boards.items():
+        with suppress(UserError):
+            predicted[name] = board.clock(name, TRACED).time(work).seconds / steps
+    seconds = host.cpu_s / host.steps
+    return TimeCheck(seconds, predicted, {name: one / seconds - 1 for name, one in predicted.items()})
+
+
+def machines() -> dict[str, Board]:
+    """The devices that were calibrated on this machine, by name; the laptop, with a note, if none was."""
+    title, shipped = machine_title(), catalogue.shipped("devices")
+    own = [one for one in catalogue.entries("devices").values() if not one.path.is_relative_to(shipped)]
+    names = [one.name for one in own if catalogue.summary(one) == title]
+    if not names:
+        note(f"no device was calibrated on this machine, so {_LAPTOP} stands for it: edgefl calibrate NAME")
+    return {name: device(name) for name in names or [_LAPTOP]}
 
 
 def measured_exchange(
@@ -53,7 +87,6 @@ def measured_exchange(
     *,
     model: int = 0,
     samples: int,
-    device: str = "cpu",
     limit: int | None = None,
 ) -> MeasuredExchange:
     """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
@@ -63,13 +96,12 @@ def measured_exchange(
         exchange: the exchange's name.
         model: the index of the client's model among the scenario's.
         samples: the client's number of samples.
-        device: the torch device.
         limit: the maximum number of steps in each phase; None for all.
 
     Raises:
         RunError: the measuring process failed.
     """
-    return measure(client_work, spec.resolved(), exchange, model, samples, device=device, limit=limit)
+    return measure(client_work, spec.resolved(), exchange, model, samples, limit=limit)
 
 
 def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:

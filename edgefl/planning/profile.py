@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,11 +27,11 @@ from edgefl.core.traces import Steps
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.by_layer import priced, shown
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Priced, Profile
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Measured, Priced, Profile
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.measuring import measured
+from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
 from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
@@ -51,14 +51,15 @@ class ProfileOptions:
         link: a network class; None for each device's own in the fleet, or else the fleet's first.
         dtype: the number type that devices compute in; None for the fleet's own.
         layers: whether to add counts layer by layer.
-        measure: whether to run each exchange once on this host, in a fresh process.
+        measure: what each exchange takes on this host, to be compared: "memory", "time"; empty for nothing.
+            Times are compared with those of the devices given, or else of this machine.
     """
 
     devices: Sequence[str] = ()
     link: str | None = None
     dtype: DType | None = None
     layers: bool = False
-    measure: bool = False
+    measure: Collection[str] = ()
 
 
 def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[Kind]:
@@ -113,10 +114,18 @@ def profile(
     profiler, notes = _profiler(draft, options, access)
     learning = profiler.learning
     rounds_per_day = _rounds_per_day(draft)
+    boards = profiler.devices if options.devices or "time" not in options.measure else machines()
+
+    def on_host(index: int, model: int, cost: ExchangeCost) -> Measured | None:
+        if not options.measure:
+            return None
+        steps, traces = profiler.traces(index, access)
+        return measured(learning, cost, model, traces[model].cost(steps).work, options.measure, boards)
+
     exchanges = [
         replace(
             cost,
-            measured=measured(learning, cost, model) if options.measure else None,
+            measured=on_host(index, model, cost),
             jobs_per_day=rounds_per_day / when.every if rounds_per_day and when.at == "round" else None,
         )
         for index, when in enumerate(exchange.when for exchange in learning.methods[0].exchanges)

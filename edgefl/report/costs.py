@@ -21,11 +21,11 @@ from edgefl.planning.costs import (
     ClaimedSavings,
     DeviceCost,
     ExchangeCost,
-    Measured,
     MemoryCheck,
     Priced,
     Profile,
     Saved,
+    TimeCheck,
     is_lower_bound,
 )
 from edgefl.planning.memory import MARGIN
@@ -57,8 +57,8 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         "down": _parts(work.down),
         "up": _parts(work.up),
         "peak": _parts(work.peak) + _in_floats(work.devices),
-        "memory": _checked(work.measured.memory) if work.measured else "",
-        "time": _measured(work.measured) if work.measured else "",
+        "memory": _checked(work.measured.memory) if work.measured and work.measured.memory else "",
+        "time": _timed(work.measured.time) if work.measured and work.measured.time else "",
     }
     yield Labelled({f"  {label}": text for label, text in lines.items() if text})
     priced = [Row(row_name(row, work.devices), row, row.price) for row in work.devices if row.price]
@@ -119,12 +119,14 @@ def _in_floats(rows: Sequence[DeviceCost]) -> str:
     return "" if all(row.dtype == "fp32" for row in rows) else " (in fp32)"
 
 
-def _measured(host: Measured) -> str:
-    """Time on this host, and the modelled times as multiples of it."""
-    figures, times = host.figures, host.modelled_over_measured.time
-    steps = f"{figures.steps:,} steps took {show_seconds(figures.cpu_s)} here, on one thread"
-    modelled = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in times.items())
-    return steps + (f" (modelled: {modelled})" if modelled else "")
+def _timed(check: TimeCheck) -> str:
+    """A step's time by device, and on this host."""
+    predicted = ", ".join(
+        f"{show_seconds(seconds)} ({check.errors[name]:+.0%}) for {name}"
+        for name, seconds in check.predicted_s.items()
+    )
+    measured = f"measured here {show_seconds(check.measured_s)} a step, on one thread"
+    return f"predicted {predicted}, {measured}" if predicted else measured
 
 
 def _checked(check: MemoryCheck) -> str:

@@ -128,7 +128,7 @@ def test_a_wrong_component_is_one_message(model, message, tmp_path):
 
 
 def test_training_equals_plain_pytorch(tmp_path, monkeypatch):
-    """One client's weights after two epochs are those of torch's own loop on the same batches, to rounding."""
+    """One client's weights after two epochs are those of torch's own loop on the same batches."""
     batches, work = [], loop.work
 
     def watched(task):

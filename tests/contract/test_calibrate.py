@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -33,8 +34,11 @@ def command(capsys, *arguments):
 
 
 def test_a_machine_becomes_a_device(folder, capsys):
-    """It measures, writes the file and prints one JSON document; a second time it refuses to overwrite."""
-    status, out, _ = command(capsys, "this-machine", "--quick", "--json")
+    """It measures, with a line a step, and prints one JSON document; it does not overwrite its file."""
+    status, out, err = command(capsys, "this-machine", "--quick", "--json")
+    steps = re.findall(r"(?m)^(\d+) of (\d+): \w", err)
+    assert steps == [(str(place), str(len(steps))) for place in range(1, len(steps) + 1)]
+    assert len(steps) > 5
     found = json.loads(out)
     assert status == 0
     assert found["file"] == str(folder / "devices" / "this-machine.yaml")

@@ -65,7 +65,7 @@ def test_a_device_that_lacks_a_number_says_which(number):
     unknown_ = kind(status="unknown", source="a matter of the design")
     with pytest.raises(UserError, match=f"no value for {number}") as caught:
         Pricer("board", device("pynq-z2").model_copy(update={number: unknown_}))
-    assert "EDGEFL_PATH" in caught.value.hint
+    assert "--like board" in caught.value.hint
 
 
 def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):

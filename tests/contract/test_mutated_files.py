@@ -8,16 +8,16 @@ import warnings
 
 import pytest
 
-from edgefl.core import catalogue
+from edgefl.core import catalogue, inheriting
 from edgefl.core.benchmarks import Benchmark
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
-from edgefl.core.fleet import Fleet, inherited
+from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.planning.fleets import _board
+from edgefl.planning.fleets import device_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.engines import engine_options
@@ -88,7 +88,7 @@ def _mutated(rng, text):
 
 
 def _device(text):
-    _board("device.yaml", text)
+    device_of(Document.parse(text, "device.yaml"))
 
 
 def _link(text):
@@ -98,7 +98,7 @@ def _link(text):
 
 def _profile(text):
     read = Document.parse(text, "profile.yaml")
-    document = Document.of(inherited(read.nodes, read.file), read.file)
+    document = Document.of(inheriting.fleet(read.nodes, read.file), read.file)
     validate(Fleet, document.data, document)
 
 

@@ -274,8 +274,7 @@ class Board(Strict):
             raise UserError(
                 f"device {name!r} cannot be priced: no value for {', '.join(missing)}",
                 where=name,
-                hint="copy the file to a devices/ folder on EDGEFL_PATH "
-                "and add the number, measured or assumed, with its source",
+                hint=f"add it to a device like it: edgefl new device NAME --like {name}",
             )
         return {key: float(value) for key, value in numbers if value is not None}
 

@@ -11,7 +11,7 @@ from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
 from edgefl.calibrate.energy import EnergyLog, Span, host_source, recording
-from edgefl.calibrate.power import Meter, Spans
+from edgefl.calibrate.power import Meter, Powers, Spans
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
@@ -303,3 +303,37 @@ def test_without_a_source_nothing_is_measured(folder):
     meter = Meter(root=folder)
     assert not meter.measures
     assert "exposes no power counter" in meter.powers().why
+
+
+def test_a_users_readings_are_the_devices_powers(folder):
+    """Without measuring any; their source says who read them."""
+    root = files(folder / "root", CHIP, **JETSON)
+    calibrate("mine", run=Worker(), effort=SHORT, root=root, powers=Powers.read_off("3W", "9 W"))
+    draws = device("mine").power
+    assert (draws.idle.value, draws.active.value, draws.single_core) == (3, 9, None)
+    for one in (draws.idle, draws.active):
+        assert one.status == "measured"
+        assert one.source.endswith("read off a meter by the user")
+
+
+@pytest.mark.parametrize(
+    ("idle", "active", "says", "where"),
+    [
+        ("3W", None, "--idle needs --active", "--idle"),
+        (None, "9W", "--active needs --idle", "--active"),
+        ("3", "9W", "write a number and a unit", "--idle"),
+        ("9W", "3000 mW", "3000 mW in training is below 9W at rest", "--active"),
+    ],
+)
+def test_wrong_readings_are_refused(idle, active, says, where):
+    """One message, with the option; neither is no reading."""
+    assert Powers.read_off(None, None) is None
+    with pytest.raises(UserError, match=says) as caught:
+        Powers.read_off(idle, active)
+    assert caught.value.where == where
+
+
+def test_readings_and_a_log_exclude_each_other(tmp_path):
+    """Only one of them can be meant."""
+    with pytest.raises(UserError, match="exclude each other"):
+        Meter(tmp_path / "log.csv", tmp_path, Powers.read_off("3W", "9W"))

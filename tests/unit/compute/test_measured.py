@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from edgefl.compute.measured import _Client
 from edgefl.core import catalogue
@@ -30,31 +29,15 @@ def found(draft):
 
 
 def test_the_work_is_done(found):
-    """As many steps as the limit allows, on the CPU."""
-    assert (found.steps, found.device) == (2, "cpu")
-    assert min(found.wall_s, found.first_wall_s, found.cpu_s) > 0
+    """As many steps as the limit allows."""
+    assert found.steps == 2
+    assert min(found.wall_s, found.cpu_s) > 0
 
 
 def test_memory_holds_what_was_received_and_its_gradients(found):
     """Payload, trained copy and gradients take three times the weights; sampling may miss some of it."""
-    for kind in ("rss", "uss"):
-        before, after, peak = (getattr(found, f"{kind}_{when}_bytes") for when in ("before", "after", "peak"))
-        assert before + WEIGHTS < after <= peak
+    assert found.rss_before_bytes + WEIGHTS < found.rss_after_bytes <= found.rss_peak_bytes
     assert found.added_bytes > 2.5 * WEIGHTS
-    assert found.maxrss_added_bytes >= 0
-
-
-def test_without_an_accelerator_its_figures_are_none(found):
-    """The CUDA allocator's bytes are absent, not zero."""
-    assert (found.cuda_before_bytes, found.cuda_peak_bytes) == (None, None)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_an_accelerator_reports_its_own_memory(draft):
-    """Weights, copy and gradients are there."""
-    found = measured_exchange(draft.scenario.learning, "train", samples=24, limit=2, device="cuda:0")
-    assert found.cuda_peak_bytes - found.cuda_before_bytes > 2.5 * WEIGHTS
 
 
 @pytest.mark.usefixtures("preloaded_processes")
@@ -78,7 +61,7 @@ def test_public_samples_come_in_order_pass_after_pass():
     settings = ["method={name: ktpfl, distill_epochs: 2}", "task.public.samples=20", *LARGE[:1], *LARGE[3:]]
     (draft,) = load(catalogue.find("scenarios", "quickstart").path, settings)
     work = client_work(draft.scenario.learning.resolved(), "train", 0, 24)
-    client = _Client(work, torch.device("cpu"))
+    client = _Client(work)
     task = client._task(client.sizes(None))  # noqa: SLF001 - what it trains on is nowhere else
     distil, own, predict = ([batch.y.tolist() for batch in task.batches(phase)] for phase in task.fold.phases)
     places = [[*range(8)], [*range(8, 16)], [*range(16, 20)]]

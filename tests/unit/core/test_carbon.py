@@ -80,7 +80,7 @@ def test_a_record_of_ones_own():
     found = Carbon.model_validate({"regions": given}).regions
     assert found["a"].g_per_kwh.split() == [str(hour) for hour in range(24)]
     assert (found["b"].g_per_kwh, found["b"].status) == ("20", "assumed")
-    assert found["b"].source == "the fleet gives no source"
+    assert found["b"].source == "given without a source"
 
 
 def test_the_years_mean_in_place_of_hours():

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plans import link
 
+from edgefl.core import inheriting
 from edgefl.core.draws import key, sample, uniforms
 from edgefl.core.errors import UnknownNameError, UserError
-from edgefl.core.fleet import Fleet, Member, inherited
+from edgefl.core.fleet import Fleet, Member
 from edgefl.core.nodes import written
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
@@ -130,7 +131,7 @@ def own_profiles(tmp_path, monkeypatch):
 def test_like_fills_in_what_is_not_said(own_profiles):
     """The nearest layer wins, key by key, through several profiles."""
     own_profiles(grandparent="title: g\nnotes: far\nmembers: []\n", parent="like: grandparent\nnotes: near\n")
-    assert inherited(written({"like": "parent", "title": "own"}, "here"), "here").plain == {
+    assert inheriting.fleet(written({"like": "parent", "title": "own"}, "here"), "here").plain == {
         "title": "own",
         "notes": "near",
         "members": [],
@@ -141,14 +142,14 @@ def test_profiles_in_a_cycle_are_refused(own_profiles):
     """Profiles that inherit from each other are an error that shows the cycle, not a recursion."""
     own_profiles(one="like: two\n", two="like: one\n")
     with pytest.raises(UserError, match="in a cycle: one -> two -> one"):
-        inherited(written({"like": "one"}, "here"), "here")
+        inheriting.fleet(written({"like": "one"}, "here"), "here")
 
 
 def test_like_a_profile_that_is_not_there(own_profiles):
     """The message names the file that refers to the unknown profile."""
     own_profiles(one="like: home-lap\n")
     with pytest.raises(UserError) as caught:
-        inherited(written({"like": "one"}, "here"), "here")
+        inheriting.fleet(written({"like": "one"}, "here"), "here")
     assert "unknown profile 'home-lap'" in str(caught.value)
     assert "one.yaml" in caught.value.where
     assert caught.value.hint == "did you mean 'home-lab'?"

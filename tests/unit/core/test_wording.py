@@ -104,7 +104,8 @@ def _fails(text):
         ("some: [1]", "some must be a mapping of keys to values; got [1]"),
         ("few: []", "few must have at least 1 item; got []"),
         ("named: ''", "named must not be empty; got ''"),
-        ("sourced: 80 us", "sourced must be a mapping: {value: ..., status: ..., source: ...}; got '80 us'"),
+        ("sourced: 80 us", "sourced must be a number; got '80 us'"),
+        ("sourced: [80]", "sourced must be a number, or {value: ..., status: ..., source: ...}; got [80]"),
         ("few: [3]", "few.0 must be a mapping of keys to values; got 3"),
     ],
 )

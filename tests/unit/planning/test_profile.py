@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
 
 import pytest
@@ -11,7 +12,9 @@ from test_batch_fit import BOARD
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
+from edgefl.core.host import machine_title
 from edgefl.core.measurement import MeasuredExchange
+from edgefl.core.notes import note
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.costs import DeviceCost
 from edgefl.planning.fleets import dtype_of
@@ -107,16 +110,40 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
         return MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
     monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", stand_in)
-    found = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=True))
+    found = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=("memory", "time")))
     assert asked == [("train", 0, 500, 10)]
-    ratios = found.measured.modelled_over_measured
-    assert ratios.memory == sum(found.peak.values()) / 10**6
     check = found.measured.memory
     assert (check.predicted_bytes, check.measured_bytes) == (sum(found.peak.values()), 10**6)
-    assert check.error == ratios.memory - 1
+    assert check.error == sum(found.peak.values()) / 10**6 - 1
     assert check.limits == {"raspberry-pi-4b": "both fit"}
     (row,) = found.devices
-    assert math.isclose(ratios.time["raspberry-pi-4b"], row.price.compute_s * 8 / 16 / 0.5)
+    times = found.measured.time
+    assert times.measured_s == 0.5 / 8
+    assert times.predicted_s == {"raspberry-pi-4b": pytest.approx(row.price.compute_s / 16)}
+    assert times.errors["raspberry-pi-4b"] == pytest.approx(row.price.compute_s / 16 / (0.5 / 8) - 1)
+
+
+def test_a_step_is_held_against_this_machines_device(monkeypatch, tmp_path, capsys, caplog):
+    """The one that was calibrated here, by its title, else a laptop with a note; memory is not asked for."""
+    figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
+    host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5})
+    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    (tmp_path / "devices").mkdir()
+    note.cache_clear()
+    for name, text in (("", ""), ("mine", f"title: {machine_title()}\nlike: laptop-cpu\n")):
+        if name:
+            (tmp_path / "devices" / f"{name}.yaml").write_text(text, encoding="utf-8")
+        found = train(ProfileOptions(measure=("time",))).measured
+        assert (found.memory, list(found.time.predicted_s)) == (None, [name or "laptop-cpu"])
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert "so laptop-cpu stands for it: edgefl calibrate NAME" in told
+    (draft,) = drafts(SCENARIO)
+    Console(width=80).print(costs.profile(profile(draft, ProfileOptions(measure=("time",)))))
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(
+        r"time predicted [\d.]+ [mu]s \(-\d+%\) for mine, measured here 62.5 ms a step, on one", out
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +181,9 @@ def test_both_memories_are_printed(monkeypatch, capsys):
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 4 * 10**6})
     monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
     (draft,) = drafts(SCENARIO)
-    found = profile(draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=True))
+    found = profile(
+        draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=("memory",))
+    )
     Console(width=80).print(costs.profile(found))
     out = " ".join(capsys.readouterr().out.split())
     assert f"predicted {show_bytes(sum(found.exchanges[0].peak.values()))}" in out
@@ -165,7 +194,7 @@ def test_both_memories_are_printed(monkeypatch, capsys):
 @pytest.mark.nightly
 def test_a_large_network_needs_what_the_trace_says():
     """ResNet-18 takes the traced peak, a process's memory and at most the margin for libraries."""
-    found = train(ProfileOptions(measure=True), model="resnet18", local={"batch_size": 32, "steps": 1})
+    found = train(ProfileOptions(measure=("memory",)), model="resnet18", local={"batch_size": 32, "steps": 1})
     check = found.measured.memory
     assert 0.9 * check.predicted_bytes < check.measured_bytes
     assert check.measured_bytes < (1 + MARGIN) * check.predicted_bytes + PROCESS_BYTES

@@ -1,0 +1,132 @@
+"""Files that say what they are like, and then only what differs: fleets and devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.core.nodes import MOST_BYTES, Node
+from edgefl.core.notes import note
+from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
+from edgefl.core.units import show_count
+from edgefl.core.validation import item_at
+from edgefl.core.yamls import Document, in_line, text_of
+
+Record = TypeVar("Record", bound=BaseModel)
+
+# Numbers without a source that a note names.
+_NAMED = 3
+# The source of a number that another device's file has.
+TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
+# What is said of one device alone.
+_OWN = frozenset({"title", "notes"})
+
+
+def fleet(own: Node, where: str) -> Node:
+    """A fleet merged over the profile that it names under "like"; each of its keys replaces the profile's.
+
+    Args:
+        own: a mapping.
+        where: its place, for messages.
+
+    Raises:
+        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
+    """
+    return _inherited(
+        "profiles", own, where, lambda above, below: above._replace(value={**below.value, **above.value})
+    )
+
+
+def device(own: Node, where: str) -> Node:
+    """Likewise a device over another, whose mappings are merged key by key; null takes a key away."""
+    return _inherited("devices", own, where, _over)
+
+
+def document(path: Path) -> Document:
+    """A file. Parsed once in a process, which takes 10 ms for a device: the runs of a sweep share devices."""
+    return _parsed(str(path), text_of(path, MOST_BYTES))
+
+
+@lru_cache(maxsize=256)
+def _parsed(file: str, text: str) -> Document:
+    return Document.parse(text, file)
+
+
+def _inherited(kind: str, own: Node, where: str, over: Callable[[Node, Node], Node]) -> Node:
+    layers, below = [own], list[str]()
+    while (parent := layers[-1].child("like")) is not None and parent.value is not None:
+        name = str(parent.plain)
+        if name in below:
+            cycle = " -> ".join([*below, name])
+            raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)
+        below.append(name)
+        path = catalogue.find(kind, name, where=where).path
+        where = str(path)
+        layers.append(document(path).nodes)
+    merged = layers.pop()
+    for layer in reversed(layers):
+        merged = over(layer, merged)
+    return merged._replace(value={key: one for key, one in merged.value.items() if key != "like"})
+
+
+def _over(own: Node, base: Node, *, top: bool = True) -> Node:
+    # A battery's number alone is its capacity.
+    if own.value is not None and _is_number(own) and base.child("capacity"):
+        own = own._replace(value={"capacity": own})
+    if _is_number(own) or _is_number(base):
+        return own
+    merged = {key: one for key, one in base.value.items() if not top or key not in _OWN}
+    for key, one in own.value.items():
+        merged[key] = _over(one, merged[key], top=False) if key in merged else one
+    return own._replace(value={key: one for key, one in merged.items() if one.value is not None})
+
+
+def _is_number(node: Node) -> bool:
+    """Whether it is a value, or a number with its source, which is replaced as a whole."""
+    return not isinstance(node.value, dict) or node.value.keys() <= Sourced.model_fields.keys()
+
+
+def attributed(record: Record, document: Document) -> Record:
+    """A record whose numbers without a source name their file, with a note on those of this one."""
+    found = {}
+    for key, number in sourced(record):
+        if number.source == UNSOURCED:
+            file = document.place(key.split(".")).file
+            found[key] = number.model_copy(update={"source": f"{UNSOURCED} in {Path(file).name}"})
+    own = [key for key in found if document.place(key.split(".")).file == document.file]
+    if own:
+        note(_told(own, document))
+    return replaced(record, found) if found else record
+
+
+def taken(record: Record, document: Document) -> Record:
+    """A device whose numbers from others' files are assumed: measured there, they are not this one's."""
+
+    def of_this(key: str, number: Sourced[Any]) -> Sourced[Any]:
+        file = document.place(key.split(".")).file
+        if file == document.file:
+            return number
+        status = number.status if number.status == "unknown" else "assumed"
+        source = f"taken from {Path(file).stem}: {number.source}"
+        return number.model_copy(update={"status": status, "source": source})
+
+    return changed(record, of_this)
+
+
+def _told(unsourced: Sequence[str], document: Document) -> str:
+    """What is said of numbers without a source, with one of them as it would have one."""
+    names = ", ".join(unsourced[:_NAMED]) + (", ..." if len(unsourced) > _NAMED else "")
+    given = item_at(document.data, unsourced[0].split("."))
+    bounds = in_line(given).strip("{}") if isinstance(given, dict) else f"value: {in_line(given)}"
+    return (
+        f"{Path(document.file).name}: {show_count(len(unsourced), 'number')} without a source "
+        f"count{'s' * (len(unsourced) == 1)} as assumed ({names}); state one as "
+        f"{unsourced[0].rpartition('.')[2]}: {{{bounds}, status: measured, source: ...}}"
+    )
