@@ -207,3 +207,11 @@ class Wide(_OneLayer):
 
     def forward(self, x):
         return self.fc(F.pad(x, (2, 2)).flatten(1))
+
+
+class Frozen(_OneLayer):
+    """A weight that is not to be trained."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc.bias.requires_grad_(False)

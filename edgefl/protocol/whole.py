@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,21 +24,10 @@ from edgefl.protocol.nets import Net
 
 _SAMPLES = 2
 # Without the sigmoids, which are gates.
-_ACTIVATIONS = (
-    nn.ReLU
-    | nn.ReLU6
-    | nn.LeakyReLU
-    | nn.PReLU
-    | nn.ELU
-    | nn.SELU
-    | nn.CELU
-    | nn.GELU
-    | nn.SiLU
-    | nn.Mish
-    | nn.Hardswish
-    | nn.Hardtanh
-    | nn.Softplus
-    | nn.Tanh
+_ACTIVATIONS = tuple(
+    getattr(nn, name)
+    for name in """ReLU ReLU6 LeakyReLU PReLU ELU SELU CELU GELU SiLU Mish Hardswish Hardtanh Softplus
+    Tanh""".split()  # noqa: SIM905 - names as words
 )
 
 
@@ -67,7 +56,7 @@ def net_of_module(
     """
     with drawn_from(0), torch.device("cpu"):
         module = without_counters(make())
-    refuse = _Refusal(name)
+    refuse = partial(_refusal, name)
     _check_layers(module, refuse)
     bare = _on_meta(module)
     seen = _called(bare.eval(), shape, refuse)
@@ -76,19 +65,16 @@ def net_of_module(
 
     def made() -> Halves:
         body = copy.deepcopy(bare) if torch.get_default_device().type == "meta" else make()
-        own = body.get_submodule(top)
-        assert isinstance(own, nn.Linear)  # noqa: S101 - it was found as one
+        own = cast("nn.Linear", body.get_submodule(top))
         body.set_submodule(top, _Through(own))
         return Halves(body, own)
 
-    own = bare.get_submodule(top)
-    assert isinstance(own, nn.Linear)  # noqa: S101 - it was found as one
     return net_of(
         name,
         made,
         shape,
         classes,
-        width=own.in_features,
+        width=cast("nn.Linear", bare.get_submodule(top)).in_features,
         layers=tuple(layers) if layers else _layers(bare, seen, top),
         draws=draws,
         constants=_constants(module),
@@ -104,12 +90,11 @@ class _Through(nn.Identity):
         self.in_features, self.out_features = head.in_features, head.out_features
 
 
-@dataclass
-class _Refusal:
-    name: str
+def _refusal(name: str, what: str, hint: str = "", where: str = "model") -> UserError:
+    return UserError(f"{name} cannot be trained: {what}", where=where, hint=hint)
 
-    def __call__(self, what: str, hint: str = "", where: str = "") -> UserError:
-        return UserError(f"{self.name} cannot be trained: {what}", where=where or "model", hint=hint)
+
+_Refuse: TypeAlias = Callable[..., UserError]
 
 
 def _named(module: nn.Module, path: str) -> str:
@@ -117,7 +102,7 @@ def _named(module: nn.Module, path: str) -> str:
     return f"{path!r} ({type(module.get_submodule(path)).__name__})" if path else "it"
 
 
-def _check_layers(module: nn.Module, refuse: _Refusal) -> None:
+def _check_layers(module: nn.Module, refuse: _Refuse) -> None:
     """Refuses layers that are known not to work."""
     for path, layer in module.named_modules():
         at = _named(module, path)
@@ -128,9 +113,11 @@ def _check_layers(module: nn.Module, refuse: _Refusal) -> None:
         for key, value in vars(layer).items():
             if isinstance(value, Tensor):
                 what = f"{at} has the tensor {key!r}, which is neither a parameter nor a buffer"
-                raise refuse(
-                    what, f"use self.register_buffer({key!r}, ...), with persistent=False if it is constant"
-                )
+                raise refuse(what, f"use self.register_buffer({key!r}, ..., persistent=False)")
+    for name, value in module.named_parameters():
+        if not value.requires_grad:
+            hint = "methods choose the parts that are trained: leave requires_grad as it is"
+            raise refuse(f"its {name!r} is frozen, and all weights would be trained", hint)
 
 
 def _on_meta(module: nn.Module) -> nn.Module:
@@ -153,15 +140,14 @@ def _constants(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-@dataclass
-class _Calls:
+class _Calls(NamedTuple):
     """One evaluation: each module's name and output in the order of the calls' ends, and the result."""
 
     outputs: list[tuple[str, Any]]
     result: Any
 
 
-def _called(module: nn.Module, shape: Sequence[int], refuse: _Refusal) -> _Calls:
+def _called(module: nn.Module, shape: Sequence[int], refuse: _Refuse) -> _Calls:
     outputs: list[tuple[str, Any]] = []
 
     def keep(name: str) -> Any:
@@ -202,7 +188,7 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cla
         return func(*args, **(kwargs or {}))
 
 
-def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refusal) -> Any:
+def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refuse) -> Any:
     """What the module returns for images without data.
 
     Raises:
@@ -213,18 +199,16 @@ def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refusal) -> Any:
         with torch.device("meta"), torch.no_grad():
             return module(torch.empty(_SAMPLES, *shape))
     except _DrawnError as error:
-        what = "it draws random numbers in evaluation"
-        where = explained(error)
-        raise refuse(
-            what, "pass training=self.training to F.dropout", where.where if where else ""
-        ) from error
+        at = explained(error)
+        what, hint = "it draws random numbers in evaluation", "pass training=self.training to F.dropout"
+        raise refuse(what, hint, at.where if at else "model") from error
     except Exception as error:  # a user's code may raise anything
         told = explained(error) or refuse(in_one_line(error))
         told.what = f"{told.what} (it was called on images of {sides})"
         raise told from error
 
 
-def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse: _Refusal) -> str:
+def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse: _Refuse) -> str:
     """The name of the head.
 
     Raises:
@@ -236,7 +220,7 @@ def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse
         what = f"it returns a {type(result).__name__}{parts} instead of logits"
         raise refuse(what, "return the classifier's output alone (torchvision's: aux_logits: false)")
     leaves = [name for name, _ in seen.outputs if not [*bare.get_submodule(name).children()]]
-    linear = {name for name, layer in bare.named_modules() if isinstance(layer, nn.Linear)}
+    linear = {name for name in leaves if isinstance(bare.get_submodule(name), nn.Linear)}
     if given is not None and given not in linear:
         raise refuse(f"its head {given!r} is no linear layer", nearest(given, sorted(linear)), "model.head")
     calls = [(name, output) for name, output in seen.outputs if name in linear]
@@ -265,7 +249,7 @@ def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse
     return head
 
 
-def _draws(bare: nn.Module, shape: Sequence[int], refuse: _Refusal) -> bool:
+def _draws(bare: nn.Module, shape: Sequence[int], refuse: _Refuse) -> bool:
     """Whether the module draws random numbers in training.
 
     Raises:

@@ -90,6 +90,7 @@ REFUSED = {
     "Replacing": "its forward replaces the buffer 'mean'",
     "Convolved": r"it ends in 'pool' \(AdaptiveAvgPool2d\)",
     "Branching": r"failed in forward: .* \(it was called on images of 1x8x8\)",
+    "Frozen": "its 'fc.bias' is frozen",
     "Wide": r"failed in forward: .* \(it was called on images of 1x8x8\)",
 }
 
