@@ -20,7 +20,7 @@ from edgefl.report.charts import Choice  # noqa: E402
 from edgefl.report.drawing import draw, figure, write  # noqa: E402
 
 SEEDS = [[history([0.1, 0.5, 0.95])], [history([0.2, 0.4, 1])], [history([0.3, 0.6, 0.9])]]
-# Three of one colour, two of another.
+# As many as there are colours.
 NAMES = ["sync", "fedasync", "fedasync hinge", "fedbuff", "fedbuff 10", "x", "y", "z"]
 
 
