@@ -12,6 +12,7 @@ import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
+from edgefl.core.units import common_unit
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, axes, curves
@@ -22,16 +23,6 @@ from edgefl.report.timeline import Floats
 
 MEASURES = ("accuracy", "loss")
 COLUMNS = (1, 2)
-
-# The largest in which the greatest value has this many whole units is printed.
-_LEAST = {"s": 3.0, "B": 1.0, "J": 1.0}
-_UNITS: Mapping[str, Sequence[tuple[float, str]]] = {
-    "s": ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs")),
-    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
-    "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "µJ")),
-}
-# An hour of client-seconds is no unit of theirs.
-_CLIENT_SECONDS = ((1e9, "10⁹ s"), (1e6, "10⁶ s"), (1e3, "10³ s"), (1, "s"), (1e-3, "10⁻³ s"))
 
 
 @dataclass(frozen=True)
@@ -212,13 +203,8 @@ def _names(compared: Sequence[Compared]) -> list[str]:
 
 def _unit(axis: str, greatest: float) -> tuple[float, str]:
     """The unit in which an axis is printed: (base units in one, its name)."""
-    unit = AXES[axis].unit
-    if not unit:
-        return 1.0, ""
-    units = _CLIENT_SECONDS if axis == "client_seconds" else _UNITS[unit]
-    least = 1.0 if axis == "client_seconds" else _LEAST[unit]
-    fits = (one for one in units if greatest >= (least if one[0] > 1 else 1) * one[0])
-    return next(fits, (1.0, unit) if greatest == 0 else units[-1])
+    unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
+    return common_unit(unit, greatest) if unit else (1.0, "")
 
 
 def _titled(label: str, unit: str) -> str:
