@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from edgefl.report.averages import Compared, Row
 from edgefl.report.estimates import over_seeds
 from edgefl.report.formats.texts import Note, TextTable
+from edgefl.report.intervals import texts
 from edgefl.report.measure_rows import measure_rows
 from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
 from edgefl.report.targets import target_name
@@ -27,23 +27,34 @@ _QUANTITIES = {"s": "time", "B": "bytes", "J": "energy"}
 _KINDS = {"s": "times", "J": "energies", "g": "emissions"}
 
 
-def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
-    """The table, and what stands below it."""
-    found = _figures(compared)
-    verdicts = [judged(row, compared) for row in found]
+def first_table(
+    compared: Sequence[Compared], chosen: Sequence[Row] = (), *, one_unit: bool = False
+) -> tuple[TextTable, list[Note]]:
+    """The table, and what stands below it.
+
+    Args:
+        compared: the runs.
+        chosen: its figures; those that matter most where none are.
+        one_unit: as of ``intervals.texts``.
+    """
+    shown = list(chosen or main_rows(compared))
+    if len(compared) > ABREAST and not chosen:
+        shown = _most_important(compared, shown)
+    verdicts = [judged(row, compared) for row in shown]
+    cells = [texts(row, compared, bounds=False, one_unit=one_unit) for row in shown]
     if len(compared) > ABREAST:
-        table, chosen = _by_run(compared, list(zip(found, verdicts, strict=True)))
-        shown = [row for row, _ in chosen]
-        notes = [*marks([one for _, one in chosen], "best of its column"), "every figure with --all"]
+        table = _by_run(compared, cells, verdicts)
+        notes = list(marks(verdicts, "best of its column"))
+        notes += [] if chosen else ["every figure with --all"]
     else:
-        cells = [[row.label, *map(row.plain, compared)] for row in found]
-        table, shown = TextTable(["", *map(head, compared)], cells), found
+        table = TextTable(["", *map(head, compared)], cells)
         notes = list(_ahead(compared, verdicts))
     notes += _bounds(compared, shown)
     if any(len(one.runs) > 1 for one in compared):
         notes.append(over_seeds([len(one.runs) for one in compared]))
     if any(".target." in f".{row.key}" for row in shown):
-        notes.append(f"to a target: until the {main_model(compared)} model's first evaluation at or above it")
+        whose = "" if chosen else f"{main_model(compared)} model's "
+        notes.append(f"to a target: until the {whose}first evaluation at or above it")
     if any(row.unit == "g" for row in shown):
         notes += dict.fromkeys(run.carbon.boundary for one in compared for run in one.runs if run.carbon)
     return table, [Note(text, "dim") for text in notes]
@@ -54,8 +65,8 @@ def head(one: Compared) -> str:
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
-def _figures(compared: Sequence[Compared]) -> list[Row]:
-    """The verdict's, but for what was useful, and what they do not say."""
+def main_rows(compared: Sequence[Compared]) -> list[Row]:
+    """The rows of the table: the verdict's, but for what was useful, and what they do not say."""
     runs = [run for one in compared for run in one.runs]
     found = [row for row in verdict_rows(compared) if row.better or not row.key]
     found += [REFUSED] if any(run.refused for run in runs) else []
@@ -69,21 +80,25 @@ def _figures(compared: Sequence[Compared]) -> list[Row]:
 
 
 def _by_run(
-    compared: Sequence[Compared], found: Sequence[tuple[Row, Verdict]]
-) -> tuple[TextTable, list[tuple[Row, Verdict]]]:
-    """A row for each run, and the figures that it shows."""
-    main = f"accuracy.{main_model(compared)}.value"
-    order = sorted(found, key=lambda one: _importance(one[0], main))
-    seeds = (
-        [Row("seeds", lambda one: str(len(one.runs)))] if any(len(one.runs) > 1 for one in compared) else []
-    )
-    shown = order[: _COLUMNS - 1 - len(seeds)]
-    cells = [
-        [one.name, *(row.cell(one) for row in seeds), *(marked(*each, one, place) for each in shown)]
-        for place, one in enumerate(compared)
+    compared: Sequence[Compared], columns: Sequence[Sequence[str]], verdicts: Sequence[Verdict]
+) -> TextTable:
+    """A row for each run; columns are a heading and a text of each run."""
+    counts = [len(one.runs) for one in compared]
+    seeds = [["seeds", *map(str, counts)]] if max(counts) > 1 else []
+    names = ["run", *(one.name for one in compared)]
+    shown = [
+        [label.strip(), *(marked(text, one, place) for place, text in enumerate(cells))]
+        for (label, *cells), one in zip(columns, verdicts, strict=True)
     ]
-    heads = ["run", *(row.label.strip() for row in chain(seeds, (row for row, _ in shown)))]
-    return TextTable(heads, cells, drops=True), shown
+    heads, *rows = map(list, zip(names, *seeds, *shown, strict=True))
+    return TextTable(heads, rows, drops=True)
+
+
+def _most_important(compared: Sequence[Compared], found: Sequence[Row]) -> list[Row]:
+    """As many as there is room for beside the names and the numbers of seeds."""
+    main = f"accuracy.{main_model(compared)}.value"
+    order = sorted(found, key=lambda row: _importance(row, main))
+    return order[: _COLUMNS - 1 - any(len(one.runs) > 1 for one in compared)]
 
 
 def _importance(row: Row, main: str) -> int:
@@ -95,9 +110,8 @@ def _importance(row: Row, main: str) -> int:
     return 2 if "wasted" in row.key and row.unit == "J" else 3
 
 
-def marked(row: Row, one: Verdict, group: Compared, place: int) -> str:
-    """A group's figure as text, with a mark where it is the best of those that are judged."""
-    text = row.plain(group)
+def marked(text: str, one: Verdict, place: int) -> str:
+    """A group's figure, with a mark where it is the best of those that are judged."""
     if not _is_judged(one) or one.means[place] is None:
         return text
     return f"{text} {_mark(one) if place == one.winner or place in one.tied else _NEITHER}"

@@ -104,7 +104,7 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
             fleet,
             one.name,
             *([str(len(one.runs))] if averaged else []),
-            *(marked(row, each, one, place) for row, each in zip(shown, verdicts[fleet], strict=True)),
+            *(marked(row.plain(one), each, place) for row, each in zip(shown, verdicts[fleet], strict=True)),
         ]
         for fleet, found in fleets.items()
         for place, one in enumerate(found)
