@@ -379,8 +379,8 @@ def compare(
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    if rows and chosen is Format.JSON:
-        raise UserError("--rows and JSON, which has every figure, cannot be combined", where="--rows")
+    if rows and chosen in {Format.JSON, Format.CSV}:
+        raise UserError(f"--rows is of tables; {chosen} has every figure", where="--rows")
     compared = summaries(runs, target, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
     _print_comparison(compared, found, chosen, every=every, names=rows)
@@ -395,9 +395,7 @@ def _format(given: Format | None, *, as_json: bool) -> Format:
 def _print_comparison(
     runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool, names: str
 ) -> None:
-    from edgefl.report.averages import seeds_together
     from edgefl.report.comparison import Comparison, comparison, comparison_tables
-    from edgefl.report.comparison import chosen as rows_of
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
     from edgefl.report.formats.markdown import markdown
@@ -407,10 +405,7 @@ def _print_comparison(
     if chosen is Format.JSON:
         print_json(Comparison(runs, found))
     elif chosen is Format.CSV:
-        rows = rows_of(seeds_together(runs), names) if names else []
-        if wordy := next((row.label for row in rows if not row.key), ""):
-            raise UserError(f"CSV has numbers, and {wordy.strip()!r} is none", where="--rows")
-        comma_separated.write(results(), *records(runs, rows))
+        comma_separated.write(results(), *records(runs))
     elif chosen is not Format.TABLE:
         found_tables = comparison_tables(runs, every=every, names=names, one_unit=True)
         results().write((latex if chosen is Format.LATEX else markdown)(found_tables))

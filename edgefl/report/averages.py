@@ -153,7 +153,7 @@ class Row:
         unit: "s", "B", "FLOP", "J", "g" (of CO2e), "share" (of 1), "days", a measure's, or empty for a count.
         better: which one is ahead; empty where none is better than another.
         key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` or
-            `` - `` between them, of which it is the sum or the difference; see ``at``.
+            `` - `` between them, of which it is the sum or the difference.
         bounds: of the figure; None where it has none.
         part: the row of what is known of it, where that is not all clients'.
     """
@@ -192,22 +192,6 @@ def amount(
 ) -> Row:
     """The row of a number that all clients have; its arguments are the attributes of ``Row``."""
     return Row(label, lambda one: one.show(show, figure), figure, unit, better, key)
-
-
-def at(figures: Mapping[str, Any], key: str) -> Any:
-    """What a ``Row``'s key stands for in a record as nested mappings; None where it is unknown.
-
-    Raises:
-        KeyError: there is no such place.
-    """
-    flat = dotted(figures)
-    first, *more = re.split(r" ([+-]) ", key)
-    found = flat[first]
-    for sign, term in zip(more[::2], more[1::2], strict=True):
-        if found is None or flat[term] is None:
-            return None
-        found += flat[term] if sign == "+" else -flat[term]
-    return found
 
 
 def mean(one: Compared, figure: Figure) -> float | None:

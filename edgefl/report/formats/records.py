@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from edgefl.report.averages import Compared, Row, numbers, seeds_together, spreads
+from edgefl.report.averages import Compared, numbers, seeds_together, spreads
 from edgefl.report.settings import differences
 from edgefl.report.summary import Summary
 
@@ -37,7 +36,7 @@ class Records(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def records(runs: Sequence[Summary], chosen: Sequence[Row] = ()) -> Records:
+def records(runs: Sequence[Summary]) -> Records:
     """A row for each run, or for runs that differ in nothing but their seeds.
 
     The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
@@ -45,10 +44,6 @@ def records(runs: Sequence[Summary], chosen: Sequence[Row] = ()) -> Records:
     in base units. Of several runs a number is the mean of those that have it; beside it ``KEY_sd`` is the
     standard deviation over seeds, of a sample (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of
     the mean's 95% interval. Those columns are left out where no row is of several.
-
-    Args:
-        runs: the runs.
-        chosen: whose numbers are wanted; all where there are none.
     """
     compared = seeds_together(runs)
     settings = differences([one.settings for one in compared])
@@ -56,9 +51,6 @@ def records(runs: Sequence[Summary], chosen: Sequence[Row] = ()) -> Records:
     averaged = any(len(one.runs) > 1 for one in compared)
     figures = [_figures(one, averaged=averaged) for one in compared]
     keys = list(dict.fromkeys(key for each in figures for key in each))
-    if chosen:
-        asked = [f"{term}{end}" for row in chosen for term in re.split(" [+-] ", row.key) for end in _ENDS]
-        keys = [key for key in asked if key in keys]
     found = [
         [*_words(one), *(values[place] for values in settings.values()), *map(figures[place].get, keys)]
         for place, one in enumerate(compared)

@@ -10,13 +10,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from compared import comparison_tables, every_table
+from compared import at, comparison_tables, every_table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
-from edgefl.report.averages import at
 from edgefl.report.formats import comma_separated
 from edgefl.report.formats.latex import _SPECIAL as LATEX
 from edgefl.report.formats.latex import latex

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from commands import shown
-from compared import every, rich
+from compared import at, every, rich
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
-from edgefl.report.averages import Compared, Row, at, seeds_together
+from edgefl.report.averages import Compared, Row, seeds_together
 from edgefl.report.reached import Waste
 from edgefl.report.rows import rows
 from edgefl.store import read
