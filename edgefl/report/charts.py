@@ -1,8 +1,12 @@
-"""What a figure for a paper shows: curves of runs in printed units, and what its caption has to say."""
+"""What a figure for a paper shows, in printed units, and what its caption has to say.
+
+Curves of runs, or what each spent until it reached a target.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,15 +17,24 @@ import numpy as np
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.core.units import common_unit
-from edgefl.report.averages import Compared, seeds_together
+from edgefl.report.averages import Compared, Row, seeds_together
+from edgefl.report.bounds import bounds_of
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, axes, curves
+from edgefl.report.estimates import estimate
 from edgefl.report.history import History, histories
+from edgefl.report.reached import until_target
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary, check_target, each_run, summary
+from edgefl.report.targets import to_target
 from edgefl.report.timeline import Floats
+from edgefl.store import Reader
 
-MEASURES = ("accuracy", "loss")
+MEASURES = ("accuracy", "loss", "target")
+# What a target took, by axis: its place in an evaluation's record.
+_REACHED = {"time": "t_s", "bytes": "bytes", "joules": "joules"}
+# Beyond such a ratio, the least of what is on a linear axis could not be told from 0.
+_WIDE = 30
 COLUMNS = (1, 2)
 
 
@@ -30,12 +43,12 @@ class Choice:
     """What is drawn against what.
 
     Attributes:
-        x: one of ``AXES``; hyphens will do for underscores.
-        y: "accuracy" or "loss".
+        x: one of ``AXES``, or several with commas between them; hyphens will do for underscores.
+        y: "accuracy", "loss", or "target" for what was spent until the target was reached.
         model: "global" or "personal"; None for "global" if any run has evaluated it, otherwise "personal".
         columns: the width: 1 or 2 columns of a paper.
-        log_x: whether x is logarithmic.
-        target: an accuracy in (0, 1] to draw a line at.
+        log_x: whether x is logarithmic; what was spent until a target is so anyway over a wide range.
+        target: accuracies in (0, 1], to draw a line at; None for none, or for the runs' own if they are y.
 
     Raises:
         UserError: one has no such value, or there is a target and y is the loss.
@@ -46,21 +59,30 @@ class Choice:
     model: str | None = None
     columns: int = 1
     log_x: bool = False
-    target: float | None = None
+    target: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        _check("x", str(self.x).replace("-", "_"), tuple(AXES), got=self.x)
+        known = tuple(_REACHED if self.y == "target" else AXES)
+        for axis in str(self.x).split(","):
+            _check("x", axis.replace("-", "_"), known, got=axis if isinstance(self.x, str) else self.x)
         _check("y", self.y, MEASURES)
         _check("model", self.model, (*MODELS, None))
         _check("columns", self.columns, COLUMNS)
-        check_target(self.target, "target")
-        if self.target is not None and self.y == "loss":
+        for target in self.targets:
+            check_target(target, "target")
+        if self.targets and self.y == "loss":
             raise UserError("a target is an accuracy: it cannot be drawn with y = loss")
 
     @property
     def axis(self) -> str:
         """The key of x in ``AXES``."""
         return self.x.replace("-", "_")
+
+    @property
+    def targets(self) -> Sequence[float]:
+        """The targets, each once."""
+        found = self.target if isinstance(self.target, (list, tuple)) else [self.target]
+        return [target for target in dict.fromkeys(found) if target is not None]
 
 
 class Line(NamedTuple):
@@ -86,30 +108,57 @@ class Line(NamedTuple):
     high: Floats | None
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """Curves of one model in one figure.
+class Point(NamedTuple):
+    """What a run spent until it reached a target, in the unit of its chart.
 
     Attributes:
-        choice: what was asked for; its model is never None.
-        lines: one or more.
+        place, target: of the run and of the target among all.
+        colour: of the run.
+        x: the mean of the seeds that reached it; NaN where there is none.
+        seeds: the 95% interval of the mean over seeds, and
+        bounds: what x may be by the numbers of devices and links: each (low, high), or None.
+        whole: whether all seeds reached it.
+        said: what stands in place of a mean, such as "not reached".
+    """
+
+    place: int
+    target: int
+    colour: str
+    x: float
+    seeds: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
+    whole: bool = False
+    said: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Curves of one model in one figure, or points of runs.
+
+    Attributes:
+        choice: what was asked for; its model is never None, and x is one.
+        lines: one or more, or
+        points: one for each run and target.
+        names: of the runs of points.
         x_label, y_label: with units.
-        target: in the unit of y; None without one.
+        targets: in words; of curves, those that have a line of their own.
         caption: what the figure's caption has to say.
         notes: what is not drawn, a line each.
     """
 
     choice: Choice
-    lines: Sequence[Line]
     x_label: str
     y_label: str
-    target: float | None
+    targets: Sequence[str]
     caption: str
-    notes: Sequence[str]
+    notes: Sequence[str] = ()
+    lines: Sequence[Line] = ()
+    points: Sequence[Point] = ()
+    names: Sequence[str] = ()
 
 
-def chart(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> Chart:
-    """The chart of some runs; those that differ in nothing but their seeds are one line.
+def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
+    """The charts of some runs, one for each x; those that differ in nothing but their seeds are taken together.
 
     Args:
         folders: runs or groups.
@@ -119,9 +168,85 @@ def chart(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | 
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
     """
+    choices = [replace(choice, x=one) for one in choice.x.split(",")]
+    if choice.y == "target":
+        runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
+        return [reached(list(zip(*runs, strict=True)), one) for one in choices]
     read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
-    of_run = {id(run): mine for run, mine in read}
-    return drawn(seeds_together([run for run, _ in read]), lambda run: of_run[id(run)], choice)
+    compared, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
+    return [drawn(compared, lambda run: of_run[id(run)], one) for one in choices]
+
+
+def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
+    """A run's summary for each target, or for its own."""
+    own, bounds = summary(reader), bounds_of(reader)
+    return [replace(own, target=until_target(reader, one, bounds)) for one in targets] or [own]
+
+
+def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
+    """The chart of what runs spent until they reached targets.
+
+    Args:
+        runs: all of them, for each target.
+        choice: what is drawn.
+
+    Raises:
+        UserError: there is nothing to draw.
+    """
+    groups = [seeds_together(each) for each in runs]
+    choice = _of_model({model for run in runs[0] for model in run.accuracy}, choice)
+    key = f"target.{choice.model}.{_REACHED[choice.axis]}"
+    rows = [row for each in runs for row in to_target(each, [str(choice.model)]) if row.key == key]
+    if not rows:
+        raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
+    labels = [row.label.removesuffix(f", {choice.model}") for row in rows]
+    means = [
+        found.mean
+        for row, each in zip(rows, groups, strict=True)
+        for one in each
+        if (found := row.value(one))
+    ]
+    if not means:
+        raise UserError(f"no run has a known {' or '.join(labels)}", hint="edgefl compare says why")
+    scale, unit = _unit(choice.axis, max(means))
+    wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
+    colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
+    points = [
+        _point(row, one, scale)._replace(place=place, target=target, colour=colours[place])
+        for target, (row, each) in enumerate(zip(rows, groups, strict=True))
+        for place, one in enumerate(each)
+    ]
+    what, _, target = labels[0].partition(" to ")
+    pale = (
+        "; pale: the bounds by the numbers of devices and links" if any(one.bounds for one in points) else ""
+    )
+    some = any(not one.whole and not one.said for one in points)
+    hollow = "; hollow: of the seeds that reached it" if some else ""
+    until = f"{what} until the first evaluation at or above {target if len(rows) == 1 else 'a target'}"
+    return Chart(
+        choice=replace(choice, log_x=wide),
+        x_label=_titled(labels[0] if len(rows) == 1 else f"{what} to a target", unit),
+        y_label="",
+        targets=[label.partition(" to ")[2] for label in labels],
+        caption=f"{until}{_told(groups[0], choice)}{pale}{hollow}",
+        points=points,
+        names=_names(groups[0]),
+    )
+
+
+def _point(row: Row, one: Compared, scale: float) -> Point:
+    """A run's, whose place and colour are not yet known."""
+    value = row.value(one)
+    if row.figure is None or value is None:
+        return Point(0, 0, "", math.nan, said=row.cell(one))
+    mean, half, *_ = estimate(one.known(row.figure))
+    low, high = value.between or (None, None)
+    return Point(
+        0, 0, "", mean / scale,
+        seeds=None if half is None else ((mean - half) / scale, (mean + half) / scale),
+        bounds=None if low is None or high is None else (low / scale, high / scale),
+        whole=value.runs == len(one.runs),
+    )  # fmt: skip
 
 
 def drawn(
@@ -138,9 +263,8 @@ def drawn(
         UserError: there is nothing to draw.
     """
     every = curves(compared, of_run)
-    found, choice = _chosen(every, choice)
-    if not found:
-        raise UserError("nothing was evaluated", hint="the null engine trains and evaluates nothing")
+    choice = _of_model({curve.model for curve in every}, choice)
+    found = [curve for curve in every if curve.model == choice.model]
     shown = [curve for curve in found if choice.axis in curve.x]
     if not shown:
         label, known = AXES[choice.axis].label, [_spelled(axis) for axis in found[0].x]
@@ -151,14 +275,15 @@ def drawn(
     scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
     looks = styles([one.name for one in compared])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
-    percent = 100.0 if choice.y == "accuracy" else 1.0
     return Chart(
         choice=choice,
         lines=lines,
         x_label=_titled(axes(shown)[choice.axis].label, unit),
         y_label=_y_label(choice),
-        target=None if choice.target is None else percent * choice.target,
-        caption=_caption(compared, names, shown, choice),
+        targets=[f"{100 * target:g}%" for target in choice.targets],
+        caption=choice.y
+        + _told([compared[one.group] for one in shown], choice)
+        + _energies(names, shown, choice),
         notes=list(_notes(names, found, choice)),
     )
 
@@ -180,15 +305,19 @@ def _check(key: str, value: object, known: Sequence[object], got: object = None)
         raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}")
 
 
-def _chosen(every: Sequence[Curve], choice: Choice) -> tuple[list[Curve], Choice]:
-    """The curves of the model that was asked for, or of the first of ``MODELS`` that there is."""
-    there = {curve.model for curve in every}
-    model = choice.model or next((model for model in MODELS if model in there), MODELS[0])
-    if there and model not in there:
-        raise UserError(
-            f"no run has evaluated a {model} model", hint=f"evaluated: {', '.join(sorted(there))}"
-        )
-    return [curve for curve in every if curve.model == model], replace(choice, model=model)
+def _of_model(there: Collection[str], choice: Choice) -> Choice:
+    """The choice with the model that was asked for, or with the first of ``MODELS`` that there is.
+
+    Raises:
+        UserError: it was not evaluated, or nothing was.
+    """
+    if not there:
+        raise UserError("nothing was evaluated", hint="the null engine trains and evaluates nothing")
+    model = choice.model or next(model for model in MODELS if model in there)
+    if model not in there:
+        hint = f"evaluated: {', '.join(sorted(there))}"
+        raise UserError(f"no run has evaluated a {model} model", hint=hint)
+    return replace(choice, model=model)
 
 
 def _spelled(key: object) -> str:
@@ -236,19 +365,20 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     )  # fmt: skip
 
 
-def _caption(
-    compared: Sequence[Compared], names: Sequence[str], found: Sequence[Curve], choice: Choice
-) -> str:
-    """What was evaluated on what, what bands are, and of how many clients an energy is."""
-    shown = [compared[curve.group] for curve in found]
+def _told(shown: Sequence[Compared], choice: Choice) -> str:
+    """Of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
     counts = sorted({len(one.runs) for one in shown} - {1})
     seeds = " or ".join(map(str, counts))
     bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
+    return f" {of[str(choice.model)]}, on {on} data{bands}"
+
+
+def _energies(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> str:
+    """Of how many clients an energy is."""
     some = [f"{names[curve.group]}: {curve.energy_of}" for curve in found if curve.energy_of]
-    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
-    return f"{choice.y} {of[str(choice.model)]}, on {on} data{bands}{energies}"
+    return f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
 
 
 def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:
