@@ -112,12 +112,7 @@ _LEAST_TIMES = 3
 
 
 def common_unit(unit: str, greatest: float) -> tuple[float, str]:
-    """The unit in which several amounts are printed alike: (base units in one, its name, such as "µs").
-
-    Args:
-        unit: the base unit: "s", "B", "J", "FLOP" or "g"; "client-seconds" for sums of clients' seconds.
-        greatest: of the amounts, 0 or more.
-    """
+    """The unit in which amounts are printed alike, by the greatest: (base units in it, its name)."""
     steps = _STEPS[unit]
     least = _LEAST_TIMES if unit == "s" else 1
     fits = (step for step in steps if greatest >= (least if step[0] > 1 else 1) * step[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -135,11 +134,13 @@ class Value(NamedTuple):
         mean: of the runs that have it.
         runs: how many have it.
         between: the bounds; of several runs, the means of all. None where a run has none.
+        interval_95: of the mean over seeds; None if only one run has it.
     """
 
     mean: float
     runs: int
     between: Interval | None
+    interval_95: Interval | None
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class Row:
         found = [] if self.figure is None else one.known(self.figure)
         if not found:
             return None
-        return Value(statistics.fmean(found), len(found), one.between(self.bounds))
+        over_seeds = spread(found)
+        return Value(over_seeds.mean, over_seeds.runs, one.between(self.bounds), over_seeds.interval_95)
 
     def plain(self, one: Compared) -> str:
         """The figure without its bounds; where there is none, or its unit is another's, the cell."""
@@ -192,12 +194,6 @@ def amount(
 ) -> Row:
     """The row of a number that all clients have; its arguments are the attributes of ``Row``."""
     return Row(label, lambda one: one.show(show, figure), figure, unit, better, key)
-
-
-def mean(one: Compared, figure: Figure) -> float | None:
-    """A figure's mean over the runs that have it; None where none has it."""
-    values = one.known(figure)
-    return statistics.fmean(values) if values else None
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -5,7 +5,6 @@ Curves of runs, or what each spent until it reached a target.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -17,11 +16,10 @@ import numpy as np
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.core.units import common_unit
-from edgefl.report.averages import Compared, Row, seeds_together
+from edgefl.report.averages import Compared, Value, seeds_together
 from edgefl.report.bounds import bounds_of
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, axes, curves
-from edgefl.report.estimates import estimate
 from edgefl.report.history import History, histories
 from edgefl.report.reached import until_target
 from edgefl.report.rows import MODELS
@@ -109,26 +107,22 @@ class Line(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What a run spent until it reached a target, in the unit of its chart.
+    """What a run spent until it reached a target.
 
     Attributes:
         place, target: of the run and of the target among all.
         colour: of the run.
-        x: the mean of the seeds that reached it; NaN where there is none.
-        seeds: the 95% interval of the mean over seeds, and
-        bounds: what x may be by the numbers of devices and links: each (low, high), or None.
+        value: in base units; None where nothing is known of it.
+        text: the same as a table has it, such as "not reached".
         whole: whether all seeds reached it.
-        said: what stands in place of a mean, such as "not reached".
     """
 
     place: int
     target: int
     colour: str
-    x: float
-    seeds: tuple[float, float] | None = None
-    bounds: tuple[float, float] | None = None
-    whole: bool = False
-    said: str = ""
+    value: Value | None
+    text: str
+    whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +133,9 @@ class Chart:
         choice: what was asked for; its model is never None, and x is one.
         lines: one or more, or
         points: one for each run and target.
-        names: of the runs of points.
+        names, scale: of the runs of points, and the base units in one of x.
         x_label, y_label: with units.
-        targets: in words; of curves, those that have a line of their own.
+        targets: to draw lines at, or the points'; none where these are of the runs' own.
         caption: what the figure's caption has to say.
         notes: what is not drawn, a line each.
     """
@@ -149,16 +143,17 @@ class Chart:
     choice: Choice
     x_label: str
     y_label: str
-    targets: Sequence[str]
+    targets: Sequence[float]
     caption: str
     notes: Sequence[str] = ()
     lines: Sequence[Line] = ()
     points: Sequence[Point] = ()
     names: Sequence[str] = ()
+    scale: float = 1.0
 
 
 def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
-    """The charts of some runs, one for each x; those that differ in nothing but their seeds are taken together.
+    """The charts of some runs, one for each x; those that differ in nothing but their seeds are one.
 
     Args:
         folders: runs or groups.
@@ -199,54 +194,37 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     rows = [row for each in runs for row in to_target(each, [str(choice.model)]) if row.key == key]
     if not rows:
         raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
-    labels = [row.label.removesuffix(f", {choice.model}") for row in rows]
-    means = [
-        found.mean
-        for row, each in zip(rows, groups, strict=True)
-        for one in each
-        if (found := row.value(one))
-    ]
-    if not means:
-        raise UserError(f"no run has a known {' or '.join(labels)}", hint="edgefl compare says why")
-    scale, unit = _unit(choice.axis, max(means))
-    wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
     colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
     points = [
-        _point(row, one, scale)._replace(place=place, target=target, colour=colours[place])
+        Point(
+            place,
+            target,
+            colours[place],
+            value,
+            row.cell(one),
+            value is not None and value.runs == len(one.runs),
+        )
         for target, (row, each) in enumerate(zip(rows, groups, strict=True))
         for place, one in enumerate(each)
+        for value in [row.value(one)]
     ]
-    what, _, target = labels[0].partition(" to ")
-    pale = (
-        "; pale: the bounds by the numbers of devices and links" if any(one.bounds for one in points) else ""
-    )
-    some = any(not one.whole and not one.said for one in points)
-    hollow = "; hollow: of the seeds that reached it" if some else ""
-    until = f"{what} until the first evaluation at or above {target if len(rows) == 1 else 'a target'}"
+    means = [point.value.mean for point in points if point.value]
+    what, _, target = rows[0].label.removesuffix(f", {choice.model}").partition(" to ")
+    target = target if len(rows) == 1 else "a target"
+    if not means:
+        raise UserError(f"no run has a known {what} to {target}", hint="edgefl compare says why")
+    scale, unit = _unit(choice.axis, max(means))
+    wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
     return Chart(
         choice=replace(choice, log_x=wide),
-        x_label=_titled(labels[0] if len(rows) == 1 else f"{what} to a target", unit),
+        x_label=_titled(f"{what} to {target}", unit),
         y_label="",
-        targets=[label.partition(" to ")[2] for label in labels],
-        caption=f"{until}{_told(groups[0], choice)}{pale}{hollow}",
+        targets=choice.targets,
+        caption=_told(f"{what} until the first evaluation at or above {target}", groups[0], choice),
         points=points,
         names=_names(groups[0]),
+        scale=scale,
     )
-
-
-def _point(row: Row, one: Compared, scale: float) -> Point:
-    """A run's, whose place and colour are not yet known."""
-    value = row.value(one)
-    if row.figure is None or value is None:
-        return Point(0, 0, "", math.nan, said=row.cell(one))
-    mean, half, *_ = estimate(one.known(row.figure))
-    low, high = value.between or (None, None)
-    return Point(
-        0, 0, "", mean / scale,
-        seeds=None if half is None else ((mean - half) / scale, (mean + half) / scale),
-        bounds=None if low is None or high is None else (low / scale, high / scale),
-        whole=value.runs == len(one.runs),
-    )  # fmt: skip
 
 
 def drawn(
@@ -275,15 +253,15 @@ def drawn(
     scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
     looks = styles([one.name for one in compared])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
+    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in shown if curve.energy_of]
+    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
     return Chart(
         choice=choice,
         lines=lines,
         x_label=_titled(axes(shown)[choice.axis].label, unit),
         y_label=_y_label(choice),
-        targets=[f"{100 * target:g}%" for target in choice.targets],
-        caption=choice.y
-        + _told([compared[one.group] for one in shown], choice)
-        + _energies(names, shown, choice),
+        targets=choice.targets,
+        caption=_told(choice.y, [compared[one.group] for one in shown], choice) + energies,
         notes=list(_notes(names, found, choice)),
     )
 
@@ -365,20 +343,14 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     )  # fmt: skip
 
 
-def _told(shown: Sequence[Compared], choice: Choice) -> str:
-    """Of which model, on what, and what intervals are."""
+def _told(what: str, shown: Sequence[Compared], choice: Choice) -> str:
+    """What is shown, of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
     counts = sorted({len(one.runs) for one in shown} - {1})
     seeds = " or ".join(map(str, counts))
     bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
-    return f" {of[str(choice.model)]}, on {on} data{bands}"
-
-
-def _energies(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> str:
-    """Of how many clients an energy is."""
-    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in found if curve.energy_of]
-    return f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
+    return f"{what} {of[str(choice.model)]}, on {on} data{bands}"
 
 
 def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:

@@ -14,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
 from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
@@ -71,13 +70,16 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "edgefl",
 }
 _TARGET: Mapping[str, Any] = {"color": "0.35", "linewidth": 0.7, "linestyle": (0, (6, 3)), "zorder": 1.5}
-# Of what was spent until a target: inches around the rows and of one, characters of a run's name in a line, and
-# the share of a row that several targets take.
-_FRAME, _ROW, _LONGEST, _SPREAD = 0.55, 0.19, 24, 0.6
+# Inches around the rows of runs, of a row, and of another target in it; characters of a name in a line.
+_FRAME, _ROW, _MORE, _LONGEST = 0.55, 0.19, 0.12, 24
 _GREY = "0.35"
 _POINT: Mapping[str, Any] = {"linestyle": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3}
-_INTERVAL: Mapping[str, Any] = {"linewidth": 1, "marker": "|", "markersize": 5, "markeredgewidth": 1}
-_BOUNDS: Mapping[str, Any] = {"linewidth": 5, "alpha": 0.3, "solid_capstyle": "butt"}
+_INTERVAL: Mapping[str, Any] = {"linewidth": 1, "marker": "|", "markersize": 5, "markeredgewidth": 1,
+    "label": "95% interval over seeds",
+}  # fmt: skip
+_BOUNDS: Mapping[str, Any] = {"linewidth": 5, "alpha": 0.3, "solid_capstyle": "butt",
+    "label": "bounds of devices' and links' numbers",
+}  # fmt: skip
 _SAID: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": _SMALL, "color": _GREY}
 _LEGEND: Mapping[str, Any] = {
     "loc": "outside upper center", "frameon": False, "handlelength": 3.5, "columnspacing": 1.2,
@@ -107,32 +109,33 @@ class Plot(Figure):
 def figure(*charts: Chart) -> Plot:
     """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
     first, *_ = charts
-    columns = first.choice.columns
-    names = "\n".join(map(_wrapped, first.names))
-    height = (
-        _FRAME + _ROW * (names.count("\n") + 1) * max(1, len(first.targets) / 2)
-        if names
-        else _HEIGHTS[columns]
-    )
+    columns, height = first.choice.columns, _HEIGHTS[first.choice.columns]
+    if first.points:
+        lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
+        height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))
     with _style():
         made = Plot(figsize=(WIDTHS[columns], height), layout="constrained")
-        for chart, axes in zip(
-            charts, made.subplots(1, len(charts), sharey=True, squeeze=False)[0], strict=True
-        ):
+        every = made.subplots(1, len(charts), sharey=True, squeeze=False)[0]
+        handles: dict[str, Artist] = {}
+        for chart, axes in zip(charts, every, strict=True):
             draw(chart, axes)
             axes.label_outer()
-        if handles := {name: handle for chart in charts for name, handle in _handles(chart).items()}:
+            found, labels = axes.get_legend_handles_labels()
+            handles |= dict(zip(labels, found, strict=True))
+        if handles:
             legend = _legend(made, columns, handles)
+            for handle in legend.legend_handles if first.points else ():
+                handle.set(color=_GREY)  # runs have their names beside them
             made.set_figheight(height + legend.get_window_extent(_renderer(made)).height / made.dpi)
     return made
 
 
 def draw(chart: Chart, axes: Axes) -> None:
     """Draws the chart into axes of any figure: lines, labelled with names, and axis labels; no legend."""
-    for target in chart.targets if chart.lines else ():
-        axes.axhline(float(target.rstrip("%")), **_TARGET, label=f"target {target}")
     for line in chart.lines:
         _line(line, axes)
+    for target in chart.targets if chart.lines else ():
+        axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
     for point in chart.points:
         _point(point, chart, axes)
     if chart.choice.log_x:
@@ -221,24 +224,21 @@ def _marked(line: Line) -> tuple[float, float] | None:
 
 
 def _point(point: Point, chart: Chart, axes: Axes) -> None:
-    """A run's mean in its intervals, or words in its row; targets lie above one another."""
-    y = point.place + (point.target - (len(chart.targets) - 1) / 2) * _SPREAD / len(chart.targets)
-    if point.said:
-        axes.annotate(point.said, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
+    """A run's mean in its intervals, or words in its row; several targets lie above one another."""
+    count = max(len(chart.targets), 1)
+    y = point.place + (point.target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
+    to = f"{100 * chart.targets[point.target]:g}%" if count > 1 else ""
+    if point.value is None:
+        text = f"{to} {point.text}".strip()
+        axes.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
         return
-    if point.bounds:
-        axes.plot(point.bounds, (y, y), color=point.colour, **_BOUNDS)
-    if point.seeds:
-        axes.plot(point.seeds, (y, y), color=point.colour, **_INTERVAL)
-    face = point.colour if point.whole else "white"
-    axes.plot(
-        point.x,
-        y,
-        color=point.colour,
-        marker=_MARKERS[point.target % len(_MARKERS)],
-        markerfacecolor=face,
-        **_POINT,
-    )
+    for ends, look in ((point.value.between, _BOUNDS), (point.value.interval_95, _INTERVAL)):
+        if ends and ends.high is not None:
+            axes.plot([ends.low / chart.scale, ends.high / chart.scale], [y, y], color=point.colour, **look)
+    words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not point.whole)
+    look = {**_POINT, "marker": _MARKERS[point.target % len(_MARKERS)], "label": ", ".join(words) or None}
+    face = {} if point.whole else {"markerfacecolor": "white"}
+    axes.plot(point.value.mean / chart.scale, y, color=point.colour, **look, **face)
 
 
 def _wrapped(name: str) -> str:
@@ -251,24 +251,10 @@ def _label(name: str) -> str:
     return f"\N{HAIR SPACE}{text}" if text.startswith("_") else text
 
 
-def _handles(chart: Chart) -> dict[str, Artist]:
-    """What a legend shows, by its names."""
-    found: dict[str, Artist] = {line.name: Line2D([], [], **_look(line)) for line in chart.lines}
-    if chart.lines:
-        return found | {f"target {target}": Line2D([], [], **_TARGET) for target in chart.targets}
-    for place, target in enumerate(chart.targets if len(chart.targets) > 1 else ()):
-        found[f"to {target}"] = Line2D([], [], color=_GREY, marker=_MARKERS[place % len(_MARKERS)], **_POINT)
-    if any(point.seeds for point in chart.points):
-        found["95% interval over seeds"] = Line2D([], [], color=_GREY, **_INTERVAL)
-    if any(point.bounds for point in chart.points):
-        found["bounds of devices' and links' numbers"] = Line2D([], [], color=_GREY, **_BOUNDS)
-    return found
-
-
 def _legend(made: Figure, columns: int, handles: Mapping[str, Artist]) -> Legend:
     """The names above the axes, in as many columns as the figure has room for."""
     room = int((WIDTHS[columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
-    names = [_label("\n".join(wrapped(visible(name), room))) for name in handles]
+    names = ["\n".join(wrapped(name, room)) for name in handles]
     for count in range(min(len(names), 4 * columns), 1, -1):
         legend = made.legend(handles.values(), names, ncols=count, **_LEGEND)
         if legend.get_window_extent(_renderer(made)).width <= made.bbox.width:

@@ -183,40 +183,37 @@ def texts(row: Row, compared: Sequence[Compared], *, bounds: bool, one_unit: boo
         bounds: whether figures have theirs; in place of an unknown figure they stand anyway.
         one_unit: whether times, bytes, work, energies and emissions are in one unit, which the label names.
     """
-    found = [*(row.value(one) for one in compared)]
+    values = [row.value(one) for one in compared]
     ends = [end for one in compared for end in one.between(row.bounds) or () if end is not None]
-    amounts = [value.mean for value in found if value] or ends
-    if not one_unit or not is_amount(row.unit) or not amounts:
+    found = alike(row.unit, [value.mean for value in values if value] or ends) if one_unit else None
+    if found is None:
         return [row.label, *map(row.cell if bounds else row.plain, compared)]
-    name, show = alike(row.unit, amounts)
+    name, show = found
 
     def cell(one: Compared, value: Value | None) -> str:
         if row.figure is None or (value is None and one.between(row.bounds) is None):
             return row.cell(one)
         return bounded(one, show, row.figure, _NONE if value and not bounds else row.bounds, UNKNOWN)
 
-    return [f"{row.label} ({name})", *map(cell, compared, found)]
+    return [f"{row.label} ({name})", *map(cell, compared, values)]
 
 
-def is_amount(unit: str) -> bool:
-    """Whether a unit has others, larger and smaller ones."""
-    return unit in SHOWS and unit != "share"
-
-
-def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Show]:
+def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Show] | None:
     """The unit of amounts that are printed in one unit, and such an amount as text without it.
 
     All have as many decimals: the greatest three digits or up to two more, so that the least but 0 has two.
+    None where all are 0, or the unit has no larger and smaller ones.
     """
-    sizes = [size for size in map(abs, amounts) if size and math.isfinite(size)] or [0.0]
+    sizes = [size for size in map(abs, amounts) if size and math.isfinite(size)]
+    if not sizes or unit == "share" or unit not in SHOWS:
+        return None
     scale, name = common_unit(unit, max(sizes))
-    most, least = (math.floor(math.log10(size / scale)) if size else 0 for size in (max(sizes), min(sizes)))
+    most, least = (math.floor(math.log10(size / scale)) for size in (max(sizes), min(sizes)))
     digits = max(0, 2 - most, min(1 - least, 4 - most))
 
     def show(value: float) -> str:
         text = f"{value / scale:,.{digits}f}"
-        is_zero = value and not float(text.replace(",", ""))
-        return f"<{10.0**-digits:.{digits}f}" if is_zero else text
+        return text if not value or float(text.replace(",", "")) else f"<{10.0**-digits:.{digits}f}"
 
     return name, show
 

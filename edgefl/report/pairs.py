@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from edgefl.core.corners import Interval
 from edgefl.report.averages import SHOWS, Compared, Row, Show
 from edgefl.report.estimates import Difference, difference
-from edgefl.report.intervals import alike, is_amount, with_half
+from edgefl.report.intervals import alike, with_half
 from edgefl.report.rows import traded
 from edgefl.report.settings import canonical
 from edgefl.report.summary import Summary
@@ -178,9 +178,8 @@ def pair_texts(
         each = [apart(row, own, other) for own, other in found]
         if any(each) and (not keys or row.key in keys):
             label, show = row.label.strip(), _SHOWS.get(row.unit, "{:g}".format)
-            if one_unit and is_amount(row.unit) and any(one.mean or one.half for one in each if one):
-                name, show = alike(row.unit, [one.mean for one in each if one])
-                label = f"{label} ({name})"
+            if one_unit and (alone := alike(row.unit, [one.mean for one in each if one])):
+                label, show = f"{label} ({alone[0]})", alone[1]
             labels.append(label)
             cells.append([(one, said(one, show)) for one in each])
     told = [one for row in cells for one, _ in row if one]
