@@ -51,8 +51,7 @@ def plot(
 
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
-    from edgefl.report.charts import Choice, charts, require_matplotlib
-    from edgefl.report.figure_files import SUFFIXES, is_figure
+    from edgefl.report.charts import SUFFIXES, Choice, charts, is_figure, require_matplotlib
 
     choice = Choice(x, y, model, columns, log_x, target)
     own = Own("a figure of edgefl's", is_figure)

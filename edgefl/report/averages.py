@@ -196,6 +196,12 @@ def amount(
     return Row(label, lambda one: one.show(show, figure), figure, unit, better, key)
 
 
+def mean(one: Compared, figure: Figure) -> float | None:
+    """A figure's mean over the runs that have it; None where none has it."""
+    values = one.known(figure)
+    return spread(values).mean if values else None
+
+
 def spread(values: Sequence[float]) -> Spread:
     """The mean of at least one value, with its deviation and its interval."""
     mean, half, deviation, count = estimate(values)

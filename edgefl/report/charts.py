@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,27 @@ from edgefl.report.bounds import bounds_of
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, axes, curves
 from edgefl.report.history import History, histories
+from edgefl.report.pairs import one_line
 from edgefl.report.reached import until_target
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary, check_target, each_run, summary
 from edgefl.report.targets import to_target
 from edgefl.report.timeline import Floats
 from edgefl.store import Reader
+
+SUFFIXES = (".pdf", ".svg", ".png")
+
+METADATA: Mapping[str, Mapping[str, Any]] = {
+    "pdf": {"Creator": "edgefl", "CreationDate": None},
+    "svg": {"Creator": "edgefl", "Date": None},
+    "png": {"Software": "edgefl"},
+}
+"""What Matplotlib writes into a file of each type: no date, so that the same runs give the same bytes."""
+
+# By which a figure is known as one of ours, in each type of file.
+_MARKS = (b"/Creator (edgefl)", b"<dc:title>edgefl</dc:title>", b"Software\0edgefl")
+# Figures are smaller.
+_MOST_BYTES = 100_000_000
 
 MEASURES = ("accuracy", "loss", "target")
 # What a target took, by axis: its place in an evaluation's record.
@@ -222,7 +237,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
         targets=choice.targets,
         caption=_told(f"{what} until the first evaluation at or above {target}", groups[0], choice),
         points=points,
-        names=_names(groups[0]),
+        names=[*map(one_line, groups[0])],
         scale=scale,
     )
 
@@ -249,17 +264,18 @@ def drawn(
         raise UserError(f"the {label} of these runs is unknown", hint=f"known: {', '.join(known)}")
     if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
         raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
-    names = _names(compared)
+    names = [*map(one_line, compared)]
     scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
     looks = styles([one.name for one in compared])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
     some = [f"{names[curve.group]}: {curve.energy_of}" for curve in shown if curve.energy_of]
     energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
+    of = " of personal models" if choice.model == "personal" else ""
     return Chart(
         choice=choice,
         lines=lines,
         x_label=_titled(axes(shown)[choice.axis].label, unit),
-        y_label=_y_label(choice),
+        y_label=_titled(choice.y + of, "%" if choice.y == "accuracy" else ""),
         targets=choice.targets,
         caption=_told(choice.y, [compared[one.group] for one in shown], choice) + energies,
         notes=list(_notes(names, found, choice)),
@@ -303,11 +319,6 @@ def _spelled(key: object) -> str:
     return str(key).replace("_", "-")
 
 
-def _names(compared: Sequence[Compared]) -> list[str]:
-    """The groups' names, each in one line."""
-    return [one.name.replace("\n", ", ") for one in compared]
-
-
 def _unit(axis: str, greatest: float) -> tuple[float, str]:
     """The unit in which an axis is printed: (base units in one, its name)."""
     unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
@@ -316,11 +327,6 @@ def _unit(axis: str, greatest: float) -> tuple[float, str]:
 
 def _titled(label: str, unit: str) -> str:
     return f"{label} ({unit})" if unit else label
-
-
-def _y_label(choice: Choice) -> str:
-    of = " of personal models" if choice.model == "personal" else ""
-    return _titled(choice.y + of, "%" if choice.y == "accuracy" else "")
 
 
 def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> Line:
@@ -374,3 +380,13 @@ def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iter
             yield f"{name}: {missing} of {len(values)} values are not finite and are left out"
         if choice.log_x and (zero := int(np.sum(x <= 0))):
             yield f"{name}: {zero} of {len(x)} evaluations are at 0, which a logarithmic axis does not have"
+
+
+def is_figure(path: Path) -> bool:
+    """Whether edgefl made a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    content = b"" if path.stat().st_size > _MOST_BYTES else path.read_bytes()
+    return any(mark in content for mark in _MARKS)

@@ -16,7 +16,6 @@ from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.differing import differing
-from edgefl.report.emissions import emission_rows
 from edgefl.report.estimates import over_seeds
 from edgefl.report.first_table import ABREAST, first_table, head, main_rows
 from edgefl.report.formats.texts import Note, TextTable, TextTables
@@ -27,6 +26,7 @@ from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
+from edgefl.report.targets import emission_rows
 from edgefl.report.texts import unfinished
 from edgefl.report.turnout import mean_turnout
 from edgefl.report.usage_rows import stopped, usage_rows
@@ -173,7 +173,7 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     runs = [run for one in compared for run in one.runs]
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
-    if _averaged(compared):
+    if len(runs) > len(compared):
         yield Note(over_seeds([len(one.runs) for one in compared]), "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
@@ -194,10 +194,6 @@ def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
     """What the sign before times means, where some have it."""
     if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
         yield Note(LOWER_BOUND, "dim")
-
-
-def _averaged(compared: Sequence[Compared]) -> bool:
-    return any(len(one.runs) > 1 for one in compared)
 
 
 def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it

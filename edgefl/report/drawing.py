@@ -18,8 +18,7 @@ from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import atomically
-from edgefl.report.charts import Chart, Line, Point
-from edgefl.report.figure_files import METADATA
+from edgefl.report.charts import METADATA, Chart, Line, Point
 from edgefl.report.texts import visible, wrapped
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
@@ -124,7 +123,7 @@ def figure(*charts: Chart) -> Plot:
             handles |= dict(zip(labels, found, strict=True))
         if handles:
             legend = _legend(made, columns, handles)
-            for handle in legend.legend_handles if first.points else ():
+            for handle in filter(None, legend.legend_handles if first.points else ()):
                 handle.set(color=_GREY)  # runs have their names beside them
             made.set_figheight(height + legend.get_window_extent(_renderer(made)).height / made.dpi)
     return made
@@ -237,7 +236,7 @@ def _point(point: Point, chart: Chart, axes: Axes) -> None:
             axes.plot([ends.low / chart.scale, ends.high / chart.scale], [y, y], color=point.colour, **look)
     words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not point.whole)
     look = {**_POINT, "marker": _MARKERS[point.target % len(_MARKERS)], "label": ", ".join(words) or None}
-    face = {} if point.whole else {"markerfacecolor": "white"}
+    face: Mapping[str, Any] = {} if point.whole else {"markerfacecolor": "white"}
     axes.plot(point.value.mean / chart.scale, y, color=point.colour, **look, **face)
 
 

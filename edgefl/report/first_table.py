@@ -13,8 +13,7 @@ from edgefl.report.averages import Compared, Row
 from edgefl.report.estimates import over_seeds
 from edgefl.report.formats.texts import Note, TextTable
 from edgefl.report.intervals import texts
-from edgefl.report.measure_rows import measure_rows
-from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
+from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST, measure_rows
 from edgefl.report.targets import target_name
 from edgefl.report.verdict import Verdict, judged, main_model, verdict_rows
 
@@ -37,20 +36,22 @@ def first_table(
         chosen: its figures; those that matter most where none are.
         one_unit: as of ``intervals.texts``.
     """
+    averaged = any(len(one.runs) > 1 for one in compared)
     shown = list(chosen or main_rows(compared))
     if len(compared) > ABREAST and not chosen:
-        shown = _most_important(compared, shown)
+        main = f"accuracy.{main_model(compared)}.value"
+        shown = sorted(shown, key=lambda row: _importance(row, main))[: _COLUMNS - 1 - averaged]
     verdicts = [judged(row, compared) for row in shown]
     cells = [texts(row, compared, bounds=False, one_unit=one_unit) for row in shown]
     if len(compared) > ABREAST:
-        table = _by_run(compared, cells, verdicts)
+        table = by_run(compared, cells, verdicts, seeds=averaged)
         notes = list(marks(verdicts, "best of its column"))
         notes += [] if chosen else ["every figure with --all"]
     else:
         table = TextTable(["", *map(head, compared)], cells)
         notes = list(_ahead(compared, verdicts))
     notes += _bounds(compared, shown)
-    if any(len(one.runs) > 1 for one in compared):
+    if averaged:
         notes.append(over_seeds([len(one.runs) for one in compared]))
     if any(".target." in f".{row.key}" for row in shown):
         whose = "" if chosen else f"{main_model(compared)} model's "
@@ -79,26 +80,21 @@ def main_rows(compared: Sequence[Compared]) -> list[Row]:
     return [*found, *list(measure_rows(runs, most=1))[: max(_ROWS - len(found), 0)]]
 
 
-def _by_run(
-    compared: Sequence[Compared], columns: Sequence[Sequence[str]], verdicts: Sequence[Verdict]
+def by_run(
+    compared: Sequence[Compared],
+    columns: Sequence[Sequence[str]],
+    verdicts: Sequence[Verdict],
+    *,
+    seeds: bool,
 ) -> TextTable:
-    """A row for each run; columns are a heading and a text of each run."""
-    counts = [len(one.runs) for one in compared]
-    seeds = [["seeds", *map(str, counts)]] if max(counts) > 1 else []
-    names = ["run", *(one.name for one in compared)]
+    """A row for each run, with the number of its seeds or not; a column is a heading and each run's text."""
     shown = [
-        [label.strip(), *(marked(text, one, place) for place, text in enumerate(cells))]
+        [label.strip(), *(_marked(text, one, place) for place, text in enumerate(cells))]
         for (label, *cells), one in zip(columns, verdicts, strict=True)
     ]
-    heads, *rows = map(list, zip(names, *seeds, *shown, strict=True))
+    counts = [["seeds", *(str(len(one.runs)) for one in compared)]] if seeds else []
+    heads, *rows = zip(["run", *(one.name for one in compared)], *counts, *shown, strict=True)
     return TextTable(heads, rows, drops=True)
-
-
-def _most_important(compared: Sequence[Compared], found: Sequence[Row]) -> list[Row]:
-    """As many as there is room for beside the names and the numbers of seeds."""
-    main = f"accuracy.{main_model(compared)}.value"
-    order = sorted(found, key=lambda row: _importance(row, main))
-    return order[: _COLUMNS - 1 - any(len(one.runs) > 1 for one in compared)]
 
 
 def _importance(row: Row, main: str) -> int:
@@ -110,7 +106,7 @@ def _importance(row: Row, main: str) -> int:
     return 2 if "wasted" in row.key and row.unit == "J" else 3
 
 
-def marked(text: str, one: Verdict, place: int) -> str:
+def _marked(text: str, one: Verdict, place: int) -> str:
     """A group's figure, with a mark where it is the best of those that are judged."""
     if not _is_judged(one) or one.means[place] is None:
         return text
