@@ -209,8 +209,7 @@ def test_what_a_target_took_is_seen_where_it_is(log_x):
     assert is_pale(seen.at(98, 0.05), mean.colour)
     assert seen.at(105, 0.05) == pytest.approx(1)
     assert seen.at(90, 1) == pytest.approx(1)  # hollow, since one seed did not reach it
-    assert is_pale(seen.at(60, 1), some.colour)
-    assert is_pale(seen.at(150, 1), some.colour)
+    assert 0 < np.count_nonzero(np.ptp(seen.row(some.place), axis=1) > 0.1) < 12  # and has no interval
     assert seen.at(20, 3) == pytest.approx(to_rgb(alone.colour), abs=0.02)
     # No mark where the target was not reached: grey words on white, at the right.
     row = seen.row(never.place)
