@@ -253,6 +253,8 @@ class Result:
                 no run can be read, none has an evaluation, or none whose x is known.
         """
         choice = Choice(x, y, model, columns, log_x, target)
+        if ax is not None and "," in x:
+            raise UserError("ax has room for one x", hint="draw each into axes of its own")
         require_matplotlib()
         from edgefl.report.drawing import draw, figure
 
