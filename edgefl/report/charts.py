@@ -235,7 +235,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
         x_label=_titled(f"{what} to {target}", unit),
         y_label="",
         targets=choice.targets,
-        caption=_told(f"{what} until the first evaluation at or above {target}", groups[0], choice),
+        caption=_told(f"cost until the first evaluation at or above {target}", groups[0], choice),
         points=points,
         names=[*map(one_line, groups[0])],
         scale=scale,

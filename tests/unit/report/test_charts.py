@@ -134,7 +134,7 @@ def test_what_a_target_took_is_a_point_of_each_run():
     assert (mean.whole, some.whole, some.value.mean, some.value.interval_95) == (True, False, 9, None)
     assert (never.value, never.text) == (None, "not reached")
     assert [point.colour for point in chart.points] == [colour for colour, _ in styles(list(spent))]
-    told = "time until the first evaluation at or above 50% of the global model, on test data"
+    told = "cost until the first evaluation at or above 50% of the global model, on test data"
     assert chart.caption == f"{told}; mean and its 95% interval (Student's t) over 2 or 3 seeds"
     assert chart.choice.log_x is False
 
