@@ -30,7 +30,6 @@ from edgefl.report.timeline import Floats
 from edgefl.store import Reader
 
 SUFFIXES = (".pdf", ".svg", ".png")
-
 METADATA: Mapping[str, Mapping[str, Any]] = {
     "pdf": {"Creator": "edgefl", "CreationDate": None},
     "svg": {"Creator": "edgefl", "Date": None},
@@ -103,7 +102,6 @@ class Line(NamedTuple):
 
     Attributes:
         name: of the run, or what the names of its seeds have in common.
-        seeds: how many runs it is the mean of.
         place: among all runs that are compared, which its marker follows.
         colour, dash: as on the report page.
         x, y: (n,).
@@ -111,7 +109,6 @@ class Line(NamedTuple):
     """
 
     name: str
-    seeds: int
     place: int
     colour: str
     dash: str
@@ -344,7 +341,7 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     y = column(choice.y)
     assert y is not None  # noqa: S101 - a curve has its means
     return Line(
-        name, len(curve.seeds), curve.group, colour, dash, x[kept], y,
+        name, curve.group, colour, dash, x[kept], y,
         column(f"{choice.y}_low"), column(f"{choice.y}_high"),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 # too dark for a paper: each of these has a contrast of at least 3 to the page's light and dark one (WCAG 2.2,
 # 1.4.11). The rest were searched for on a grid, so that the first two, three ... eight are far apart to all
 # eyes (CIEDE2000): eight by 21 to most, by 9.6, 10.5 and 11.4 with prot-, deuter- and tritanopia.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#9977ff", "#776644", "#bb2277", "#aa8899", "#cc0022")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#9977ff", "#776644", "#bb2277", "#cc0022", "#aa8899")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _BOTH = 24  # after so many, each colour has met half of the dashes
 

@@ -98,11 +98,7 @@ def comparison_tables(
 
 
 def chosen(compared: Sequence[Compared], names: str) -> list[Row]:
-    """Rows by their labels or their keys, in this order.
-
-    Args:
-        compared: the runs.
-        names: with commas between them; a label may have some of its own.
+    """Rows by their labels or keys, with commas between them, of which a label may have some of its own.
 
     Raises:
         UserError: a name is no row's.

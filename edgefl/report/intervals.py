@@ -177,11 +177,8 @@ def bounded(
 def texts(row: Row, compared: Sequence[Compared], *, bounds: bool, one_unit: bool) -> list[str]:
     """A row's label and its cells.
 
-    Args:
-        row: the row.
-        compared: what it has a cell for.
-        bounds: whether figures have theirs; in place of an unknown figure they stand anyway.
-        one_unit: whether times, bytes, work, energies and emissions are in one unit, which the label names.
+    Figures have their ``bounds`` if asked for, unknown ones anyway. In ``one_unit`` are times, bytes, work,
+    energies and emissions; the label names it.
     """
     values = [row.value(one) for one in compared]
     ends = [end for one in compared for end in one.between(row.bounds) or () if end is not None]

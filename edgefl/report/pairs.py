@@ -166,13 +166,7 @@ class PairTexts:
 def pair_texts(
     compared: Sequence[Compared], keys: Collection[str] = (), *, one_unit: bool = False
 ) -> PairTexts:
-    """The differences of groups of seeds in words; without any where there are no two such groups.
-
-    Args:
-        compared: the groups.
-        keys: of the rows that are asked for; none for all.
-        one_unit: as of ``intervals.texts``.
-    """
+    """The differences of groups of seeds in words, if there are two: of all rows, or of those with ``keys``."""
     found, labels, cells = baselines(compared), [], []
     for row in traded(compared) if found else ():
         each = [apart(row, own, other) for own, other in found]

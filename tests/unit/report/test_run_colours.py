@@ -18,7 +18,7 @@ EYES = {
 }  # fmt: skip
 # CIEDE2000 between any two of the first so many runs: the least to the eyes of most, and to those of others.
 # Beside each other, 2 can be told apart; Okabe and Ito's eight are 21.7 and 10.9 apart, but yellow on white.
-APART = {2: (49, 49), 3: (38, 12), 4: (24, 12), 5: (24, 12), 6: (24, 12), 7: (24, 11), 8: (21, 9.5)}
+APART = {2: (49, 49), 3: (38, 12), 4: (24, 12), 5: (24, 12), 6: (24, 12), 7: (21, 9.5), 8: (21, 9.5)}
 PAPERS = {"light": "#ffffff", "dark": "#14171c"}
 CONTRAST = 3
 
