@@ -166,7 +166,7 @@ class PairTexts:
 def pair_texts(
     compared: Sequence[Compared], keys: Collection[str] = (), *, one_unit: bool = False
 ) -> PairTexts:
-    """The differences of groups of seeds in words, if there are two: of all rows, or of those with ``keys``."""
+    """The differences of groups of seeds in words, if there are two; of all rows, or of those of ``keys``."""
     found, labels, cells = baselines(compared), [], []
     for row in traded(compared) if found else ():
         each = [apart(row, own, other) for own, other in found]
