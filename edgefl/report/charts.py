@@ -76,7 +76,9 @@ class Choice:
     def __post_init__(self) -> None:
         known = tuple(_REACHED if self.y == "target" else AXES)
         for axis in str(self.x).split(","):
-            _check("x", axis.replace("-", "_"), known, got=axis if isinstance(self.x, str) else self.x)
+            _check(
+                "x", axis.strip().replace("-", "_"), known, got=axis if isinstance(self.x, str) else self.x
+            )
         _check("y", self.y, MEASURES)
         _check("model", self.model, (*MODELS, None))
         _check("columns", self.columns, COLUMNS)
@@ -175,7 +177,7 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
     """
-    choices = [replace(choice, x=one) for one in choice.x.split(",")]
+    choices = [replace(choice, x=one.strip()) for one in choice.x.split(",")]
     if choice.y == "target":
         runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
         return [reached(list(zip(*runs, strict=True)), one) for one in choices]
