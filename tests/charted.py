@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,8 +12,11 @@ import numpy as np
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.averages import Compared
-from edgefl.report.charts import Chart, Choice, drawn
+from edgefl.report.charts import Chart, Choice, drawn, reached
 from edgefl.report.history import History
+from edgefl.report.reached import Reached, Target, Waste
+from edgefl.report.summary import Accuracy, Summary
+from edgefl.runs.dry import dry_run
 
 
 def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="global") -> History:
@@ -21,7 +26,7 @@ def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="gl
     ones = np.ones(len(rounds), dtype=np.int64)
     return History(
         model, rounds + 1, rounds, seconds * rounds, 100 * rounds, joules * rounds, known * ones,
-        2 * ones, 3.0 * rounds, tuple(rounds.tolist()), accuracy, 1 - accuracy,
+        2 * ones, 3.0 * rounds, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 
@@ -41,3 +46,40 @@ def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice |
         by_run |= {id(run): {one.model: one for one in mine} for run, mine in zip(named, runs, strict=True)}
         compared.append(Compared(name, tuple(named)))
     return drawn(compared, lambda run: by_run[id(run)], choice or Choice())
+
+
+@cache
+def _dry() -> Summary:
+    (run,) = dry_run("quickstart", ["sweep=null", "server.rounds=1"])
+    return replace(
+        run.summary,
+        accuracy={"global": Accuracy(0.9, None, 1, None, None, None)},
+        evaluated_on="test",
+        status="done",
+    )
+
+
+def target_chart(
+    spent: Mapping[str, Sequence[float | None]], choice: Choice, target: float | None = 0.5
+) -> Chart:
+    """The chart of what runs spent until their targets: by name, each seed's seconds, bytes and joules."""
+
+    def run(name: str, seed: int, cost: float | None, target: float | None) -> Summary:
+        at = None
+        if cost is not None:
+            bounds, energy = Interval(cost / 2, 2 * cost), EnergyTotal(cost, 2, 2)
+            waste = Waste(0, 0.0, 0.0)
+            at = Reached(
+                cost, 3, int(cost), 1, energy, 0.9, waste, None, t_s_between=bounds, joules_between=bounds
+            )
+        settings = {"seed": seed, "name": name}
+        found = replace(_dry(), name=name, seed=seed, settings=settings, fleet_id="one")
+        return replace(found, target=None if target is None else Target(target, at, None))
+
+    return reached(
+        [
+            [run(name, seed, cost, each) for name, costs in spent.items() for seed, cost in enumerate(costs)]
+            for each in choice.targets or [target]
+        ],
+        choice,
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from edgefl.core.units import show_grams
 from edgefl.report.carbon import Amount
 from edgefl.report.comparison import comparison, comparison_tables
 from edgefl.report.intervals import between
+from edgefl.report.settings import dotted
 from edgefl.runs import Result
 
 every, every_table = partial(comparison, every=True), partial(comparison_tables, every=True)
@@ -53,3 +56,15 @@ def emission(amount: Amount) -> str:
     if amount.grams is not None and amount.between is None and amount.known < amount.clients:
         return f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
     return between(show_grams, amount.grams, amount.between)
+
+
+def at(figures: Mapping[str, Any], key: str) -> Any:
+    """What a ``Row``'s key stands for in a record as nested mappings; None where it is unknown."""
+    flat = dotted(figures)
+    first, *more = re.split(r" ([+-]) ", key)
+    found = flat[first]
+    for sign, term in zip(more[::2], more[1::2], strict=True):
+        if found is None or flat[term] is None:
+            return None
+        found += flat[term] if sign == "+" else -flat[term]
+    return found

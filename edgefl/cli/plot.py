@@ -17,13 +17,18 @@ from edgefl.cli.outputs import Own, check_out
     epilog=examples(
         "plot runs/first --out accuracy.pdf",
         "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
+        "plot runs/first --y target --x time,bytes,joules --columns 2 --target 0.8 --target 0.9 --out to.pdf",
     )
 )
 def plot(
     runs: RunFolders,
     out: Annotated[Path, typer.Option(metavar="FILE", help="FILE.pdf, FILE.svg or FILE.png.")],
-    x: Annotated[str, typer.Option("--x", help="time, round, bytes, joules or client-seconds.")] = "time",
-    y: Annotated[str, typer.Option("--y", help="accuracy or loss.")] = "accuracy",
+    x: Annotated[
+        str, typer.Option("--x", help="time, round, bytes, joules or client-seconds; several as time,bytes.")
+    ] = "time",
+    y: Annotated[
+        str, typer.Option("--y", help="accuracy, loss, or target: x until it was reached.")
+    ] = "accuracy",
     model: Annotated[
         str | None,
         typer.Option(help="global or personal; by default global, unless no run has evaluated one."),
@@ -32,17 +37,21 @@ def plot(
         int, typer.Option(metavar="1|2", help="Width: one column of a paper (3.5 in) or two (7.16 in).")
     ] = 1,
     log_x: Annotated[bool, typer.Option("--log-x", help="Draw x on a logarithmic scale.")] = False,
-    target: Annotated[float | None, typer.Option(help="Draw a line at this accuracy, such as 0.9.")] = None,
+    target: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="An accuracy such as 0.9, for a line or --y target; each run's own by default there."
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is not a figure of edgefl's.")
     ] = False,
 ) -> None:
-    """Draw accuracy or loss of runs against cost, for a paper.
+    """Draw accuracy or loss of runs against cost, or what a target cost them, for a paper.
 
-    Runs that differ in nothing but their seeds are one line, the mean, in a band of its 95% interval.
+    Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
-    from edgefl.report.charts import Choice, chart, require_matplotlib
-    from edgefl.report.figure_files import SUFFIXES, is_figure
+    from edgefl.report.charts import SUFFIXES, Choice, charts, is_figure, require_matplotlib
 
     choice = Choice(x, y, model, columns, log_x, target)
     own = Own("a figure of edgefl's", is_figure)
@@ -50,11 +59,12 @@ def plot(
     require_matplotlib()
     from edgefl.report.drawing import write
 
-    drawn = chart(runs, choice, note=print_note)
+    drawn = charts(runs, choice, note=print_note)
     made, missing = write(drawn, out)
-    for line in (*drawn.notes, *missing):
+    for line in dict.fromkeys([*(line for one in drawn for line in one.notes), *missing]):
         print_note(line)
     width, height = made.get_size_inches()
     console = stdout()
     console.print(f"saved {out} ({width:.3g} x {height:.3g} in)", soft_wrap=True)
-    console.print(f"caption: {drawn.caption}", soft_wrap=True)
+    for caption in dict.fromkeys(one.caption for one in drawn):
+        console.print(f"caption: {caption}", soft_wrap=True)

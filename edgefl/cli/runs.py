@@ -348,7 +348,7 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
         "compare runs/first runs/second --target 0.9",
         "compare runs/first --all",
         "compare runs/first --json",
-        "compare runs/first --format latex > table.tex",
+        "compare runs/first --rows 'accuracy, global, virtual time' --format latex > table.tex",
     )
 )
 def compare(
@@ -358,6 +358,9 @@ def compare(
     every: Annotated[
         bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
     ] = False,
+    rows: Annotated[
+        str, typer.Option(metavar="A,B,C", help="Show these figures, by their labels or keys in `--json`.")
+    ] = "",
     format_: InFormat = None,
     as_json: AsJson = False,
 ) -> None:
@@ -365,7 +368,8 @@ def compare(
 
     Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
 
-    LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
+    LaTeX needs the package booktabs; in it and in Markdown, what is compared has one unit. CSV has a row for
+    each run or average, by the keys of `--json`.
     """
     from edgefl.report.sensitivity import of_runs
     from edgefl.report.summary import summaries
@@ -375,9 +379,11 @@ def compare(
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
+    if rows and chosen in {Format.JSON, Format.CSV}:
+        raise UserError(f"--rows is of tables; {chosen} has every figure", where="--rows")
     compared = summaries(runs, target, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    _print_comparison(compared, found, chosen, every=every)
+    _print_comparison(compared, found, chosen, every=every, names=rows)
 
 
 def _format(given: Format | None, *, as_json: bool) -> Format:
@@ -386,7 +392,9 @@ def _format(given: Format | None, *, as_json: bool) -> Format:
     return Format.JSON if as_json else given or Format.TABLE
 
 
-def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool) -> None:
+def _print_comparison(
+    runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool, names: str
+) -> None:
     from edgefl.report.comparison import Comparison, comparison, comparison_tables
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
@@ -399,10 +407,11 @@ def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Form
     elif chosen is Format.CSV:
         comma_separated.write(results(), *records(runs))
     elif chosen is not Format.TABLE:
-        results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs, every=every)))
+        found_tables = comparison_tables(runs, every=every, names=names, one_unit=True)
+        results().write((latex if chosen is Format.LATEX else markdown)(found_tables))
     else:
         console = stdout()
-        console.print(comparison(runs, every=every))
+        console.print(comparison(runs, every=every, names=names))
         if found:
             console.print()
             console.print(sensitivity(found))

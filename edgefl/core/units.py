@@ -98,6 +98,28 @@ Grams = Annotated[float, *_field("mass"), Costs.MORE]
 KwhPerGb = Annotated[float, *_field("energy per byte"), Costs.MORE]
 
 
+_STEPS: dict[str, list[tuple[float, str]]] = {
+    "s": [(86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")],
+    # An hour of client-seconds is no unit of theirs.
+    "client-seconds": [(1e9, "10⁹ s"), (1e6, "10⁶ s"), (1e3, "10³ s"), (1, "s"), (1e-3, "10⁻³ s")],
+    "B": [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")],
+    "J": [(1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")],
+    "FLOP": [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")],
+    "g": [(1e6, "t"), (1e3, "kg"), (1, "g"), (1e-3, "mg"), (1e-6, "ug")],
+}
+# Of what is printed in one unit, the greatest is at least so many of it: 90 s are no 1.5 min.
+_LEAST_TIMES = 3
+
+
+def common_unit(unit: str, greatest: float) -> tuple[float, str]:
+    """The unit in which amounts are printed alike, by the greatest: (base units in it, its name)."""
+    steps = _STEPS[unit]
+    least = _LEAST_TIMES if unit == "s" else 1
+    fits = (step for step in steps if greatest >= (least if step[0] > 1 else 1) * step[0])
+    scale, name = next(fits, steps[-1] if greatest else next(step for step in steps if step[0] == 1))
+    return scale, f"µ{name[1:]}" if name.startswith("u") else name
+
+
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
     """Three digits, in the largest unit that gives at least 1 after rounding; zero in the base unit."""
     reached = (step for step in steps if abs(value) >= 0.9995 * step[0] or (value == 0 and step[0] == 1))
@@ -107,7 +129,7 @@ def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
 
 def show_bytes(value: float) -> str:
     """A byte count for display, in decimal units: ``"20.5 kB"``."""
-    return _scaled(value, [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
+    return _scaled(value, _STEPS["B"])
 
 
 def show_bits(value: float) -> str:
@@ -117,19 +139,17 @@ def show_bits(value: float) -> str:
 
 def show_flops(value: float) -> str:
     """An operation count for display: ``"1.24 GFLOP"``."""
-    return _scaled(
-        value, [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")]
-    )
+    return _scaled(value, _STEPS["FLOP"])
 
 
 def show_joules(value: float) -> str:
     """An energy for display: ``"12.4 kJ"``."""
-    return _scaled(value, [(1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")])
+    return _scaled(value, _STEPS["J"][1:])
 
 
 def show_grams(value: float) -> str:
     """A mass for display: ``"12.4 g"``."""
-    return _scaled(value, [(1e6, "t"), (1e3, "kg"), (1, "g"), (1e-3, "mg"), (1e-6, "ug")])
+    return _scaled(value, _STEPS["g"])
 
 
 def show_seconds(value: float) -> str:
@@ -140,7 +160,7 @@ def show_seconds(value: float) -> str:
     if round(value) >= _MINUTE_S:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes} min {rest:02d} s"
-    return _scaled(value, [(1, "s"), (1e-3, "ms"), (1e-6, "us")])
+    return _scaled(value, _STEPS["s"][3:])
 
 
 _LEAST_SHARE = 1e-4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -135,11 +134,13 @@ class Value(NamedTuple):
         mean: of the runs that have it.
         runs: how many have it.
         between: the bounds; of several runs, the means of all. None where a run has none.
+        interval_95: of the mean over seeds; None if only one run has it.
     """
 
     mean: float
     runs: int
     between: Interval | None
+    interval_95: Interval | None
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Row:
         unit: "s", "B", "FLOP", "J", "g" (of CO2e), "share" (of 1), "days", a measure's, or empty for a count.
         better: which one is ahead; empty where none is better than another.
         key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` or
-            `` - `` between them, of which it is the sum or the difference; see ``at``.
+            `` - `` between them, of which it is the sum or the difference.
         bounds: of the figure; None where it has none.
         part: the row of what is known of it, where that is not all clients'.
     """
@@ -172,7 +173,8 @@ class Row:
         found = [] if self.figure is None else one.known(self.figure)
         if not found:
             return None
-        return Value(statistics.fmean(found), len(found), one.between(self.bounds))
+        over_seeds = spread(found)
+        return Value(over_seeds.mean, over_seeds.runs, one.between(self.bounds), over_seeds.interval_95)
 
     def plain(self, one: Compared) -> str:
         """The figure without its bounds; where there is none, or its unit is another's, the cell."""
@@ -194,26 +196,10 @@ def amount(
     return Row(label, lambda one: one.show(show, figure), figure, unit, better, key)
 
 
-def at(figures: Mapping[str, Any], key: str) -> Any:
-    """What a ``Row``'s key stands for in a record as nested mappings; None where it is unknown.
-
-    Raises:
-        KeyError: there is no such place.
-    """
-    flat = dotted(figures)
-    first, *more = re.split(r" ([+-]) ", key)
-    found = flat[first]
-    for sign, term in zip(more[::2], more[1::2], strict=True):
-        if found is None or flat[term] is None:
-            return None
-        found += flat[term] if sign == "+" else -flat[term]
-    return found
-
-
 def mean(one: Compared, figure: Figure) -> float | None:
     """A figure's mean over the runs that have it; None where none has it."""
     values = one.known(figure)
-    return statistics.fmean(values) if values else None
+    return spread(values).mean if values else None
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -1,37 +1,53 @@
-"""What a figure for a paper shows: curves of runs in printed units, and what its caption has to say."""
+"""What a figure for a paper shows, in printed units, and what its caption has to say.
+
+Curves of runs, or what each spent until it reached a target.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
-from edgefl.report.averages import Compared, seeds_together
+from edgefl.core.units import common_unit
+from edgefl.report.averages import Compared, Value, seeds_together
+from edgefl.report.bounds import bounds_of
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, axes, curves
 from edgefl.report.history import History, histories
+from edgefl.report.pairs import one_line
+from edgefl.report.reached import until_target
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary, check_target, each_run, summary
+from edgefl.report.targets import to_target
 from edgefl.report.timeline import Floats
+from edgefl.store import Reader
 
-MEASURES = ("accuracy", "loss")
-COLUMNS = (1, 2)
-
-# The largest in which the greatest value has this many whole units is printed.
-_LEAST = {"s": 3.0, "B": 1.0, "J": 1.0}
-_UNITS: Mapping[str, Sequence[tuple[float, str]]] = {
-    "s": ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs")),
-    "B": ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
-    "J": ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "µJ")),
+SUFFIXES = (".pdf", ".svg", ".png")
+METADATA: Mapping[str, Mapping[str, Any]] = {
+    "pdf": {"Creator": "edgefl", "CreationDate": None},
+    "svg": {"Creator": "edgefl", "Date": None},
+    "png": {"Software": "edgefl"},
 }
-# An hour of client-seconds is no unit of theirs.
-_CLIENT_SECONDS = ((1e9, "10⁹ s"), (1e6, "10⁶ s"), (1e3, "10³ s"), (1, "s"), (1e-3, "10⁻³ s"))
+"""What Matplotlib writes into a file of each type: no date, so that the same runs give the same bytes."""
+
+# By which a figure is known as one of ours, in each type of file.
+_MARKS = (b"/Creator (edgefl)", b"<dc:title>edgefl</dc:title>", b"Software\0edgefl")
+# Figures are smaller.
+_MOST_BYTES = 100_000_000
+
+MEASURES = ("accuracy", "loss", "target")
+# What a target took, by axis: its place in an evaluation's record.
+_REACHED = {"time": "t_s", "bytes": "bytes", "joules": "joules"}
+# Beyond such a ratio, the least of what is on a linear axis could not be told from 0.
+_WIDE = 30
+COLUMNS = (1, 2)
 
 
 @dataclass(frozen=True)
@@ -39,12 +55,12 @@ class Choice:
     """What is drawn against what.
 
     Attributes:
-        x: one of ``AXES``; hyphens will do for underscores.
-        y: "accuracy" or "loss".
+        x: one of ``AXES``, or several with commas between them; hyphens will do for underscores.
+        y: "accuracy", "loss", or "target" for what was spent until the target was reached.
         model: "global" or "personal"; None for "global" if any run has evaluated it, otherwise "personal".
         columns: the width: 1 or 2 columns of a paper.
-        log_x: whether x is logarithmic.
-        target: an accuracy in (0, 1] to draw a line at.
+        log_x: whether x is logarithmic; what was spent until a target is so anyway over a wide range.
+        target: accuracies in (0, 1], to draw a line at; None for none, or for the runs' own if they are y.
 
     Raises:
         UserError: one has no such value, or there is a target and y is the loss.
@@ -55,15 +71,20 @@ class Choice:
     model: str | None = None
     columns: int = 1
     log_x: bool = False
-    target: float | None = None
+    target: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        _check("x", str(self.x).replace("-", "_"), tuple(AXES), got=self.x)
+        known = tuple(_REACHED if self.y == "target" else AXES)
+        for axis in str(self.x).split(","):
+            _check(
+                "x", axis.strip().replace("-", "_"), known, got=axis if isinstance(self.x, str) else self.x
+            )
         _check("y", self.y, MEASURES)
         _check("model", self.model, (*MODELS, None))
         _check("columns", self.columns, COLUMNS)
-        check_target(self.target, "target")
-        if self.target is not None and self.y == "loss":
+        for target in self.targets:
+            check_target(target, "target")
+        if self.targets and self.y == "loss":
             raise UserError("a target is an accuracy: it cannot be drawn with y = loss")
 
     @property
@@ -71,13 +92,18 @@ class Choice:
         """The key of x in ``AXES``."""
         return self.x.replace("-", "_")
 
+    @property
+    def targets(self) -> Sequence[float]:
+        """The targets, each once."""
+        found = self.target if isinstance(self.target, (list, tuple)) else [self.target]
+        return [target for target in dict.fromkeys(found) if target is not None]
+
 
 class Line(NamedTuple):
     """A curve, in the units of its chart; x is ascending, values that are not finite are NaN.
 
     Attributes:
         name: of the run, or what the names of its seeds have in common.
-        seeds: how many runs it is the mean of.
         place: among all runs that are compared, which its marker follows.
         colour, dash: as on the report page.
         x, y: (n,).
@@ -85,7 +111,6 @@ class Line(NamedTuple):
     """
 
     name: str
-    seeds: int
     place: int
     colour: str
     dash: str
@@ -95,30 +120,54 @@ class Line(NamedTuple):
     high: Floats | None
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """Curves of one model in one figure.
+class Point(NamedTuple):
+    """What a run spent until it reached a target.
 
     Attributes:
-        choice: what was asked for; its model is never None.
-        lines: one or more.
+        place, target: of the run and of the target among all.
+        colour: of the run.
+        value: in base units; None where nothing is known of it.
+        text: the same as a table has it, such as "not reached".
+        whole: whether all seeds reached it.
+    """
+
+    place: int
+    target: int
+    colour: str
+    value: Value | None
+    text: str
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Curves of one model in one figure, or points of runs.
+
+    Attributes:
+        choice: what was asked for; its model is never None, and x is one.
+        lines: one or more, or
+        points: one for each run and target.
+        names, scale: of the runs of points, and the base units in one of x.
         x_label, y_label: with units.
-        target: in the unit of y; None without one.
+        targets: to draw lines at, or the points'; none where these are of the runs' own.
         caption: what the figure's caption has to say.
         notes: what is not drawn, a line each.
     """
 
     choice: Choice
-    lines: Sequence[Line]
     x_label: str
     y_label: str
-    target: float | None
+    targets: Sequence[float]
     caption: str
-    notes: Sequence[str]
+    notes: Sequence[str] = ()
+    lines: Sequence[Line] = ()
+    points: Sequence[Point] = ()
+    names: Sequence[str] = ()
+    scale: float = 1.0
 
 
-def chart(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> Chart:
-    """The chart of some runs; those that differ in nothing but their seeds are one line.
+def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
+    """The charts of some runs, one for each x; those that differ in nothing but their seeds are one.
 
     Args:
         folders: runs or groups.
@@ -128,9 +177,68 @@ def chart(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | 
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
     """
+    choices = [replace(choice, x=one.strip()) for one in choice.x.split(",")]
+    if choice.y == "target":
+        runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
+        return [reached(list(zip(*runs, strict=True)), one) for one in choices]
     read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
-    of_run = {id(run): mine for run, mine in read}
-    return drawn(seeds_together([run for run, _ in read]), lambda run: of_run[id(run)], choice)
+    compared, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
+    return [drawn(compared, lambda run: of_run[id(run)], one) for one in choices]
+
+
+def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
+    """A run's summary for each target, or for its own."""
+    own, bounds = summary(reader), bounds_of(reader)
+    return [replace(own, target=until_target(reader, one, bounds)) for one in targets] or [own]
+
+
+def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
+    """The chart of what runs spent until they reached targets.
+
+    Args:
+        runs: all of them, for each target.
+        choice: what is drawn.
+
+    Raises:
+        UserError: there is nothing to draw.
+    """
+    groups = [seeds_together(each) for each in runs]
+    choice = _of_model({model for run in runs[0] for model in run.accuracy}, choice)
+    key = f"target.{choice.model}.{_REACHED[choice.axis]}"
+    rows = [row for each in runs for row in to_target(each, [str(choice.model)]) if row.key == key]
+    if not rows:
+        raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
+    colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
+    points = [
+        Point(
+            place,
+            target,
+            colours[place],
+            value,
+            row.cell(one),
+            value is not None and value.runs == len(one.runs),
+        )
+        for target, (row, each) in enumerate(zip(rows, groups, strict=True))
+        for place, one in enumerate(each)
+        for value in [row.value(one)]
+    ]
+    means = [point.value.mean for point in points if point.value]
+    what, _, target = rows[0].label.removesuffix(f", {choice.model}").partition(" to ")
+    target = target if len(rows) == 1 else "a target"
+    if not means:
+        raise UserError(f"no run has a known {what} to {target}", hint="edgefl compare says why")
+    scale, unit = _unit(choice.axis, max(means))
+    wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
+    return Chart(
+        choice=replace(choice, log_x=wide),
+        x_label=_titled(f"{what} to {target}", unit),
+        y_label="",
+        targets=choice.targets,
+        caption=_told(f"cost until the first evaluation at or above {target}", groups[0], choice),
+        points=points,
+        names=[*map(one_line, groups[0])],
+        scale=scale,
+    )
 
 
 def drawn(
@@ -147,27 +255,28 @@ def drawn(
         UserError: there is nothing to draw.
     """
     every = curves(compared, of_run)
-    found, choice = _chosen(every, choice)
-    if not found:
-        raise UserError("nothing was evaluated", hint="the null engine trains and evaluates nothing")
+    choice = _of_model({curve.model for curve in every}, choice)
+    found = [curve for curve in every if curve.model == choice.model]
     shown = [curve for curve in found if choice.axis in curve.x]
     if not shown:
         label, known = AXES[choice.axis].label, [_spelled(axis) for axis in found[0].x]
         raise UserError(f"the {label} of these runs is unknown", hint=f"known: {', '.join(known)}")
     if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
         raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
-    names = _names(compared)
+    names = [*map(one_line, compared)]
     scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
     looks = styles([one.name for one in compared])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
-    percent = 100.0 if choice.y == "accuracy" else 1.0
+    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in shown if curve.energy_of]
+    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
+    of = " of personal models" if choice.model == "personal" else ""
     return Chart(
         choice=choice,
         lines=lines,
         x_label=_titled(axes(shown)[choice.axis].label, unit),
-        y_label=_y_label(choice),
-        target=None if choice.target is None else percent * choice.target,
-        caption=_caption(compared, names, shown, choice),
+        y_label=_titled(choice.y + of, "%" if choice.y == "accuracy" else ""),
+        targets=choice.targets,
+        caption=_told(choice.y, [compared[one.group] for one in shown], choice) + energies,
         notes=list(_notes(names, found, choice)),
     )
 
@@ -189,15 +298,19 @@ def _check(key: str, value: object, known: Sequence[object], got: object = None)
         raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}")
 
 
-def _chosen(every: Sequence[Curve], choice: Choice) -> tuple[list[Curve], Choice]:
-    """The curves of the model that was asked for, or of the first of ``MODELS`` that there is."""
-    there = {curve.model for curve in every}
-    model = choice.model or next((model for model in MODELS if model in there), MODELS[0])
-    if there and model not in there:
-        raise UserError(
-            f"no run has evaluated a {model} model", hint=f"evaluated: {', '.join(sorted(there))}"
-        )
-    return [curve for curve in every if curve.model == model], replace(choice, model=model)
+def _of_model(there: Collection[str], choice: Choice) -> Choice:
+    """The choice with the model that was asked for, or with the first of ``MODELS`` that there is.
+
+    Raises:
+        UserError: it was not evaluated, or nothing was.
+    """
+    if not there:
+        raise UserError("nothing was evaluated", hint="the null engine trains and evaluates nothing")
+    model = choice.model or next(model for model in MODELS if model in there)
+    if model not in there:
+        hint = f"evaluated: {', '.join(sorted(there))}"
+        raise UserError(f"no run has evaluated a {model} model", hint=hint)
+    return replace(choice, model=model)
 
 
 def _spelled(key: object) -> str:
@@ -205,29 +318,14 @@ def _spelled(key: object) -> str:
     return str(key).replace("_", "-")
 
 
-def _names(compared: Sequence[Compared]) -> list[str]:
-    """The groups' names, each in one line."""
-    return [one.name.replace("\n", ", ") for one in compared]
-
-
 def _unit(axis: str, greatest: float) -> tuple[float, str]:
     """The unit in which an axis is printed: (base units in one, its name)."""
-    unit = AXES[axis].unit
-    if not unit:
-        return 1.0, ""
-    units = _CLIENT_SECONDS if axis == "client_seconds" else _UNITS[unit]
-    least = 1.0 if axis == "client_seconds" else _LEAST[unit]
-    fits = (one for one in units if greatest >= (least if one[0] > 1 else 1) * one[0])
-    return next(fits, (1.0, unit) if greatest == 0 else units[-1])
+    unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
+    return common_unit(unit, greatest) if unit else (1.0, "")
 
 
 def _titled(label: str, unit: str) -> str:
     return f"{label} ({unit})" if unit else label
-
-
-def _y_label(choice: Choice) -> str:
-    of = " of personal models" if choice.model == "personal" else ""
-    return _titled(choice.y + of, "%" if choice.y == "accuracy" else "")
 
 
 def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> Line:
@@ -245,24 +343,19 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     y = column(choice.y)
     assert y is not None  # noqa: S101 - a curve has its means
     return Line(
-        name, len(curve.seeds), curve.group, colour, dash, x[kept], y,
+        name, curve.group, colour, dash, x[kept], y,
         column(f"{choice.y}_low"), column(f"{choice.y}_high"),
     )  # fmt: skip
 
 
-def _caption(
-    compared: Sequence[Compared], names: Sequence[str], found: Sequence[Curve], choice: Choice
-) -> str:
-    """What was evaluated on what, what bands are, and of how many clients an energy is."""
-    shown = [compared[curve.group] for curve in found]
+def _told(what: str, shown: Sequence[Compared], choice: Choice) -> str:
+    """What is shown, of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
     counts = sorted({len(one.runs) for one in shown} - {1})
     seeds = " or ".join(map(str, counts))
     bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
-    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in found if curve.energy_of]
-    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
-    return f"{choice.y} {of[str(choice.model)]}, on {on} data{bands}{energies}"
+    return f"{what} {of[str(choice.model)]}, on {on} data{bands}"
 
 
 def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:
@@ -286,3 +379,13 @@ def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iter
             yield f"{name}: {missing} of {len(values)} values are not finite and are left out"
         if choice.log_x and (zero := int(np.sum(x <= 0))):
             yield f"{name}: {zero} of {len(x)} evaluations are at 0, which a logarithmic axis does not have"
+
+
+def is_figure(path: Path) -> bool:
+    """Whether edgefl made a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    content = b"" if path.stat().st_size > _MOST_BYTES else path.read_bytes()
+    return any(mark in content for mark in _MARKS)

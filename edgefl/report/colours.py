@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Sequence
 
-# Each has a contrast of at least 3 to white and to the page's dark paper (WCAG 2.2, 1.4.11). To eyes with
-# protanopia, deuteranopia or tritanopia too they differ more than those of Okabe and Ito, which three are.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#dd55ff", "#aa4433", "#8811ff", "#885577", "#9988bb")
+# The first three are of Okabe and Ito (https://jfly.uni-koeln.de/color/); others of theirs are too bright or
+# too dark for a paper: each of these has a contrast of at least 3 to the page's light and dark one (WCAG 2.2,
+# 1.4.11). The rest were searched for on a grid, so that the first two, three ... eight are far apart to all
+# eyes (CIEDE2000): eight by 21 to most, by 9.6, 10.5 and 11.4 with prot-, deuter- and tritanopia.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#9977ff", "#776644", "#bb2277", "#cc0022", "#aa8899")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-
-
-def colour_of(name: str) -> str:
-    """The colour of a run, "#rrggbb": the same wherever one of this name is shown without others."""
-    return COLOURS[int.from_bytes(_digest(name)[:8], "big") % len(COLOURS)]
-
-
-def _digest(name: str) -> bytes:
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+_BOTH = 24  # after so many, each colour has met half of the dashes
 
 
 def styles(names: Sequence[str]) -> list[tuple[str, str]]:
-    """The colour and the dash of each of these runs, whatever their order.
+    """The colour and the dash of each of these runs, whatever their order; the first of each by their names.
 
-    Each has its ``colour_of``, unless another has that too: then one of them has it, and the others have the
-    next ones that are free, so that as many runs as there are colours differ. More have a colour of few, and
-    the dash tells them apart. Up to as many runs as there are dashes have a dash each.
+    Up to eight runs differ in their colour, up to six in their dash, up to 48 in one or the other.
     """
-    places = sorted(range(len(names)), key=lambda place: _digest(names[place]))
-    first = {COLOURS.index(colour_of(names[place])): place for place in reversed(places)}
-    colour = {place: own for own, place in first.items()}
-    used = Counter(colour.values())
-    for place in places:
-        if place not in colour:
-            own, count = COLOURS.index(colour_of(names[place])), len(COLOURS)
-            colour[place] = min(range(count), key=lambda one, own=own: (used[one], (one - own) % count))  # type: ignore[misc]
-            used[colour[place]] += 1
-    dashes = _dashes([colour[place] for place in places])
-    dash = dict(zip(places, dashes, strict=True))
-    return [(COLOURS[colour[place]], dash[place]) for place in range(len(names))]
-
-
-def _dashes(colours: Sequence[int]) -> list[str]:
-    """A dash for each; those that few have, above all among those of the same colour."""
-    found: list[str] = []
-    for colour in colours:
-        taken = Counter(dash for other, dash in zip(colours, found, strict=False) if other == colour)
-        used = Counter(found)
-        found.append(min(DASHES, key=lambda one: (taken[one], used[one], DASHES.index(one))))
+    found = [("", "")] * len(names)
+    for rank, place in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+        found[place] = COLOURS[rank % len(COLOURS)], DASHES[(rank + rank // _BOTH) % len(DASHES)]
     return found

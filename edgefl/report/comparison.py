@@ -9,23 +9,24 @@ from typing import Any, NamedTuple
 from rich.console import Group, RenderableType
 
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.errors import UserError, closest
 from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.differing import differing
-from edgefl.report.emissions import emission_rows
 from edgefl.report.estimates import over_seeds
-from edgefl.report.first_table import ABREAST, first_table, head
+from edgefl.report.first_table import ABREAST, first_table, head, main_rows
 from edgefl.report.formats.texts import Note, TextTable, TextTables
-from edgefl.report.intervals import LOWER_BOUND, between
+from edgefl.report.intervals import LOWER_BOUND, between, texts
 from edgefl.report.pairs import Pair, PairTexts, one_line, pair_texts, pairs
 from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
+from edgefl.report.targets import emission_rows
 from edgefl.report.texts import unfinished
 from edgefl.report.turnout import mean_turnout
 from edgefl.report.usage_rows import stopped, usage_rows
@@ -59,28 +60,67 @@ class Comparison:
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
-def comparison(runs: Sequence[Summary], *, every: bool = False, reasons: bool = True) -> RenderableType:
+def comparison(runs: Sequence[Summary], **given: Any) -> RenderableType:
     """What a terminal shows of ``comparison_tables``, whose arguments these are."""
-    return terminal(comparison_tables(runs, every=every, reasons=reasons))
+    return terminal(comparison_tables(runs, **given))
 
 
-def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: bool = True) -> TextTables:
+def comparison_tables(
+    runs: Sequence[Summary],
+    *,
+    every: bool = False,
+    reasons: bool = True,
+    names: str = "",
+    one_unit: bool = False,
+) -> TextTables:
     """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
     Args:
         runs: the runs.
         every: whether every figure is shown: a column for each run or average, a row for each figure.
         reasons: whether to say why a run failed, unless that was said before.
+        names: of the figures that are shown, as ``chosen`` takes them.
+        one_unit: as of ``intervals.texts``.
+
+    Raises:
+        UserError: a name is no figure's.
     """
     compared = seeds_together(runs)
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
     ends += [Note(text, "yellow") for text in few(compared)]
+    found = chosen(compared, names) if names else []
     if not every:
-        table, notes = first_table(compared)
+        table, notes = first_table(compared, found, one_unit=one_unit)
         return TextTables([table], [*notes, *_in_a_line(compared), *ends])
-    apart = pair_texts(compared)
-    table = _table(compared, [*_differences(compared), *rows(compared)])
+    apart = pair_texts(compared, {row.key for row in found}, one_unit=one_unit)
+    table = _table(compared, found or [*_differences(compared), *rows(compared)], one_unit=one_unit)
     return TextTables([table, *_pair_tables(apart)], [*signs(compared, apart), *ends])
+
+
+def chosen(compared: Sequence[Compared], names: str) -> list[Row]:
+    """Rows by their labels or keys, with commas between them, of which a label may have some of its own.
+
+    Raises:
+        UserError: a name is no row's.
+    """
+    every = [*main_rows(compared), *rows(compared), *_differences(compared)]
+    known: dict[str, Row] = {}
+    for row in every:
+        for key in filter(None, (row.label.strip(), row.key)):
+            known.setdefault(key.casefold(), row)
+    found, pieces = [], names.split(",")
+    while pieces:
+        starts = [",".join(pieces[:end]).strip().casefold() for end in range(len(pieces), 0, -1)]
+        name = next((start for start in starts if start in known), None)
+        if name is None:
+            near = closest(starts[-1], known) or closest(starts[0], known)
+            labels = "; ".join(dict.fromkeys(row.label.strip() for row in every))
+            hint = f"did you mean {known[near].label.strip()!r}? " if near else ""
+            what = f"no row is called {short(pieces[0].strip())!r}"
+            raise UserError(what, where="--rows", hint=f"{hint}known: {labels}")
+        found.append(known[name])
+        del pieces[: name.count(",") + 1]
+    return found
 
 
 def few(compared: Iterable[Compared]) -> list[str]:
@@ -118,9 +158,10 @@ def _line(note: Note) -> Line:
     return Line(note.text, note.style)
 
 
-def _table(compared: Sequence[Compared], found: Sequence[Row]) -> TextTable:
+def _table(compared: Sequence[Compared], found: Sequence[Row], *, one_unit: bool = False) -> TextTable:
     """A column for each run."""
-    return TextTable(["", *map(head, compared)], [[row.label, *map(row.cell, compared)] for row in found])
+    cells = [texts(row, compared, bounds=True, one_unit=one_unit) for row in found]
+    return TextTable(["", *map(head, compared)], cells)
 
 
 def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
@@ -128,7 +169,7 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     runs = [run for one in compared for run in one.runs]
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
-    if _averaged(compared):
+    if len(runs) > len(compared):
         yield Note(over_seeds([len(one.runs) for one in compared]), "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
@@ -149,10 +190,6 @@ def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
     """What the sign before times means, where some have it."""
     if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
         yield Note(LOWER_BOUND, "dim")
-
-
-def _averaged(compared: Sequence[Compared]) -> bool:
-    return any(len(one.runs) > 1 for one in compared)
 
 
 def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
 from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import atomically
-from edgefl.report.charts import Chart, Line
-from edgefl.report.figure_files import METADATA
+from edgefl.report.charts import METADATA, Chart, Line, Point
 from edgefl.report.texts import visible, wrapped
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
@@ -71,6 +69,17 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "edgefl",
 }
 _TARGET: Mapping[str, Any] = {"color": "0.35", "linewidth": 0.7, "linestyle": (0, (6, 3)), "zorder": 1.5}
+# Inches around the rows of runs, of a row, and of another target in it; characters of a name in a line.
+_FRAME, _ROW, _MORE, _LONGEST = 0.55, 0.19, 0.12, 24
+_GREY = "0.35"
+_POINT: Mapping[str, Any] = {"linestyle": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3}
+_INTERVAL: Mapping[str, Any] = {"linewidth": 1, "marker": "|", "markersize": 5, "markeredgewidth": 1,
+    "label": "95% interval over seeds",
+}  # fmt: skip
+_BOUNDS: Mapping[str, Any] = {"linewidth": 5, "alpha": 0.3, "solid_capstyle": "butt",
+    "label": "bounds of devices' and links' numbers",
+}  # fmt: skip
+_SAID: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": _SMALL, "color": _GREY}
 _LEGEND: Mapping[str, Any] = {
     "loc": "outside upper center", "frameon": False, "handlelength": 3.5, "columnspacing": 1.2,
     "borderaxespad": 0.1, "borderpad": 0.1, "labelspacing": 0.25,
@@ -96,29 +105,48 @@ class Plot(Figure):
         return content.getvalue()
 
 
-def figure(chart: Chart) -> Plot:
-    """The chart as a figure of one or two columns' width, its legend above the axes."""
-    columns = chart.choice.columns
+def figure(*charts: Chart) -> Plot:
+    """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
+    first, *_ = charts
+    columns, height = first.choice.columns, _HEIGHTS[first.choice.columns]
+    if first.points:
+        lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
+        height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))
     with _style():
-        made = Plot(figsize=(WIDTHS[columns], _HEIGHTS[columns]), layout="constrained")
-        draw(chart, made.add_subplot())
-        legend = _legend(made, chart)
-        made.set_figheight(_HEIGHTS[columns] + legend.get_window_extent(_renderer(made)).height / made.dpi)
+        made = Plot(figsize=(WIDTHS[columns], height), layout="constrained")
+        every = made.subplots(1, len(charts), sharey=True, squeeze=False)[0]
+        handles: dict[str, Artist] = {}
+        for chart, axes in zip(charts, every, strict=True):
+            draw(chart, axes)
+            axes.label_outer()
+            found, labels = axes.get_legend_handles_labels()
+            handles |= dict(zip(labels, found, strict=True))
+        if handles:
+            legend = _legend(made, columns, handles)
+            for handle in filter(None, legend.legend_handles if first.points else ()):
+                handle.set(color=_GREY)  # runs have their names beside them
+            made.set_figheight(height + legend.get_window_extent(_renderer(made)).height / made.dpi)
     return made
 
 
 def draw(chart: Chart, axes: Axes) -> None:
     """Draws the chart into axes of any figure: lines, labelled with names, and axis labels; no legend."""
-    if chart.target is not None:
-        axes.axhline(chart.target, **_TARGET, label=_target(chart))
     for line in chart.lines:
         _line(line, axes)
+    for target in chart.targets if chart.lines else ():
+        axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
+    for point in chart.points:
+        _point(point, chart, axes)
     if chart.choice.log_x:
         axes.set_xscale("log")
         for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
             axis(_PlainLog(minor_thresholds=(1, 0.4)))
     elif chart.choice.axis != "round":
         axes.set_xlim(left=0)
+    if chart.points:
+        axes.set_yticks(range(len(chart.names)), map(_wrapped, chart.names))
+        axes.set_ylim(len(chart.names) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
     if chart.choice.y == "accuracy":
         # Bands may reach beyond 0 and 100%, accuracies do not.
         low, high = axes.get_ylim()
@@ -127,8 +155,8 @@ def draw(chart: Chart, axes: Axes) -> None:
     axes.set_ylabel(chart.y_label)
 
 
-def write(chart: Chart, path: Path) -> tuple[Plot, list[str]]:
-    """Writes the chart's figure to a file of the type that its name ends in.
+def write(charts: Sequence[Chart], path: Path) -> tuple[Plot, list[str]]:
+    """Writes the charts' figure to a file of the type that its name ends in.
 
     Returns:
         The figure, and a note for each character that the font lacks.
@@ -138,7 +166,7 @@ def write(chart: Chart, path: Path) -> tuple[Plot, list[str]]:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = figure(chart)
+        made = figure(*charts)
         content = io.BytesIO()
         made.savefig(content, format=path.suffix.lower()[1:])
     atomically(path, content.getvalue())
@@ -160,10 +188,6 @@ def _style() -> Any:
 def _renderer(made: Figure) -> Any:
     """What measures texts."""
     return FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
-
-
-def _target(chart: Chart) -> str:
-    return f"target {chart.target:g}%"
 
 
 def _look(line: Line) -> dict[str, Any]:
@@ -198,23 +222,41 @@ def _marked(line: Line) -> tuple[float, float] | None:
     return line.place % 4 / 4 * _APART, _APART
 
 
+def _point(point: Point, chart: Chart, axes: Axes) -> None:
+    """A run's mean in its intervals, or words in its row; several targets lie above one another."""
+    count = max(len(chart.targets), 1)
+    y = point.place + (point.target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
+    to = f"{100 * chart.targets[point.target]:g}%" if count > 1 else ""
+    if point.value is None:
+        text = f"{to} {point.text}".strip()
+        axes.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
+        return
+    for ends, look in ((point.value.between, _BOUNDS), (point.value.interval_95, _INTERVAL)):
+        if ends and ends.high is not None:
+            axes.plot([ends.low / chart.scale, ends.high / chart.scale], [y, y], color=point.colour, **look)
+    words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not point.whole)
+    look = {**_POINT, "marker": _MARKERS[point.target % len(_MARKERS)], "label": ", ".join(words) or None}
+    face: Mapping[str, Any] = {} if point.whole else {"markerfacecolor": "white"}
+    axes.plot(point.value.mean / chart.scale, y, color=point.colour, **look, **face)
+
+
+def _wrapped(name: str) -> str:
+    return _label("\n".join(wrapped(visible(name), _LONGEST)))
+
+
 def _label(name: str) -> str:
     """A name as a label: a dollar begins no formula, and an underscore hides nothing."""
     text = visible(name).replace("$", r"\$")
     return f"\N{HAIR SPACE}{text}" if text.startswith("_") else text
 
 
-def _legend(made: Figure, chart: Chart) -> Legend:
+def _legend(made: Figure, columns: int, handles: Mapping[str, Artist]) -> Legend:
     """The names above the axes, in as many columns as the figure has room for."""
-    handles: list[Artist] = [Line2D([], [], **_look(line)) for line in chart.lines]
-    room = int((WIDTHS[chart.choice.columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
-    names = [_label("\n".join(wrapped(visible(line.name), room))) for line in chart.lines]
-    if chart.target is not None:
-        handles.append(Line2D([], [], **_TARGET))
-        names.append(_target(chart))
-    for columns in range(min(len(names), 4 * chart.choice.columns), 1, -1):
-        legend = made.legend(handles, names, ncols=columns, **_LEGEND)
+    room = int((WIDTHS[columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
+    names = ["\n".join(wrapped(name, room)) for name in handles]
+    for count in range(min(len(names), 4 * columns), 1, -1):
+        legend = made.legend(handles.values(), names, ncols=count, **_LEGEND)
         if legend.get_window_extent(_renderer(made)).width <= made.bbox.width:
             return legend
         legend.remove()
-    return made.legend(handles, names, ncols=1, **_LEGEND)
+    return made.legend(handles.values(), names, ncols=1, **_LEGEND)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from edgefl.report.averages import Compared, Row
 from edgefl.report.estimates import over_seeds
 from edgefl.report.formats.texts import Note, TextTable
-from edgefl.report.measure_rows import measure_rows
-from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
+from edgefl.report.intervals import texts
+from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST, measure_rows
 from edgefl.report.targets import target_name
 from edgefl.report.verdict import Verdict, judged, main_model, verdict_rows
 
@@ -27,23 +26,36 @@ _QUANTITIES = {"s": "time", "B": "bytes", "J": "energy"}
 _KINDS = {"s": "times", "J": "energies", "g": "emissions"}
 
 
-def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
-    """The table, and what stands below it."""
-    found = _figures(compared)
-    verdicts = [judged(row, compared) for row in found]
+def first_table(
+    compared: Sequence[Compared], chosen: Sequence[Row] = (), *, one_unit: bool = False
+) -> tuple[TextTable, list[Note]]:
+    """The table, and what stands below it.
+
+    Args:
+        compared: the runs.
+        chosen: its figures; those that matter most where none are.
+        one_unit: as of ``intervals.texts``.
+    """
+    averaged = any(len(one.runs) > 1 for one in compared)
+    shown = list(chosen or main_rows(compared))
+    if len(compared) > ABREAST and not chosen:
+        main = f"accuracy.{main_model(compared)}.value"
+        shown = sorted(shown, key=lambda row: _importance(row, main))[: _COLUMNS - 1 - averaged]
+    verdicts = [judged(row, compared) for row in shown]
+    cells = [texts(row, compared, bounds=False, one_unit=one_unit) for row in shown]
     if len(compared) > ABREAST:
-        table, chosen = _by_run(compared, list(zip(found, verdicts, strict=True)))
-        shown = [row for row, _ in chosen]
-        notes = [*marks([one for _, one in chosen], "best of its column"), "every figure with --all"]
+        table = by_run(compared, cells, verdicts, seeds=averaged)
+        notes = list(marks(verdicts, "best of its column"))
+        notes += [] if chosen else ["every figure with --all"]
     else:
-        cells = [[row.label, *map(row.plain, compared)] for row in found]
-        table, shown = TextTable(["", *map(head, compared)], cells), found
+        table = TextTable(["", *map(head, compared)], cells)
         notes = list(_ahead(compared, verdicts))
     notes += _bounds(compared, shown)
-    if any(len(one.runs) > 1 for one in compared):
+    if averaged:
         notes.append(over_seeds([len(one.runs) for one in compared]))
     if any(".target." in f".{row.key}" for row in shown):
-        notes.append(f"to a target: until the {main_model(compared)} model's first evaluation at or above it")
+        whose = "" if chosen else f"{main_model(compared)} model's "
+        notes.append(f"to a target: until the {whose}first evaluation at or above it")
     if any(row.unit == "g" for row in shown):
         notes += dict.fromkeys(run.carbon.boundary for one in compared for run in one.runs if run.carbon)
     return table, [Note(text, "dim") for text in notes]
@@ -54,8 +66,8 @@ def head(one: Compared) -> str:
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
-def _figures(compared: Sequence[Compared]) -> list[Row]:
-    """The verdict's, but for what was useful, and what they do not say."""
+def main_rows(compared: Sequence[Compared]) -> list[Row]:
+    """The rows of the table: the verdict's, but for what was useful, and what they do not say."""
     runs = [run for one in compared for run in one.runs]
     found = [row for row in verdict_rows(compared) if row.better or not row.key]
     found += [REFUSED] if any(run.refused for run in runs) else []
@@ -68,22 +80,21 @@ def _figures(compared: Sequence[Compared]) -> list[Row]:
     return [*found, *list(measure_rows(runs, most=1))[: max(_ROWS - len(found), 0)]]
 
 
-def _by_run(
-    compared: Sequence[Compared], found: Sequence[tuple[Row, Verdict]]
-) -> tuple[TextTable, list[tuple[Row, Verdict]]]:
-    """A row for each run, and the figures that it shows."""
-    main = f"accuracy.{main_model(compared)}.value"
-    order = sorted(found, key=lambda one: _importance(one[0], main))
-    seeds = (
-        [Row("seeds", lambda one: str(len(one.runs)))] if any(len(one.runs) > 1 for one in compared) else []
-    )
-    shown = order[: _COLUMNS - 1 - len(seeds)]
-    cells = [
-        [one.name, *(row.cell(one) for row in seeds), *(marked(*each, one, place) for each in shown)]
-        for place, one in enumerate(compared)
+def by_run(
+    compared: Sequence[Compared],
+    columns: Sequence[Sequence[str]],
+    verdicts: Sequence[Verdict],
+    *,
+    seeds: bool,
+) -> TextTable:
+    """A row for each run, with the number of its seeds or not; a column is a heading and each run's text."""
+    shown = [
+        [label.strip(), *(_marked(text, one, place) for place, text in enumerate(cells))]
+        for (label, *cells), one in zip(columns, verdicts, strict=True)
     ]
-    heads = ["run", *(row.label.strip() for row in chain(seeds, (row for row, _ in shown)))]
-    return TextTable(heads, cells, drops=True), shown
+    counts = [["seeds", *(str(len(one.runs)) for one in compared)]] if seeds else []
+    heads, *rows = zip(["run", *(one.name for one in compared)], *counts, *shown, strict=True)
+    return TextTable(heads, rows, drops=True)
 
 
 def _importance(row: Row, main: str) -> int:
@@ -95,9 +106,8 @@ def _importance(row: Row, main: str) -> int:
     return 2 if "wasted" in row.key and row.unit == "J" else 3
 
 
-def marked(row: Row, one: Verdict, group: Compared, place: int) -> str:
-    """A group's figure as text, with a mark where it is the best of those that are judged."""
-    text = row.plain(group)
+def _marked(text: str, one: Verdict, place: int) -> str:
+    """A group's figure, with a mark where it is the best of those that are judged."""
     if not _is_judged(one) or one.means[place] is None:
         return text
     return f"{text} {_mark(one) if place == one.winner or place in one.tied else _NEITHER}"

@@ -14,16 +14,13 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgefl.core.errors import UserError
 from edgefl.core.files import replacing
 from edgefl.report.formats import comma_separated
 from edgefl.report.settings import differences
 from edgefl.store import COLUMNS, check_table, read
 
-_DTYPES: Mapping[str, type[np.generic]] = {"INTEGER": np.int64, "REAL": np.float64}
+_DTYPES = {"INTEGER": "Int64", "REAL": "float64"}
 
 
 class Source(NamedTuple):
@@ -81,30 +78,21 @@ def to_pandas(found: Sequence[Source], table: str) -> Any:
         for piece in source.pieces(table):
             counts[-1] += len(piece[0])
             for (name, kind), values in zip(columns.items(), piece, strict=True):
-                parts[name].append(_numbers(values, kind) if kind in _DTYPES else values)
+                parts[name].append(pandas.Series(values, dtype=_DTYPES.get(kind)))
     before = {name: chain.from_iterable(map(repeat, values, counts)) for name, values in own.items()}
     # Each column's parts go when the column is made.
     after = {name: _series(pandas, parts.pop(name), kind) for name, kind in columns.items()}
     return pandas.DataFrame({**{name: list(values) for name, values in before.items()}, **after})
 
 
-def _numbers(values: Sequence[Any], kind: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Values as an array, and where an integer is missing; a missing real is NaN."""
-    dtype = _DTYPES[kind]
-    try:
-        # NumPy makes NaN of None.
-        return np.fromiter(values, dtype, len(values)), np.zeros(len(values), dtype=bool)
-    except TypeError:
-        missing = np.array([value is None for value in values])
-        return np.array([0 if value is None else value for value in values], dtype), missing
-
-
 def _series(pandas: Any, parts: Sequence[Any], kind: str) -> Any:
-    if kind not in _DTYPES:
-        return pandas.Series(list(chain.from_iterable(parts)), dtype=None if parts else object)
-    values = np.concatenate([each for each, _ in parts] or [np.zeros(0, _DTYPES[kind])])
-    missing = np.concatenate([each for _, each in parts] or [np.zeros(0, dtype=bool)])
-    return pandas.arrays.IntegerArray(values, missing) if missing.any() else values
+    """A column; integers of which none is missing are NumPy's."""
+    values = (
+        pandas.concat(parts, ignore_index=True)
+        if parts
+        else pandas.Series([], dtype=_DTYPES.get(kind, object))
+    )
+    return values if kind != "INTEGER" or values.hasnans else values.astype("int64")
 
 
 def to_arrow(found: Sequence[Source], table: str) -> Any:

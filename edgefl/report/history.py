@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from edgefl.report.timeline import Floats, Ints, Jobs, jobs_of
-from edgefl.report.usage import HALF
 from edgefl.store import Reader
 
 _SQL = """
@@ -38,8 +37,6 @@ class History:
         energy_clients: how many had taken part.
         client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
             over or broken off. At the run's end it is ``Summary.client_s``.
-        flops: operations; those of a job count, as a whole, once its work is over or broken off. As in
-            ``summary.Evaluated``.
         accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
     """
 
@@ -52,7 +49,6 @@ class History:
     energy_known: Ints
     energy_clients: Ints
     client_s: Floats
-    flops: tuple[int, ...]
     accuracy: Floats
     loss: Floats
 
@@ -63,7 +59,7 @@ class History:
 def histories(reader: Reader, jobs: Jobs | None = None) -> dict[str, History]:
     """The history of each model that was evaluated: "global", "personal", both or none.
 
-    In a run in progress or broken off, client-seconds and operations are those of the jobs that have ended.
+    In a run in progress or broken off, client-seconds are those of the jobs that have ended.
 
     Args:
         reader: the run.
@@ -97,7 +93,6 @@ def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs) -> History:
         energy_known=column("energy_known"),
         energy_clients=took_part,
         client_s=_client_s(jobs, t_s),
-        flops=_flops(jobs, t_s),
         accuracy=column("accuracy", np.float64),
         loss=column("loss", np.float64),
     )
@@ -110,17 +105,6 @@ def _client_s(jobs: Jobs, t_s: Floats) -> Floats:
         seconds: Floats = getattr(jobs, f"{stage}_s")
         sums += np.bincount(_first_at(jobs, station, t_s), weights=seconds, minlength=len(sums))
     return np.cumsum(sums[:-1])
-
-
-def _flops(jobs: Jobs, t_s: Floats) -> tuple[int, ...]:
-    """The operations of work that was over at some times, (n,) ascending; they may exceed 64 bits."""
-    at = _first_at(jobs, "worked_s", t_s)
-    halves = []
-    for half in (jobs.flops >> HALF, jobs.flops & ((1 << HALF) - 1)):
-        sums = np.zeros(len(t_s) + 1, dtype=np.int64)
-        np.add.at(sums, at, half)
-        halves.append(np.cumsum(sums[:-1]).tolist())
-    return tuple((high << HALF) + low for high, low in zip(*halves, strict=True))
 
 
 def _first_at(jobs: Jobs, station: str, t_s: Floats) -> Ints:

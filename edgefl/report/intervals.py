@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -9,8 +10,8 @@ from typing import Any, NamedTuple
 
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
-from edgefl.core.units import show_joules
-from edgefl.report.averages import SHOWS, Bounds, Compared, Figure, Row, Show
+from edgefl.core.units import common_unit, show_joules
+from edgefl.report.averages import SHOWS, Bounds, Compared, Figure, Row, Show, Value
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 
@@ -171,6 +172,50 @@ def bounded(
     """A figure with its bounds; of several runs, the means of all."""
     text, mean, values = one.show(show, figure, nothing), one.between(bounds), one.known(figure)
     return text if mean is None else between(show, fmean(values) if values else None, mean, nothing, text)
+
+
+def texts(row: Row, compared: Sequence[Compared], *, bounds: bool, one_unit: bool) -> list[str]:
+    """A row's label and its cells.
+
+    Figures have their ``bounds`` if asked for, unknown ones anyway. In ``one_unit`` are times, bytes, work,
+    energies and emissions; the label names it.
+    """
+    values = [row.value(one) for one in compared]
+    ends = [end for one in compared for end in one.between(row.bounds) or () if end is not None]
+    found = alike(row.unit, [value.mean for value in values if value] or ends) if one_unit else None
+    if found is None:
+        return [row.label, *map(row.cell if bounds else row.plain, compared)]
+    name, show = found
+
+    def cell(one: Compared, value: Value | None) -> str:
+        if row.figure is None or (value is None and one.between(row.bounds) is None):
+            return row.cell(one)
+        return bounded(one, show, row.figure, _NONE if value and not bounds else row.bounds, UNKNOWN)
+
+    return [f"{row.label} ({name})", *map(cell, compared, values)]
+
+
+def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Show] | None:
+    """The unit of amounts that are printed in one unit, and such an amount as text without it.
+
+    All have as many decimals: the greatest three digits or up to two more, so that the least but 0 has two.
+    None where all are 0, or the unit has no larger and smaller ones.
+    """
+    sizes = [size for size in map(abs, amounts) if size and math.isfinite(size)]
+    if not sizes or unit == "share" or unit not in SHOWS:
+        return None
+    scale, name = common_unit(unit, max(sizes))
+    most, least = (math.floor(math.log10(size / scale)) for size in (max(sizes), min(sizes)))
+    digits = max(0, 2 - most, min(1 - least, 4 - most))
+
+    def show(value: float) -> str:
+        text = f"{value / scale:,.{digits}f}"
+        return text if not value or float(text.replace(",", "")) else f"<{10.0**-digits:.{digits}f}"
+
+    return name, show
+
+
+_NONE: Bounds = lambda _: None  # noqa: E731 - it has a type
 
 
 def _unit(text: str) -> str | None:

@@ -8,13 +8,13 @@ notes say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgefl.core.corners import Interval
 from edgefl.report.averages import SHOWS, Compared, Row, Show
 from edgefl.report.estimates import Difference, difference
-from edgefl.report.intervals import with_half
+from edgefl.report.intervals import alike, with_half
 from edgefl.report.rows import traded
 from edgefl.report.settings import canonical
 from edgefl.report.summary import Summary
@@ -163,14 +163,19 @@ class PairTexts:
     notes: Sequence[str]
 
 
-def pair_texts(compared: Sequence[Compared]) -> PairTexts:
-    """The differences of groups of seeds in words; without any where there are no two such groups."""
+def pair_texts(
+    compared: Sequence[Compared], keys: Collection[str] = (), *, one_unit: bool = False
+) -> PairTexts:
+    """The differences of groups of seeds in words, if there are two; of all rows, or of those of ``keys``."""
     found, labels, cells = baselines(compared), [], []
     for row in traded(compared) if found else ():
         each = [apart(row, own, other) for own, other in found]
-        if any(each):
-            labels.append(row.label.strip())
-            cells.append([(one, said(one, row.unit)) for one in each])
+        if any(each) and (not keys or row.key in keys):
+            label, show = row.label.strip(), _SHOWS.get(row.unit, "{:g}".format)
+            if one_unit and (alone := alike(row.unit, [one.mean for one in each if one])):
+                label, show = f"{label} ({alone[0]})", alone[1]
+            labels.append(label)
+            cells.append([(one, said(one, show)) for one in each])
     told = [one for row in cells for one, _ in row if one]
     return PairTexts(
         [f"{one_line(own)}\nagainst {one_line(other)}" for own, other in found],
@@ -193,11 +198,10 @@ def _notes(told: Sequence[Difference]) -> Iterator[str]:
         yield "unpaired: of groups with fewer than two seeds in common, in Welch's interval"
 
 
-def said(one: Difference | None, unit: str) -> str:
+def said(one: Difference | None, show: Show) -> str:
     """A difference in words: ``"-1.2 ±0.3 s"``, ``"+0.4 ±0.9 points (not separable at 5 seeds)"``."""
     if one is None:
         return MISSING
-    show = _SHOWS.get(unit, "{:g}".format)
     sign = "+" if one.mean > 0 else "-" if one.mean < 0 else ""
     text = with_half(f"{sign}{show(abs(one.mean))}", show(one.half) if one.half else "")
     told = "equal" if one.mean == 0 == one.half else text

@@ -12,7 +12,8 @@ from edgefl.core.documents import INLINE
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.comparison import Comparison
 from edgefl.report.estimates import over_seeds
-from edgefl.report.first_table import marked, marks
+from edgefl.report.first_table import by_run, marks
+from edgefl.report.intervals import texts
 from edgefl.report.summary import Summary
 from edgefl.report.tables import Line, figures
 from edgefl.report.verdict import judged, main_model, verdict_rows
@@ -97,23 +98,16 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
         or (row.better and not row.key.startswith("accuracy.") and "wasted" not in row.key)
     ]
     seeds = [len(one.runs) for one in every]
-    averaged = max(seeds) > 1
-    verdicts = {fleet: [judged(row, found) for row in shown] for fleet, found in fleets.items()}
-    cells = [
-        [
-            fleet,
-            one.name,
-            *([str(len(one.runs))] if averaged else []),
-            *(marked(row, each, one, place) for row, each in zip(shown, verdicts[fleet], strict=True)),
-        ]
-        for fleet, found in fleets.items()
-        for place, one in enumerate(found)
-    ]
-    heads = ["fleet", "run", *(["seeds"] if averaged else []), *(row.label for row in shown)]
+    verdicts, cells = [], []
+    for fleet, found in fleets.items():
+        verdicts.append([judged(row, found) for row in shown])
+        columns = [texts(row, found, bounds=False, one_unit=False) for row in shown]
+        heads, rows, _ = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        cells += [[fleet, *row] for row in rows]
     notes = [f"all with {', '.join(given)}"] if given else []
-    notes += marks([one for found in verdicts.values() for one in found], "best on its fleet")
-    notes += [over_seeds(seeds)] if averaged else []
-    return Group(figures(heads, cells, left=2), *(Line(note, "dim") for note in notes))
+    notes += marks([one for found in verdicts for one in found], "best on its fleet")
+    notes += [over_seeds(seeds)] if max(seeds) > 1 else []
+    return Group(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
 
 
 def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Compared]]:

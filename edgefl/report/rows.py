@@ -11,15 +11,15 @@ from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds,
 from edgefl.report.averages import Compared, Figure, Row, Show, amount
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS
-from edgefl.report.emissions import emission_rows
 from edgefl.report.intervals import Covered, bounded, counted, covered, covered_rows
-from edgefl.report.measure_rows import measure_rows
 from edgefl.report.summary import Accuracy, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
-from edgefl.report.targets import to_target
+from edgefl.report.targets import emission_rows, to_target
 from edgefl.report.usage_rows import part_of, usage_rows
 from edgefl.report.waiting import Lost
 
+# Of each measure, as many figures are shown: those that it gives first.
+_MOST_FIGURES = 2
 # Devices with rows of what was lost to them.
 _MOST_WAITED = 3
 MODELS = ("global", "personal")
@@ -124,6 +124,38 @@ def _coverage(one: Compared) -> str:
 def _before(one: Compared, models: Sequence[str]) -> str:
     texts = [one.show(_tenths, _figure_of(model, lambda score: score.before)) for model in models]
     return MISSING if set(texts) == {MISSING} else " / ".join(texts)
+
+
+def measure_rows(runs: Sequence[Summary], most: int = _MOST_FIGURES) -> Iterator[Row]:
+    """A row or two for each measure that some run has."""
+    every = [(name, one) for run in runs for name, one in (run.measures or {}).items()]
+    for name in dict.fromkeys(name for name, _ in every):
+        same = [one for other, one in every if other == name]
+        keys = [key for key in same[0].figures if not key.endswith(" std")][:most]
+        for place, (key, words) in enumerate(zip(keys, _figure_words(keys), strict=True)):
+            show = partial(_measure_shown, unit=same[0].unit)
+            label = f"  {words}" if place else f"{name}, {words}"
+            figure = partial(_of_measure, measure=name, key=key)
+            at = f"measures.{name}.figures.{key}"
+            yield amount(label, show, figure, same[0].unit, "", key=at)
+
+
+def _figure_words(keys: Sequence[str]) -> list[str]:
+    """What tells figures of one measure apart: the figure, or the model where it has no name of its own."""
+    split = [key.partition(" ") for key in keys]
+    figures = [figure or model for model, _, figure in split]
+    if len(set(figures)) == len(figures):
+        return figures
+    return [f"{figure}, {model}" for figure, (model, *_) in zip(figures, split, strict=True)]
+
+
+def _measure_shown(value: float, unit: str) -> str:
+    return show_share(value, 1) if unit == "share" else f"{value:.3g} {unit}".strip()
+
+
+def _of_measure(run: Summary, measure: str, key: str) -> float | None:
+    found = (run.measures or {}).get(measure)
+    return None if found is None else found.figures.get(key)
 
 
 def _part(one: Compared, part: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.report.charts import Choice, chart, require_matplotlib
+from edgefl.report.charts import Choice, charts, require_matplotlib
 from edgefl.report.frames import sources, to_arrow, to_pandas
 from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summary
@@ -227,22 +227,22 @@ class Result:
         model: str | None = None,
         columns: int = 1,
         log_x: bool = False,
-        target: float | None = None,
+        target: float | Sequence[float] | None = None,
         ax: Axes | None = None,
     ) -> Figure:
-        """Accuracy or loss against cost, as a Matplotlib figure: what ``edgefl plot`` writes.
+        """Accuracy or loss against cost, or a target's cost, as a figure: what ``edgefl plot`` writes.
 
         Runs that differ in nothing but their seeds are one line, their mean, in a band of its 95% interval
         (Student's t, n - 1), at each evaluation by itself. What cannot be drawn is left out, with a note.
 
         Args:
-            x: "time", "round", "bytes", "joules" or "client_seconds".
-            y: "accuracy" or "loss".
+            x: "time", "round", "bytes", "joules" or "client_seconds"; several as "time,bytes", side by side.
+            y: "accuracy", "loss", or "target" for the time, bytes or joules until a target was reached.
             model: "global" or "personal"; None for "global", unless no run has evaluated one.
             columns: the width: one column of a paper (3.5 in) or two (7.16 in).
             log_x: whether x is logarithmic.
-            target: an accuracy in (0, 1] to draw a line at.
-            ax: axes to draw into, without a legend and whatever the width; None for a new figure.
+            target: accuracies in (0, 1]: lines, or what the runs had to reach; there, None for their own.
+            ax: axes to draw one x into, without a legend and whatever the width; None for a new figure.
 
         Returns:
             The figure. A new one is not registered with pyplot: a notebook shows it where it is a cell's
@@ -253,15 +253,17 @@ class Result:
                 no run can be read, none has an evaluation, or none whose x is known.
         """
         choice = Choice(x, y, model, columns, log_x, target)
+        if ax is not None and "," in x:
+            raise UserError("ax has room for one x", hint="draw each into axes of its own")
         require_matplotlib()
         from edgefl.report.drawing import draw, figure
 
-        drawn = chart([run.folder for run in self._readable], choice)
-        for line in drawn.notes:
+        drawn = charts([run.folder for run in self._readable], choice)
+        for line in dict.fromkeys(line for one in drawn for line in one.notes):
             note(line)
         if ax is None:
-            return figure(drawn)
-        draw(drawn, ax)
+            return figure(*drawn)
+        draw(drawn[0], ax)
         return ax.figure.figure
 
     @property

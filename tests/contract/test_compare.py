@@ -67,7 +67,7 @@ def test_a_comparison_has_a_format(runs, capsys):
     assert (found["name"], found["runs"], found["down_bytes"]) == (HOSTILE, "1", str(run["down_bytes"]))
     assert float(found["target.global.t_s"]) == run["target"]["global"]["t_s"]
     _, out, _ = run_command(capsys, "compare", runs, "--format", "markdown")
-    assert "| virtual time |" in out
+    assert "| virtual time (ms) |" in out
     _, out, _ = run_command(capsys, "compare", runs, "--format", "latex")
     assert out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n")
     _, out, _ = run_command(capsys, "compare", runs, "--format", "table")
@@ -97,6 +97,40 @@ def test_a_format_that_cannot_be_is_one_message(runs, capsys, arguments, message
     status, out, err = run_command(capsys, "compare", runs / "alone", *arguments)
     assert (status, out) == (2, "")
     assert message in " ".join(re.sub("[│╭╮╰╯─]", "", err).split())
+
+
+def test_rows_are_chosen_by_label_or_key(runs, capsys):
+    """In their order and in every table; a label has commas of its own."""
+    names = "virtual_s, Accuracy, global,target.global.t_s,bytes of all clients, local.epochs"
+    labels = ["virtual time", "accuracy, global", "time to 1%", "bytes of all clients", "local.epochs"]
+    for more in ([], ["--all"]):
+        _, out, _ = run_command(capsys, "compare", runs, "--rows", names, *more)
+        tables = out.partition("against")[0].splitlines()
+        found = [line.partition("│")[0].strip() for line in tables if "│" in line]
+        assert found[: len(labels)] == labels
+    _, out, _ = run_command(capsys, "compare", runs, "--rows", names, "--all", "--format", "latex")
+    assert re.findall(r"^(\S.*?) (?:\(.*\) )?& ", out, re.MULTILINE)[: len(labels)] == [
+        label.replace("%", r"\%") for label in labels
+    ]
+    assert "bytes up" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["virtual time,acuracy"], "no row is called 'acuracy'"),
+        (["acuracy"], "did you mean 'accuracy, global'? known: accuracy, global; time to 1%; "),
+        (["virtual_s,"], "no row is called ''"),
+        (["virtual_s", "--json"], "--rows is of tables; json has every figure"),
+        (["virtual_s", "--format", "csv"], "--rows is of tables; csv has every figure"),
+    ],
+)
+def test_a_row_that_there_is_not_is_one_message(runs, capsys, arguments, message):
+    """With the nearest, and all that there are."""
+    status, out, err = run_command(capsys, "compare", runs / "alone", "--rows", *arguments)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())
+    assert "--rows" in err
 
 
 def test_work_to_the_target_is_counted_as_bytes_are(runs):

@@ -14,11 +14,10 @@ from statistics import fmean
 
 import pytest
 import unfinished
-from compared import rich
+from compared import at, rich
 from paged import compared
 
 import edgefl
-from edgefl.report.averages import at
 from edgefl.report.page.build import page
 from edgefl.report.page.html import html
 from edgefl.report.settings import dotted

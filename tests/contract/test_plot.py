@@ -53,11 +53,47 @@ def test_python_has_the_same_figure(result, tmp_path, capsys):
     assert len(mine.lines) == 1
 
 
+def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
+    """Time, bytes and energy side by side, as `compare` has them; Python has the same figure."""
+    out = tmp_path / "fig.svg"
+    asked = [
+        "--y",
+        "target",
+        "--x",
+        "time,bytes,joules",
+        "--columns",
+        "2",
+        "--target",
+        "0.1",
+        "--target",
+        "0.999",
+    ]
+    status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, *asked)
+    assert (status, err) == (0, "")
+    saved, caption = printed.splitlines()
+    assert saved.startswith(f"saved {out} (7.16 x ")
+    told = "cost until the first evaluation at or above a target of the global model, on test data; mean"
+    assert caption.startswith(f"caption: {told}")
+    made = result.plot("time,bytes,joules", "target", columns=2, target=[0.1, 0.999])
+    made.savefig(tmp_path / "python.svg")
+    assert (tmp_path / "python.svg").read_bytes() == out.read_bytes()
+    assert [text.get_text() for text in made.axes[1].texts] == ["99.9% not reached"]
+    reached = [run.summary(0.1).target.global_ for run in result.runs]
+    for axes, key in zip(made.axes, ("t_s", "bytes"), strict=False):
+        (mean,) = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+        scale = {"ms": 1e3, "s": 1, "kB": 1e-3, "MB": 1e-6}[axes.get_xlabel().rpartition("(")[2].rstrip(")")]
+        assert mean == pytest.approx(scale * sum(getattr(one, key) for one in reached) / 2)
+    with pytest.raises(edgefl.UserError, match="ax has room for one x"):
+        result.plot("time,bytes", ax=made.axes[0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--x", "metres"], "x must be time"),
         (["--target", "90"], "must be greater than 0 and at most 1, not 90.0"),
+        (["--y", "target", "--x", "round"], "x must be time, bytes or joules, not 'round'"),
+        (["--y", "target", "--target", "0.999"], "no run has a known time to 99.9%"),
         (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
         (["--out", "none/fig.pdf"], "the folder none does not exist"),
         (["--out", "folder.pdf"], "folder.pdf is a folder"),

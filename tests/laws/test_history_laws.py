@@ -24,12 +24,11 @@ def test_a_history_ends_in_the_summary(plan_):
     for model, history in found.items():
         assert history.accuracy[-1] == whole.accuracy[model].value
         assert history.round[-1] == whole.accuracy[model].round
-        for name in ("version", "t_s", "bytes", "client_s", "flops"):
+        for name in ("version", "t_s", "bytes", "client_s"):
             assert (np.diff(getattr(history, name)) >= 0).all()
         if history.t_s[-1] < whole.virtual_s:
             continue
         assert history.bytes[-1] == whole.down_bytes + whole.up_bytes
-        assert history.flops[-1] == whole.flops
         assert history.client_s[-1] == pytest.approx(whole.client_s)
         assert (history.energy_known[-1], history.energy_clients[-1]) == whole.energy[1:]
         nothing = math.nan if whole.energy.energy_clients else 0.0
@@ -44,7 +43,6 @@ def test_client_seconds_are_those_of_the_events(plan_):
     with recorded(plan_, [0.5]) as reader:
         found, events = histories(reader), reader.rows("events")
     for history in found.values():
-        for t_s, client_s, flops in zip(history.t_s, history.client_s, history.flops, strict=True):
+        for t_s, client_s in zip(history.t_s, history.client_s, strict=True):
             until = [event for event in events if event["t_s"] <= t_s]
             assert client_s == pytest.approx(math.fsum(event["seconds"] for event in until))
-            assert flops == sum(event["flops"] for event in until)

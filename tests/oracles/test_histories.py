@@ -43,9 +43,9 @@ def columns(plan_, *names):
 def test_a_job_that_was_late_counts_as_far_as_it_went():
     """At 5 s, c0 has done its 4 s; c1 had received for 1 s and done half of its work in 4."""
     plan_ = two("deadline", 2, params={"seconds": "5 s"})
-    t_s, bytes_, client_s, flops, joules = columns(plan_, "t_s", "bytes", "client_s", "flops", "joules")
+    t_s, bytes_, client_s, joules = columns(plan_, "t_s", "bytes", "client_s", "joules")
     assert t_s == pytest.approx([5, 10])
-    assert (bytes_, flops) == ([3000, 6000], [12, 24])
+    assert bytes_ == [3000, 6000]
     assert client_s == pytest.approx([9, 18])
     assert joules == pytest.approx([6, 12])
 
@@ -56,11 +56,9 @@ def test_a_job_in_flight_counts_the_stages_that_are_over():
     At 4 and 8 s c1 has received and is at work. At 10 s c0's third job has worked for a second, which counts
     since the run ends then.
     """
-    t_s, bytes_, client_s, flops = columns(
-        two("fedbuff", 3, params={"buffer": 1}), "t_s", "bytes", "client_s", "flops"
-    )
-    assert (t_s, bytes_) == ([4, 8, 10], [3000, 5000, 7000])
-    assert (client_s, flops) == ([5, 9, 20], [8, 16, 28])
+    plan_ = two("fedbuff", 3, params={"buffer": 1})
+    t_s, bytes_, client_s = columns(plan_, "t_s", "bytes", "client_s")
+    assert (t_s, bytes_, client_s) == ([4, 8, 10], [3000, 5000, 7000], [5, 9, 20])
 
 
 def test_exchanges_before_and_after_the_rounds_count():
@@ -77,8 +75,8 @@ def test_what_it_took_to_a_target_is_a_point_of_the_history():
         (found,) = histories(reader).values()
         reached = summary(reader).target.global_
     for place, point in ((2, reached), (1, reached.last_below)):
-        mine = (getattr(found, name)[place] for name in ("t_s", "round", "bytes", "flops", "accuracy"))
-        assert list(mine) == [point.t_s, point.round, point.bytes, point.flops, point.accuracy]
+        mine = (getattr(found, name)[place] for name in ("t_s", "round", "bytes", "accuracy"))
+        assert list(mine) == [point.t_s, point.round, point.bytes, point.accuracy]
         assert found.joules[place] == point.energy.joules
 
 
@@ -86,8 +84,8 @@ def test_where_nobody_took_part_nothing_was_used():
     """Time is up at 5 s, before the first client comes: the model that the run began with is evaluated."""
     away = catalogue.load("availability", "intervals").Params(rows="0,12,100", repeat="100 s")
     plan_ = two("sync", None, availability=away, until={"time": "5 s"})
-    names = ("version", "t_s", "bytes", "joules", "client_s", "flops")
-    assert columns(plan_, *names) == [[0], [5], [0], [0], [0], [0]]
+    names = ("version", "t_s", "bytes", "joules", "client_s")
+    assert columns(plan_, *names) == [[0], [5], [0], [0], [0]]
 
 
 def test_a_run_without_evaluations_has_no_history():

@@ -19,8 +19,8 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.path import PHASES, Parts
 from edgefl.report.critical.transfers import Transfers, transfers
-from edgefl.report.full_speed import done_s, planned_s
 from edgefl.report.timeline import Floats, Ints, Timeline
+from edgefl.report.waiting import done_s, planned_s
 from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 

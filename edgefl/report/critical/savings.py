@@ -14,8 +14,8 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.report.bounds import read_jobs
 from edgefl.report.critical.path import Rounds
-from edgefl.report.full_speed import planned_s
 from edgefl.report.timeline import Bools, Floats, Timeline
+from edgefl.report.waiting import planned_s
 from edgefl.store import Reader
 
 CHANGES = ("link", "device", "work", "speed")

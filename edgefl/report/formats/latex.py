@@ -26,6 +26,7 @@ _SPECIAL = {
 _HYPHEN = "-{}"
 _ANY = re.compile("|".join([*map(re.escape, _SPECIAL), "-(?=-)"]))
 _EN_DASH = {"-": "--"}
+_ROOM = r"\phantom{ *}"
 
 
 def latex(found: TextTables) -> str:
@@ -44,7 +45,7 @@ def _table(table: TextTable) -> Iterator[str]:
     yield _line(map(_head, table.heads))
     yield r"\midrule"
     for label, *cells in table.rows:
-        yield _line([_label(label), *(_EN_DASH.get(cell) or escaped(cell.strip(" ")) for cell in cells)])
+        yield _line([_label(label), *map(_cell, cells)])
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
@@ -56,6 +57,11 @@ def _line(cells: Iterable[str]) -> str:
 def _head(text: str) -> str:
     first, *others = map(escaped, text.split("\n"))
     return r" \\ ".join([rf"\shortstack[r]{{{first}", *others]) + "}" if others else first
+
+
+def _cell(text: str) -> str:
+    """A figure; the room of a mark that others of its column have stays empty."""
+    return (_EN_DASH.get(text) or escaped(text.strip(" "))) + _ROOM * text.endswith("  ")
 
 
 def _label(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from charted import chart_of, history
+from charted import chart_of, history, target_chart
 
 from edgefl.core.errors import UserError
 from edgefl.report.charts import Choice
@@ -21,7 +21,7 @@ def test_lines_are_the_curves_in_printed_units():
     assert first.x.tolist() == [0, 5, 10]
     assert first.y.tolist() == [10, 50, 60]
     assert first.low is first.high is None
-    assert (chart.x_label, chart.y_label, chart.target) == ("virtual time (min)", "accuracy (%)", 40)
+    assert (chart.x_label, chart.y_label, chart.targets) == ("virtual time (min)", "accuracy (%)", [0.4])
     assert [(line.colour, line.dash) for line in (first, second)] == styles(["a", "b"])
     assert chart.notes == []
 
@@ -32,7 +32,6 @@ def test_seeds_are_one_line_in_a_band():
     runs = [[history([0.1, 0.5])], [history([0.2, 0.5])], [history([0.3, 0.5])]]
     chart = chart_of({"a": runs, "b": [[history([0.5, 0.6])]]})
     line = chart.lines[0]
-    assert (line.seeds, chart.lines[1].seeds) == (3, 1)
     assert line.y == pytest.approx([20, 50])
     assert line.low == pytest.approx([20 - half, 50])
     assert line.high == pytest.approx([20 + half, 50])
@@ -121,14 +120,74 @@ def test_evaluations_without_a_counterpart_are_said():
     assert chart.notes == ["a: 1 evaluation has no counterpart in all seeds and is left out"]
 
 
+def test_what_a_target_took_is_a_point_of_each_run():
+    """The mean, the interval over seeds and the bounds, in base units; who did not reach it says so."""
+    spent = {"a": [4.0, 5.0, 6.0], "b": [9.0, None], "c": [None]}
+    chart = target_chart(spent, Choice(y="target"))
+    mean, some, never = chart.points
+    assert (chart.names, chart.x_label, chart.y_label) == (["a", "b", "c"], "time to 50% (s)", "")
+    half = 4.302652730 / 3**0.5
+    assert mean.value.mean == 5
+    assert mean.value.interval_95 == pytest.approx((5 - half, 5 + half))
+    assert mean.value.between == (2.5, 10)
+    assert (mean.whole, some.whole, some.value.mean, some.value.interval_95) == (True, False, 9, None)
+    assert (never.value, never.text) == (None, "not reached")
+    assert [point.colour for point in chart.points] == [colour for colour, _ in styles(list(spent))]
+    told = "cost until the first evaluation at or above 50% of the global model, on test data"
+    assert chart.caption == f"{told}; mean and its 95% interval (Student's t) over 2 or 3 seeds"
+    assert chart.choice.log_x is False
+
+
+@pytest.mark.parametrize(
+    ("times", "log_x", "is_log"),
+    [
+        ((1.0, 30.0), False, False),
+        ((1.0, 31.0), False, True),
+        ((1.0, 2.0), True, True),
+        ((0.0, 9.0), True, False),
+    ],
+)
+def test_a_wide_range_is_logarithmic(times, log_x, is_log):
+    """Beyond thirty times the least; not where that is 0."""
+    found = target_chart({str(time): [time] for time in times}, Choice(y="target", log_x=log_x))
+    assert found.choice.log_x is is_log
+
+
+def test_several_targets_are_points_of_the_same_rows():
+    """Those of one run one below the other; the axis is of no target by its own."""
+    chart = target_chart({"a": [3000.0], "b": [None]}, Choice(y="target", target=[0.5, 0.75], x="joules"))
+    assert [(one.place, one.target, one.text) for one in chart.points if not one.value] == [
+        (1, 0, "not reached"),
+        (1, 1, "not reached"),
+    ]
+    assert [one.value.mean for one in chart.points if one.value] == [3000, 3000]
+    assert (chart.x_label, chart.targets, chart.scale) == ("energy to a target (kJ)", [0.5, 0.75], 1000)
+
+
+@pytest.mark.parametrize(
+    ("spent", "target", "words"),
+    [
+        ({"a": [None]}, 0.5, "no run has a known time to 50%"),
+        ({"a": [1.0]}, None, "the runs have no target"),
+    ],
+)
+def test_nothing_known_of_a_target_is_an_error(spent, target, words):
+    """Where none reached it, and where there is none."""
+    with pytest.raises(UserError, match=words):
+        target_chart(spent, Choice(y="target"), target)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"x": "metres"}, "x must be time, round, bytes, joules or client-seconds, not 'metres'"),
-        ({"y": "f1"}, "y must be accuracy or loss, not 'f1'"),
+        ({"x": "time,metres"}, "x must be time, round, bytes, joules or client-seconds, not 'metres'"),
+        ({"x": "round", "y": "target"}, "x must be time, bytes or joules, not 'round'"),
+        ({"y": "f1"}, "y must be accuracy, loss or target, not 'f1'"),
         ({"model": "own"}, "model must be global or personal, not 'own'"),
         ({"columns": 3}, "columns must be 1 or 2, not 3"),
         ({"target": 95.0}, "the target accuracy must be greater than 0 and at most 1, not 95.0"),
+        ({"target": [0.9, 2]}, "the target accuracy must be greater than 0 and at most 1, not 2"),
         ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
     ],
 )

@@ -29,7 +29,7 @@ def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="glo
     spent = rounds + 1.0
     return History(
         model, rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
-        2 * ones, 3 * spent, tuple((rounds + 1).tolist()), accuracy, 1 - accuracy,
+        2 * ones, 3 * spent, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 

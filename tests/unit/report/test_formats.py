@@ -10,18 +10,19 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from compared import every_table
+from compared import at, comparison_tables, every_table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgefl.core.corners import Interval
 from edgefl.core.documents import document
-from edgefl.report.averages import at
 from edgefl.report.formats import comma_separated
 from edgefl.report.formats.latex import _SPECIAL as LATEX
 from edgefl.report.formats.latex import latex
 from edgefl.report.formats.markdown import markdown
 from edgefl.report.formats.records import records
 from edgefl.report.formats.texts import Note, TextTable, TextTables
+from edgefl.report.intervals import alike
 from edgefl.runs.dry import dry_run
 
 # Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.
@@ -184,6 +185,58 @@ def test_csv_quotes_what_it_must_and_starts_no_formula():
     assert row["method"] == "'@sum"
     cells = {-1: -1, -0.5: -0.5, None: "", math.nan: "", True: "true", (2, "a"): '[2, "a"]', "-x": "'-x"}
     assert list(map(comma_separated.cell, cells)) == list(cells.values())
+
+
+def test_amounts_that_are_compared_have_one_unit():
+    """Of 12.4 ms and 3.1 s, as the label says, with as many decimals; words and unknown figures stay."""
+    one = runs()[2]
+    times = [0.0124, 3.1, 0.25]
+    found = [
+        replace(one, name=name, settings=None, virtual_s=time, virtual_s_between=None, joules_between=None)
+        for name, time in zip("abc", times, strict=True)
+    ]
+    unknown = found[1].energy._replace(joules=None, energy_known=0)
+    found[1] = replace(found[1], energy=unknown, joules_between=Interval(2000, 5000))
+    (table,) = comparison_tables(found, names="virtual_s,joules,waited most for", one_unit=True).tables
+    time, energy, words = table.rows
+    assert time == ["virtual time (s)", "0.012", "3.100", "0.250"]
+    assert re.fullmatch(r"energy of all clients \(k?J\)", energy[0])
+    assert re.fullmatch(r"[\d,]+(\.\d+)? to [\d,]+(\.\d+)?", energy[2])
+    assert words[0] == "waited most for"
+    (table,) = comparison_tables([*found, found[0]], names="virtual_s", one_unit=True).tables
+    assert list(table.heads) == ["run", "virtual time (s)"]
+    assert [row[1] for row in table.rows] == ["0.012 *", "3.100  ", "0.250  ", "0.012 *"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "amounts", "name", "shown"),
+    [
+        ("s", [0.0124, 3.1], "s", ["0.012", "3.100"]),
+        ("s", [90, 30], "s", ["90.0", "30.0"]),
+        ("s", [5400, 0], "min", ["90.0", "0.0"]),
+        ("s", [1e-5, 200], "min", ["<0.0001", "3.3333"]),
+        ("s", [86400 * 4, 7200], "days", ["4.000", "0.083"]),
+        ("B", [1_240_000, 86_000_000], "MB", ["1.2", "86.0"]),
+        ("J", [-0.5, 0.002], "mJ", ["-500.0", "2.0"]),
+        ("FLOP", [3.2e12], "TFLOP", ["3.20"]),
+        ("g", [2e-6, 5e-6], "µg", ["2.00", "5.00"]),
+    ],
+)
+def test_the_unit_suits_the_greatest(unit, amounts, name, shown):
+    """Which has three digits or two more; the least has two, or is said to be less than what is shown."""
+    found, show = alike(unit, amounts)
+    assert (found, [show(amount) for amount in amounts]) == (name, shown)
+    assert alike(unit, [0.0]) is alike("share", amounts) is alike("nats", amounts) is None
+
+
+def test_marks_keep_the_figures_of_a_column_aligned():
+    """Where one has a mark, the others have its room."""
+    found = latex(TextTables([TextTable(["run", "time"], [["a", "1.5 *"], ["b", "2.5  "], ["c", "-"]])], []))
+    assert [line for line in found.splitlines() if line[0] in "abc"] == [
+        r"a & 1.5 {*} \\",
+        r"b & 2.5\phantom{ *} \\",
+        r"c & -- \\",
+    ]
 
 
 def test_a_comparison_is_the_same_in_every_format():

@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 
 import pytest
 from commands import run_command
+from compared import at
 
 import edgefl
 from edgefl.core.documents import document
-from edgefl.report.averages import at
 from edgefl.report.page.build import page
 from edgefl.report.page.html import data, html
 from edgefl.report.page.sections.figures import Figures

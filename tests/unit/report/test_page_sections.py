@@ -6,13 +6,12 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from compared import rich
+from compared import at, rich
 from paged import compared, means, paged
 
 import edgefl
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
-from edgefl.report.averages import at
 from edgefl.report.page.sections import partition as partitions
 from edgefl.report.page.sections.measures import QUANTILES, measures
 from edgefl.store import read

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from compared import rich
+from compared import at, rich
 from hypothesis import given
 from hypothesis import strategies as st
 from paged import compared, paged
@@ -14,7 +14,7 @@ import edgefl
 from edgefl.core.ledger import EnergyTotal
 from edgefl.planning.profile import profile
 from edgefl.planning.published import claimed_savings
-from edgefl.report.averages import at, seeds_together
+from edgefl.report.averages import seeds_together
 from edgefl.report.differing import differing
 from edgefl.report.page.sections.sweep import front, sweep
 from edgefl.report.summary import summaries

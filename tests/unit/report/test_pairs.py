@@ -13,7 +13,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.report.averages import seeds_together
 from edgefl.report.comparison import Comparison
 from edgefl.report.estimates import Difference
-from edgefl.report.pairs import baselines, pair_texts, pairs, said
+from edgefl.report.pairs import _SHOWS, baselines, pair_texts, pairs, said
 from edgefl.report.summary import Accuracy
 from edgefl.runs.dry import dry_run
 
@@ -75,7 +75,7 @@ def texts(*groups):
 )
 def test_a_difference_in_words(found, unit, text):
     """A sign, half of the interval, and what else must be known of it."""
-    assert said(found, unit) == text
+    assert said(found, _SHOWS.get(unit, "{:g}".format)) == text
 
 
 def test_seeds_are_subtracted_one_by_one(dry):

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from commands import shown
-from compared import every, rich
+from compared import at, every, rich
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
-from edgefl.report.averages import Compared, Row, at, seeds_together
+from edgefl.report.averages import Compared, Row, seeds_together
 from edgefl.report.reached import Waste
 from edgefl.report.rows import rows
 from edgefl.store import read
@@ -87,7 +87,10 @@ def test_a_value_is_the_mean_that_the_text_shows(runs):
     row = Row(
         "", str, figure=lambda run: 3.0 if run is runs[0] else None, bounds=lambda _: Interval(1.0, None)
     )
-    assert row.value(one) == (3.0, 1, Interval(1.0, None))
+    assert row.value(one) == (3.0, 1, Interval(1.0, None), None)
+    times = [run.virtual_s for run in runs]
+    half = 12.706205 * abs(times[0] - times[1]) / 2
+    assert time.interval_95 == pytest.approx((time.mean - half, time.mean + half))
     assert Row("", str).value(one) is None
     assert replace(row, figure=lambda _: None).value(one) is None
 
