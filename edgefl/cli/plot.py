@@ -17,7 +17,7 @@ from edgefl.cli.outputs import Own, check_out
     epilog=examples(
         "plot runs/first --out accuracy.pdf",
         "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
-        "plot runs/first --y target --x time,bytes,joules --columns 2 --target 0.8 --target 0.9 --out to.pdf",
+        "plot runs/first --y target --x time,bytes,joules --target 0.8 --target 0.9 --out to.pdf",
     )
 )
 def plot(
@@ -34,8 +34,11 @@ def plot(
         typer.Option(help="global or personal; by default global, unless no run has evaluated one."),
     ] = None,
     columns: Annotated[
-        int, typer.Option(metavar="1|2", help="Width: one column of a paper (3.5 in) or two (7.16 in).")
-    ] = 1,
+        int | None,
+        typer.Option(
+            metavar="1|2", help="Width: one column of a paper (3.5 in) or two (7.16 in); 2 for several x."
+        ),
+    ] = None,
     log_x: Annotated[bool, typer.Option("--log-x", help="Draw x on a logarithmic scale.")] = False,
     target: Annotated[
         list[float] | None,

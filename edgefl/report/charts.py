@@ -58,7 +58,7 @@ class Choice:
         x: one of ``AXES``, or several with commas between them; hyphens will do for underscores.
         y: "accuracy", "loss", or "target" for what was spent until the target was reached.
         model: "global" or "personal"; None for "global" if any run has evaluated it, otherwise "personal".
-        columns: the width: 1 or 2 columns of a paper.
+        columns: the width: 1 or 2 columns of a paper; None for 2 if there are several x.
         log_x: whether x is logarithmic; what was spent until a target is so anyway over a wide range.
         target: accuracies in (0, 1], to draw a line at; None for none, or for the runs' own if they are y.
 
@@ -69,7 +69,7 @@ class Choice:
     x: str = "time"
     y: str = "accuracy"
     model: str | None = None
-    columns: int = 1
+    columns: int | None = None
     log_x: bool = False
     target: float | Sequence[float] | None = None
 
@@ -81,11 +81,16 @@ class Choice:
             )
         _check("y", self.y, MEASURES)
         _check("model", self.model, (*MODELS, None))
-        _check("columns", self.columns, COLUMNS)
+        _check("columns", self.columns, (*COLUMNS, None))
         for target in self.targets:
             check_target(target, "target")
         if self.targets and self.y == "loss":
             raise UserError("a target is an accuracy: it cannot be drawn with y = loss")
+
+    @property
+    def room(self) -> int:
+        """The width in columns."""
+        return self.columns or 1 + ("," in self.x)
 
     @property
     def axis(self) -> str:
@@ -177,7 +182,7 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
     """
-    choices = [replace(choice, x=one.strip()) for one in choice.x.split(",")]
+    choices = [replace(choice, x=one.strip(), columns=choice.room) for one in choice.x.split(",")]
     if choice.y == "target":
         runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
         return [reached(list(zip(*runs, strict=True)), one) for one in choices]

@@ -72,7 +72,9 @@ _TARGET: Mapping[str, Any] = {"color": "0.35", "linewidth": 0.7, "linestyle": (0
 # Inches around the rows of runs, of a row, and of another target in it; characters of a name in a line.
 _FRAME, _ROW, _MORE, _LONGEST = 0.55, 0.19, 0.12, 24
 _GREY = "0.35"
-_POINT: Mapping[str, Any] = {"linestyle": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3}
+_POINT: Mapping[str, Any] = {"linestyle": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3,
+    "clip_on": False,
+}  # fmt: skip
 _INTERVAL: Mapping[str, Any] = {"linewidth": 1, "marker": "|", "markersize": 5, "markeredgewidth": 1,
     "label": "95% interval over seeds",
 }  # fmt: skip
@@ -108,7 +110,8 @@ class Plot(Figure):
 def figure(*charts: Chart) -> Plot:
     """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
     first, *_ = charts
-    columns, height = first.choice.columns, _HEIGHTS[first.choice.columns]
+    columns = first.choice.room
+    height = _HEIGHTS[columns]
     if first.points:
         lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
         height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))

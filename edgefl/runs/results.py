@@ -225,7 +225,7 @@ class Result:
         y: str = "accuracy",
         *,
         model: str | None = None,
-        columns: int = 1,
+        columns: int | None = None,
         log_x: bool = False,
         target: float | Sequence[float] | None = None,
         ax: Axes | None = None,
@@ -239,7 +239,7 @@ class Result:
             x: "time", "round", "bytes", "joules" or "client_seconds"; several as "time,bytes", side by side.
             y: "accuracy", "loss", or "target" for the time, bytes or joules until a target was reached.
             model: "global" or "personal"; None for "global", unless no run has evaluated one.
-            columns: the width: one column of a paper (3.5 in) or two (7.16 in).
+            columns: the width: one column of a paper (3.5 in) or two (7.16 in); None for 2 if x are several.
             log_x: whether x is logarithmic.
             target: accuracies in (0, 1]: lines, or what the runs had to reach; there, None for their own.
             ax: axes to draw one x into, without a legend and whatever the width; None for a new figure.
