@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from edgefl.cli.answering import answered
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings, overrides
-
-if TYPE_CHECKING:
-    from edgefl.planning.costs import ClaimedSavings, Profile
-    from edgefl.planning.sensitivity import Sensitivity as Studied
+from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings
 
 
 @app.command(
@@ -45,54 +41,21 @@ def profile(
     as_json: AsJson = False,
 ) -> None:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
-    from edgefl.planning.fleets import dtype_of
-    from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import ProfileOptions, client_rounds
-    from edgefl.planning.profile import profile as profile_run
-    from edgefl.planning.published import claimed_savings
-    from edgefl.planning.swept_rounds import swept_rounds
-    from edgefl.runs import drafts
+    from edgefl.api import profile as ask
 
-    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
-    access = DataAccess(need="nothing")
-    runs = drafts(scenario, overrides(settings, seed=seed))
-    profiles = [profile_run(draft, options, access) for draft in runs]
-    claims = claimed_savings(runs, profiles)
-    swept = []
-    if sensitivity is not None:
-        rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
-        swept = swept_rounds(rounds, sensitivity)
-    if as_json:
-        found = {"profiles": profiles, "published": claims}
-        print_json(found if sensitivity is None else found | {"sensitivity": swept})
-        return
-    _print_profiles(profiles, claims, swept)
-
-
-def _print_profiles(
-    profiles: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Studied]
-) -> None:
-    """Prints what a round costs, published savings beside ours, and what the figures depend on."""
-    from edgefl.report import costs
-    from edgefl.report.device_rounds import device_rounds
-    from edgefl.report.layers import checked
-    from edgefl.report.sensitivity import sensitivity
-
-    console = stdout()
-    if len(profiles) > 1:
-        console.print(device_rounds(profiles))
-    for each in profiles:
-        console.rule(f"{each.scenario}: {each.method}", align="left")
-        for note in each.assumed:
-            console.print(f"assumed: {note}", style="dim")
-        console.print(f"network: {costs.links(each.exchanges)}", style="dim")
-        console.print(costs.profile(each))
-        if each.layers:
-            console.print(checked(each.layers))
-    if claims:
-        console.print(costs.published(claims))
-    for one in swept:
-        console.print(sensitivity(one))
+    answered(
+        ask,
+        scenario,
+        device=device,
+        link=link,
+        dtype=dtype,
+        layers=layers,
+        measure_memory=measure,
+        sensitivity=sensitivity,
+        overrides=settings or (),
+        seed=seed,
+        as_json=as_json,
+    )
 
 
 @app.command(

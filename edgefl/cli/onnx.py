@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from edgefl.cli.answering import answered
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.console import print_json, stdout
 from edgefl.cli.options import AsJson, Offline
-from edgefl.core.errors import UserError
-
-if TYPE_CHECKING:
-    from edgefl.report.exports import Exported
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
@@ -61,45 +57,24 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
-    from edgefl.cli.steps import Steps
-    from edgefl.export.build import ExportOptions
-    from edgefl.export.make import SomeFailedError
-    from edgefl.export.make import export as export_run
-    from edgefl.export.model import Form
-    from edgefl.planning.learning import DataAccess
+    from edgefl.api import export as ask
 
-    if all_clients and client is not None:
-        raise UserError("--client and --all exclude each other", where="--client")
-    if int8 and fp16:
-        raise UserError("--int8 and --fp16 exclude each other", where="--int8")
-    options = ExportOptions(
-        client,
-        all_clients,
-        version,
-        Form(raw_input=raw_input, softmax=softmax),
-        precision="int8" if int8 else "fp16" if fp16 else "fp32",
+    answered(
+        ask,
+        run,
+        client=client,
+        all=all_clients,
+        version=version,
+        int8=int8,
+        fp16=fp16,
         max_drop=max_drop,
+        raw_input=raw_input,
+        softmax=softmax,
+        out=out,
+        data_dir=data_dir,
+        offline=offline,
+        as_json=as_json,
     )
-    access = DataAccess(data_dir, download=not offline)
-    try:
-        with Steps(stderr()) as steps:
-            done = export_run(run, options, access, out, steps.show)
-    except SomeFailedError as error:
-        _print_exports(error.done, as_json=as_json)
-        raise
-    _print_exports(done, as_json=as_json)
-
-
-def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
-    """Prints what was written; no table where nothing was."""
-    from edgefl.report.exports import exports as tables
-
-    if as_json:
-        print_json({"exports": exports})
-    elif exports:
-        console, folder = stdout(), exports[0].path.parent
-        console.print(tables(exports))
-        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
 
 
 @app.command(
@@ -131,40 +106,22 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure a model here, compared with PyTorch, and predict it on other devices."""
-    from edgefl.cli.steps import Steps
-    from edgefl.core.host import check_threads, cores
-    from edgefl.export.bench import BenchOptions
-    from edgefl.export.bench import bench as bench_model
-    from edgefl.export.latency import read_card, save
-    from edgefl.planning.fleets import dtype_of
-    from edgefl.report.bench import bench as tables
+    from edgefl.api import bench as ask
 
-    if predict_only and (card or not device):
-        raise UserError(
-            "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
-            where="--predict-only",
-        )
-    if card:
-        # A missing card is an error before the measurements, which take their time.
-        read_card(model)
-    check_threads(threads or 1)
-    options = BenchOptions(
-        threads=() if predict_only else sorted({1, threads or cores()}),
+    answered(
+        ask,
+        model,
+        threads=threads,
         batch=batch,
-        runs=runs,
-        budget_s=budget,
-        devices=tuple(device or ()),
-        dtype=dtype_of(dtype),
         run=run,
+        device=device,
+        dtype=dtype,
+        runs=runs,
+        budget=budget,
+        predict_only=predict_only,
+        card=card,
+        as_json=as_json,
     )
-    with Steps(stderr()) as steps:
-        result = bench_model(model, options, progress=steps.show)
-    if card:
-        save(result)
-    if as_json:
-        print_json(result)
-    else:
-        stdout().print(tables(result))
 
 
 @app.command(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from edgefl.core.nodes import Node
-    from edgefl.core.overrides import Override
 
 Settings = Annotated[
     list[str] | None,
@@ -80,37 +79,6 @@ RunFolders = Annotated[
 TargetAccuracy = Annotated[
     float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
 ]
-
-
-# The settings that options are short for.
-_SHORT = {
-    "engine": "engine.name",
-    "seed": "seed",
-    "link": "fleet.link",
-    "workers": "engine.workers",
-    "torch_device": "engine.device",
-    "ray_address": "engine.address",
-}
-
-
-def overrides(
-    settings: Sequence[str] | None, *, engine: str | None = None, **given: Any
-) -> list[str | Override]:
-    """What ``--set`` and the options that are short for it set.
-
-    Args:
-        settings: KEY=VALUE texts.
-        engine: an engine's name, which comes first: other options and settings are its parameters.
-        given: by option; None for one that was not given.
-    """
-    from edgefl.core.overrides import Override
-
-    def short(name: str, value: Any) -> Override:
-        return Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
-
-    first = [] if engine is None else [short("engine", engine)]
-    others = [short(name, value) for name, value in given.items() if value is not None]
-    return [*first, *(settings or []), *others]
 
 
 def trackers(given: Sequence[str] | None) -> list[Node]:

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
+from edgefl.cli.answering import answered
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, RunFolders, Sensitivity, TargetAccuracy
-from edgefl.cli.outputs import Own, check_out
 
 
 @app.command(
@@ -37,18 +35,6 @@ def report(
 
     Runs that differ in nothing but their seeds are averaged. A report page that is there is overwritten.
     """
-    from edgefl.core.units import show_bytes
-    from edgefl.report.page.build import page
-    from edgefl.report.page.files import SUFFIXES, is_page, named_after, write
-    from edgefl.report.page.html import html
+    from edgefl.api import report as ask
 
-    name = named_after(runs)
-    path = Path(name) if out is None else out
-    check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
-    with stderr().status(Text("reading runs")):
-        made = page(runs, target, note=print_note, sensitivity=sensitivity)
-        size = write(path, html(made))
-    if as_json:
-        print_json({"file": str(path), "bytes": size})
-        return
-    stdout().print(f"saved {path} ({show_bytes(size)})", soft_wrap=True)
+    answered(ask, runs, out=out, target=target, sensitivity=sensitivity, force=force, as_json=as_json)

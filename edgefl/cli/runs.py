@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
+from edgefl.cli.answering import answered
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
+from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import (
     AsJson,
     FleetLink,
@@ -30,21 +29,13 @@ from edgefl.cli.options import (
     Track,
     Watch,
     WatchPort,
-    overrides,
     trackers,
 )
 from edgefl.cli.streams import OutputError, results
-from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.core.errors import UserError
 
 if TYPE_CHECKING:
-    from edgefl.core.overrides import Override
-    from edgefl.planning.sensitivity import Sensitivity as Found
-    from edgefl.report.overviews import Overview
-    from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
-    from edgefl.runs.contract import Finding
-    from edgefl.runs.group import Overrides
 
 _RUN = examples(
     "run quickstart",
@@ -92,6 +83,7 @@ def run(
 ) -> None:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
+    from edgefl.runs.group import as_overrides
     from edgefl.runs.progress import Display
 
     short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
@@ -103,7 +95,7 @@ def run(
         start = _resuming(
             resume, {"SCENARIO": scenario, "--seed": seed, "--seeds": seeds, "--link": link, "--out": out}
         )
-    given["overrides"] = overrides(settings, engine=engine, **short)
+    given["overrides"] = as_overrides(settings or (), engine=engine, **short)
     console = stderr()
     with watching(watch, watch_port, console) as page:
         with Display(console) as display:
@@ -153,13 +145,12 @@ def _resuming(folder: Path, others: Mapping[str, Any]) -> Callable[..., Result]:
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
-    from edgefl.report.comparison import Comparison, comparison
+    from edgefl.report.comparison import comparison
 
-    runs = _read(result)
     try:
         if as_json:
-            print_json({"group_dir": str(result.folder), **document(Comparison(runs))})
-        elif runs:
+            print_json(result.document)
+        elif runs := result.readable():
             console = stdout()
             # Why a run failed was said when it did.
             console.print(comparison(runs, reasons=False))
@@ -173,16 +164,6 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
             console.print(f"      edgefl compare {folder} --all", soft_wrap=True)
     except OutputError as error:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
-
-
-def _read(result: Result) -> list[Summary]:
-    """Those of the runs that have a directory; where a disk is full, it may not tell how its run ended."""
-    from edgefl.report.summary import summaries
-    from edgefl.store import is_run
-
-    saved = [run for run in result.runs if is_run(run.folder)]
-    found = summaries([run.folder for run in saved])
-    return [replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)]
 
 
 @app.command(
@@ -215,132 +196,18 @@ def check(
 
     With `--method`, `--set` changes the scenario of the check; `--set method.KEY=VALUE` sets a parameter.
     """
-    if method is not None:
-        if scenarios or link or seeds:
-            raise UserError("--method takes no scenario, no --link and no --seeds", where="--method")
-        _check_method(method, overrides(settings, seed=seed), as_json=as_json)
-        return
-    given = overrides(settings, seed=seed, link=link)
-    if not scenarios:
-        if seeds:
-            raise UserError(
-                "--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5"
-            )
-        _check_all(given, as_json=as_json)
-        return
-    from edgefl.report.comparison import dry_runs
-    from edgefl.runs.dry import dry_run
+    from edgefl.api import check as ask
 
-    checked: list[DryRun] = []
-    statuses = [0]
-    for name in scenarios:
-        try:
-            # A sweep of thousands of runs takes minutes.
-            with stderr().status(Text(f"checking {name}")):
-                checked += dry_run(name, given, seeds)
-        except EdgeflError as error:
-            statuses.append(error.exit_status)
-            print_error(error)
-    _print_notes(checked)
-    if as_json:
-        print_json({"runs": checked})
-    elif checked:
-        stdout().print(dry_runs(checked))
-    failed = [run.summary for run in checked if run.summary.status == "failed"]
-    for each in failed:
-        print_error(RunError(f"{each.name} failed: {each.reason}"))
-    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
-
-
-def _print_notes(checked: Sequence[DryRun]) -> None:
-    """What was assumed and who was refused: each note once, with its runs where not all share it."""
-    from edgefl.planning.assumed import in_short
-
-    runs: dict[str, list[str]] = {}
-    for run in checked:
-        for note in run.notes:
-            runs.setdefault(note, []).append(run.summary.name)
-    told = []
-    for note, names in runs.items():
-        everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
-        told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
-    for note in in_short(told):
-        print_note(note)
-
-
-def _check_all(given: Overrides, *, as_json: bool) -> None:
-    """Looks at every scenario.
-
-    Raises:
-        Exit: always, with the status of the worst.
-    """
-    from edgefl.core.catalogue import entries
-    from edgefl.planning.assumed import in_short
-    from edgefl.planning.learning import DataAccess
-    from edgefl.report.overviews import overviews
-    from edgefl.runs.overview import overview
-
-    found: list[Overview] = []
-    statuses, access = [0], DataAccess(need="embedded")
-    names = list(entries("scenarios"))
-    with stderr().status("") as progress:
-        for number, name in enumerate(names, start=1):
-            progress.update(Text(f"checking {name}, {number} of {len(names)}"))
-            try:
-                found.append(overview(name, given, access))
-            except EdgeflError as error:
-                statuses.append(error.exit_status)
-                print_error(error)
-    if as_json:
-        print_json({"scenarios": found})
-    else:
-        stdout().print(overviews(found))
-        for note in in_short(line for each in found for line in each.assumed)[-1:]:
-            print_note(note)
-    failed = [message for each in found for message in each.failed]
-    for message in failed:
-        print_error(RunError(message))
-    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
-
-
-def _check_method(name: str, given: Sequence[str | Override], *, as_json: bool) -> None:
-    """Prints which promises a method keeps; exit status 1 if one is broken."""
-    from edgefl.core.catalogue import find
-    from edgefl.runs.contract import check_method
-
-    find("methods", name, where="--method")
-    findings = check_method({"name": name}, given)
-    broken = [finding for finding in findings if finding.kept is False]
-    if as_json:
-        print_json({"method": name, "promises": findings})
-    else:
-        _print_findings(name, findings)
-    if broken:
-        print_trace("\n".join(dict.fromkeys(finding.trace for finding in broken if finding.trace)))
-        raise typer.Exit(1)
-
-
-def _print_findings(name: str, findings: Sequence[Finding]) -> None:
-    from edgefl.report.tables import named
-
-    words = {True: "kept", False: "BROKEN", None: "-"}
-    console = stdout()
-    rows = [(one.promise, words[one.kept]) for one in findings]
-    console.print(named("", rows, (f"promises of {name}", "")))
-    for finding in findings:
-        if finding.kept is None:
-            console.print(f"- {finding.detail}", style="dim")
-    broken: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        if finding.kept is False:
-            broken.setdefault((finding.detail, finding.where, finding.hint), []).append(finding)
-    for told, found in broken.items():
-        console.print()
-        for finding in found:
-            console.print(f"BROKEN: {finding.promise}", soft_wrap=True)
-        for head, text in zip(("", "where: ", "hint:  "), told, strict=True):
-            if text:
-                console.print(f"  {head}{text}", soft_wrap=True)
+    answered(
+        ask,
+        scenarios,
+        method=method,
+        overrides=settings or (),
+        seed=seed,
+        seeds=seeds,
+        link=link,
+        as_json=as_json,
+    )
 
 
 @app.command(
@@ -367,42 +234,33 @@ def compare(
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.report.sensitivity import of_runs
-    from edgefl.report.summary import summaries
+    from edgefl.api import compare as ask
+    from edgefl.report.comparison import comparison_tables
+    from edgefl.report.formats import comma_separated
+    from edgefl.report.formats.latex import latex
+    from edgefl.report.formats.markdown import markdown
+    from edgefl.report.formats.records import records
 
     chosen = _format(format_, as_json=as_json)
-    if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
+    if chosen in {Format.TABLE, Format.JSON}:
+        found = {"target": target, "sensitivity": sensitivity, "all": every}
+        answered(ask, runs, **found, as_json=chosen is Format.JSON)
+        return
+    if sensitivity is not None:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    compared = summaries(runs, target, note=print_note)
-    found = None if sensitivity is None else of_runs(compared, sensitivity)
-    _print_comparison(compared, found, chosen, every=every)
+    answer = ask(runs, target=target)
+    for note in answer.notes:
+        print_note(note)
+    if chosen is Format.CSV:
+        comma_separated.write(results(), *records(answer.records.runs))
+    else:
+        write = latex if chosen is Format.LATEX else markdown
+        results().write(write(comparison_tables(answer.records.runs, every=every)))
 
 
 def _format(given: Format | None, *, as_json: bool) -> Format:
     if as_json and given not in {None, Format.JSON}:
         raise UserError(f"--json and --format {given} cannot be combined", where="--format")
     return Format.JSON if as_json else given or Format.TABLE
-
-
-def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool) -> None:
-    from edgefl.report.comparison import Comparison, comparison, comparison_tables
-    from edgefl.report.formats import comma_separated
-    from edgefl.report.formats.latex import latex
-    from edgefl.report.formats.markdown import markdown
-    from edgefl.report.formats.records import records
-    from edgefl.report.sensitivity import sensitivity
-
-    if chosen is Format.JSON:
-        print_json(Comparison(runs, found))
-    elif chosen is Format.CSV:
-        comma_separated.write(results(), *records(runs))
-    elif chosen is not Format.TABLE:
-        results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs, every=every)))
-    else:
-        console = stdout()
-        console.print(comparison(runs, every=every))
-        if found:
-            console.print()
-            console.print(sensitivity(found))

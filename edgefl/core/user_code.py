@@ -8,6 +8,7 @@ guard of its own.
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import os
@@ -19,12 +20,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
 
 T = TypeVar("T", bound=EdgeflError)
 V = TypeVar("V")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ARGUMENTS = "docs/extending.md says what it is called with"
 
@@ -269,6 +272,38 @@ def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
         if told is None:
             raise
         raise told from error
+
+
+def of_path(error: BaseException) -> UserError | None:
+    """The message for a path that is too long or not for this user, which nobody else can have given."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    from edgefl.core.nodes import short  # which reads YAML
+
+    path = short(str(error.filename))
+    if error.errno == errno.ENAMETOOLONG:
+        return UserError(f"the path {path} is too long")
+    if isinstance(error, PermissionError):
+        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
+    return None
+
+
+def asked(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: a mistake of theirs is one ``UserError``, without the frames inside."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise error.with_traceback(None) from (error.__cause__ if error.trace else None)
+        except BaseException as error:
+            told = explained(error) or of_path(error)
+            if told is None:
+                raise
+            raise told from error
+
+    return call
 
 
 def as_run_error(error: BaseException) -> EdgeflError:

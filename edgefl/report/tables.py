@@ -30,26 +30,26 @@ class Line:
     """A line of text; where it is too long, it goes on in the next, and no word is broken."""
 
     def __init__(self, text: str = "", style: str = "") -> None:
-        self._text, self._style = visible(text), style
+        self.text, self.style = visible(text), style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines at the console's width."""
         del console
-        for line in wrapped(self._text, options.max_width):
-            yield Text(line, style=self._style, no_wrap=True)
+        for line in wrapped(self.text, options.max_width):
+            yield Text(line, style=self.style, no_wrap=True)
 
 
 class Labelled:
     """Texts behind their labels; a long text goes on below itself."""
 
     def __init__(self, lines: Mapping[str, str]) -> None:
-        self._lines = {visible(label): visible(text) for label, text in lines.items()}
+        self.lines = {visible(label): visible(text) for label, text in lines.items()}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines at the console's width."""
         del console
-        indent = max(map(len, self._lines), default=0) + _PADDING
-        for label, text in self._lines.items():
+        indent = max(map(len, self.lines), default=0) + _PADDING
+        for label, text in self.lines.items():
             for place, line in enumerate(wrapped(text, options.max_width - indent)):
                 yield Text(f"{'' if place else label:<{indent}}{line}", no_wrap=True)
 

@@ -14,7 +14,7 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.nodes import short, written
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
-from edgefl.core.user_code import user_code
+from edgefl.core.user_code import asked, user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
@@ -58,12 +58,12 @@ def find_scenario(name: str | Path) -> Path:
 
 Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]
 """Settings that replace a scenario's: "key.path=value" texts, or values by their dotted keys."""
+Scenario: TypeAlias = str | Path | Mapping[str, Any]
+"""A scenario's file or name, or its settings."""
 
 
 @user_code()
-def drafts(
-    scenario: str | Path | Mapping[str, Any], overrides: Overrides = (), seeds: int | None = None
-) -> list[Draft]:
+def drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, given as a path, a name or a mapping of settings; ``seeds`` as of ``load``.
 
     Raises:
@@ -75,23 +75,52 @@ def drafts(
     return load(find_scenario(scenario), given, seeds)
 
 
-def as_overrides(given: Overrides) -> list[Override]:
+# The settings that options are short for.
+_SHORT = {
+    "engine": "engine.name",
+    "seed": "seed",
+    "link": "fleet.link",
+    "workers": "engine.workers",
+    "torch_device": "engine.device",
+    "ray_address": "engine.address",
+}
+
+
+def as_overrides(given: Overrides, **short: Any) -> list[Override]:
     """Settings as they were given, each with its key.
+
+    Args:
+        given: the settings.
+        short: by option, what it sets; None for one that was not given. An engine, or a mapping with its
+            parameters, comes first: other options and settings are its parameters.
 
     Raises:
         ScenarioError: one is not KEY=VALUE.
     """
+    found = {
+        name: Override.of("engine", value, "engine")
+        if isinstance(value, Mapping)
+        else Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
+        for name, value in short.items()
+        if value is not None
+    }
+    first = [found.pop("engine")] if "engine" in found else []
     if isinstance(given, Mapping):
-        return [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
-    texts = [given] if isinstance(given, str) else given
-    return [one if isinstance(one, Override) else Override.parse(one) for one in texts]
+        settings = [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
+    else:
+        texts = [given] if isinstance(given, str) else given
+        settings = [one if isinstance(one, Override) else Override.parse(one) for one in texts]
+    return [*first, *settings, *found.values()]
 
 
+@asked
 def run(
-    scenario: str | Path | Mapping[str, Any],
+    scenario: Scenario,
     *,
     overrides: Overrides = (),
+    seed: int | None = None,
     seeds: int | None = None,
+    link: str | None = None,
     data_dir: str | Path | None = None,
     download: bool = True,
     engine: str | Mapping[str, Any] | None = None,
@@ -109,6 +138,8 @@ def run(
         scenario: a file, a name, or the settings as a mapping.
         overrides: settings that replace the scenario's, by dotted key, such as {"server.rounds": 3}; or
             texts, such as ["server.rounds=3"].
+        seed: short for ``seed`` among them.
+        link: short for ``fleet.link`` among them: all clients' network class.
         seeds: repeats all runs with so many seeds, which count up from the scenario's; None for no
             repetition.
         data_dir: the folder of dataset files; None for the default.
@@ -127,10 +158,7 @@ def run(
         RunError: a run's directory cannot be written; nothing was run.
     """
     tracked = chosen(trackers)
-    overrides = as_overrides(overrides)
-    if engine is not None:
-        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        overrides = [Override.of("engine", replaced, "engine"), *overrides]
+    overrides = as_overrides(overrides, engine=engine, seed=seed, link=link)
     with shown(callbacks, progress) as watching:
         drafted = drafts(scenario, overrides, seeds)
         return _run(drafted, data_dir, watching, out, tracked, download=download)

@@ -15,7 +15,7 @@ from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
 from edgefl.core.scenario import Engine
 from edgefl.core.units import RESOLVED, show_seconds
-from edgefl.core.user_code import user_code
+from edgefl.core.user_code import asked
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
@@ -51,7 +51,7 @@ from edgefl.store import (
 _FEW = 5
 
 
-@user_code()
+@asked
 def resume(
     run: str | Path | RunResult | Result,
     *,
@@ -85,10 +85,7 @@ def resume(
             checkpoints; nothing was changed.
     """
     tracked = chosen(trackers)
-    given = as_overrides(overrides)
-    if engine is not None:
-        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        given = [Override.of("engine", replaced, "engine"), *given]
+    given = as_overrides(overrides, engine=engine)
     access = DataAccess(Path(data_dir) if data_dir else None, download=download)
     with shown(callbacks, progress) as watching:
         folder = run.folder if isinstance(run, (RunResult, Result)) else Path(run)
