@@ -332,7 +332,7 @@ def export(
     from edgefl.export.make import export as export_run
     from edgefl.export.model import Form
     from edgefl.planning.learning import DataAccess
-    from edgefl.runs.results import folders_of
+    from edgefl.runs.results import folder_of
 
     if all and client is not None:
         raise UserError("--client and --all exclude each other", where="--client")
@@ -347,9 +347,8 @@ def export(
         max_drop=max_drop,
     )
     access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
-    (folder,) = folders_of(run)
     try:
-        return _exported(export_run(folder, options, access, Path(out) if out else None, steps))
+        return _exported(export_run(folder_of(run), options, access, Path(out) if out else None, steps))
     except SomeFailedError as error:
         error.answer = _exported(error.done)
         raise
@@ -406,7 +405,7 @@ def bench(
     from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
-    from edgefl.runs.results import folders_of
+    from edgefl.runs.results import folder_of
 
     devices = list(map(str, several(device)))
     if predict_only and (card or not devices):
@@ -414,6 +413,10 @@ def bench(
             "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
             where="--predict-only",
         )
+    least = {"threads": (threads, 1), "batch": (batch, 1), "runs": (runs, 1), "budget": (budget, 0.1)}
+    for name, (value, bound) in least.items():
+        if value is not None and value < bound:
+            raise UserError(f"--{name} must be at least {bound}, not {value}", where=f"--{name}")
     path = Path(model)
     if card:
         # A missing card is an error before the measurements, which take their time.
@@ -426,7 +429,7 @@ def bench(
         budget_s=budget,
         devices=devices,
         dtype=dtype_of(dtype),
-        run=None if run is None else folders_of(run)[0],
+        run=None if run is None else folder_of(run),
     )
     result = bench_model(path, options, progress=steps)
     if card:

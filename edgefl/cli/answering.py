@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from edgefl.cli.console import print_error, print_json, print_note, stderr, stdout
 from edgefl.cli.steps import Steps
 from edgefl.core.errors import EdgeflError
-from edgefl.report.answers import Shown
+
+if TYPE_CHECKING:
+    from edgefl.report.answers import Shown
 
 
 def answered(ask: Callable[..., Shown], *given: Any, as_json: bool, **options: Any) -> None:

@@ -16,8 +16,9 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -288,12 +289,24 @@ def of_path(error: BaseException) -> UserError | None:
     return None
 
 
+# Of what an argument may be, what the simple kinds are: the class and its words.
+_KINDS: dict[str, tuple[type, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "True or False"),
+    "str": (str, "text"),
+    "Path": (Path, "a path"),
+    "None": (type(None), "None"),
+}
+
+
 def asked(function: Callable[P, R]) -> Callable[P, R]:
     """A function that users call: a mistake of theirs is one ``UserError``, without the frames inside."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
+            _check_kinds(function, inspect.signature(function).bind(*args, **kwargs).arguments)
             return function(*args, **kwargs)
         except UserError as error:
             raise error.with_traceback(None) from (error.__cause__ if error.trace else None)
@@ -304,6 +317,27 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
             raise told from error
 
     return call
+
+
+def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments whose annotations are of simple kinds alone.
+
+    Raises:
+        UserError: one is of another.
+    """
+    for name, value in arguments.items():
+        kinds = function.__annotations__[name].split(" | ")
+        if any(kind not in _KINDS for kind in kinds):
+            continue
+        # A bool is an int to Python.
+        fits = (
+            "bool" in kinds
+            if isinstance(value, bool)
+            else isinstance(value, tuple(_KINDS[one][0] for one in kinds))
+        )
+        if not fits:
+            words = " or ".join(_KINDS[kind][1] for kind in kinds)
+            raise UserError(f"{name} must be {words}, not {value!r}", where=name)
 
 
 def as_run_error(error: BaseException) -> EdgeflError:

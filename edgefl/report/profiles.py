@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.rule import Rule
 
 from edgefl.planning.costs import ClaimedSavings, Profile
 from edgefl.planning.sensitivity import Sensitivity
@@ -13,7 +12,7 @@ from edgefl.report import costs
 from edgefl.report.device_rounds import device_rounds
 from edgefl.report.layers import checked
 from edgefl.report.sensitivity import sensitivity
-from edgefl.report.tables import Line
+from edgefl.report.tables import Heading, Line
 
 
 def profiles(
@@ -27,7 +26,7 @@ def profiles(
 
 
 def _profile(one: Profile) -> Iterator[RenderableType]:
-    yield Rule(f"{one.scenario}: {one.method}", align="left")
+    yield Heading(f"{one.scenario}: {one.method}")
     for note in one.assumed:
         yield Line(f"assumed: {note}", "dim")
     yield Line(f"network: {costs.links(one.exchanges)}", "dim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -37,6 +38,16 @@ class Line:
         del console
         for line in wrapped(self.text, options.max_width):
             yield Text(line, style=self.style, no_wrap=True)
+
+
+class Heading(Line):
+    """A line of text, and a rule behind it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The line at the console's width."""
+        del console
+        rule = "─" * (options.max_width - cell_len(self.text) - 1)
+        yield Text(f"{self.text} {rule}", no_wrap=True, overflow="ellipsis")
 
 
 class Labelled:

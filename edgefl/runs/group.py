@@ -36,7 +36,11 @@ def find_scenario(name: str | Path) -> Path:
     Raises:
         UnknownNameError: neither a file nor a known name.
     """
-    path = Path(name)
+    try:
+        path = Path(name)
+    except TypeError:
+        what = f"a scenario is a file, a name or a mapping of settings, not {name!r}"
+        raise UserError(what, where="scenario") from None
     try:
         is_file, is_folder = path.is_file(), path.is_dir()
     except OSError as error:  # too long, for one
@@ -108,7 +112,11 @@ def as_overrides(given: Overrides, **short: Any) -> list[Override]:
     if isinstance(given, Mapping):
         settings = [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
     else:
-        texts = [given] if isinstance(given, str) else given
+        try:
+            texts = [given] if isinstance(given, str) else list(given)
+        except TypeError:
+            what = f"overrides must be a mapping of dotted keys to values, or texts, not {given!r}"
+            raise UserError(what, where="overrides", hint='such as {"server.rounds": 5}') from None
         settings = [one if isinstance(one, Override) else Override.parse(one) for one in texts]
     return [*first, *settings, *found.values()]
 

@@ -163,6 +163,7 @@ def replay(
     """
     check_target(target, "--target")
     given = as_overrides(overrides, link=link)
+    folders_of(runs)
     folders = list({run.resolve(): run for each in several(runs) for run in _folders(each)}.values())
     named = [
         Override.of("fleet", one, f"--fleet {one}" if isinstance(one, str) else "fleet")

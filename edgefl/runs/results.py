@@ -15,6 +15,7 @@ from rich.console import RenderableType
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
+from edgefl.core.user_code import asked
 from edgefl.core.wording import quoted
 from edgefl.report.answers import Shown, several
 from edgefl.report.charts import Choice, chart, require_matplotlib
@@ -305,6 +306,7 @@ class Result(Shown):
         return found
 
 
+@asked
 def open_result(folder: str | Path) -> Result:
     """What ``edgefl.run`` returned, from a directory that it, or ``edgefl run``, made.
 
@@ -337,6 +339,18 @@ def folders_of(runs: Runs | Sequence[Runs]) -> list[Path]:
     if not given:
         raise UserError("no run is given", where="runs")
     return [one.folder if isinstance(one, RunResult | Result) else Path(one) for one in given]
+
+
+def folder_of(run: Runs) -> Path:
+    """The directory of a single run, or of a group.
+
+    Raises:
+        UserError: as ``folders_of``, or there are several.
+    """
+    folder, *others = folders_of(run)
+    if others:
+        raise UserError(f"{1 + len(others)} runs are given", where="run", hint="give one")
+    return folder
 
 
 def _opened(folder: Path) -> RunResult:

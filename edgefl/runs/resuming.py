@@ -30,7 +30,7 @@ from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
-from edgefl.runs.results import UNREADABLE, Result, RunResult
+from edgefl.runs.results import UNREADABLE, Result, RunResult, Runs, folder_of
 from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
 from edgefl.store import (
     GROUP,
@@ -53,7 +53,7 @@ _FEW = 5
 
 @asked
 def resume(
-    run: str | Path | RunResult | Result,
+    run: Runs,
     *,
     overrides: Overrides = (),
     data_dir: str | Path | None = None,
@@ -88,8 +88,7 @@ def resume(
     given = as_overrides(overrides, engine=engine)
     access = DataAccess(Path(data_dir) if data_dir else None, download=download)
     with shown(callbacks, progress) as watching:
-        folder = run.folder if isinstance(run, (RunResult, Result)) else Path(run)
-        return _resume(folder, given, access, watching, tracked)
+        return _resume(folder_of(run), given, access, watching, tracked)
 
 
 def _resume(

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from html import escape
 
 from rich.console import Group, RenderableType
-from rich.rule import Rule
 from rich.text import Text
 
-from edgefl.report.tables import Column, Grid, Labelled, Line
+from edgefl.report.tables import Column, Grid, Heading, Labelled, Line
 
 # Of Rich's words for styles, those that views use; the colours are read on white and on black.
 _STYLES = {
@@ -39,8 +38,8 @@ def _blocks(view: RenderableType) -> Iterator[str]:
             for label, text in view.lines.items()
         )
         yield _element("table", "".join(rows))
-    elif isinstance(view, Rule):
-        yield _element("h4", escape(str(view.title)))
+    elif isinstance(view, Heading):
+        yield _element("h4", escape(view.text))
     elif isinstance(view, Line):
         if view.text:
             yield _element("div", escape(view.text), _STYLES.get(view.style, ""))
