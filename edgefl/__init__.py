@@ -13,7 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgefl.api import bench, check, compare, export, profile, report
+    from edgefl.cli.costs import profile
+    from edgefl.cli.onnx import bench, export
+    from edgefl.cli.report import report
+    from edgefl.cli.runs import check, compare
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.importing import Imported, import_traces
     from edgefl.runs import Callbacks, Progress, Result, RunResult, run
@@ -32,15 +35,15 @@ _PLACES = {
     "RunError": "edgefl.core.errors",
     "RunResult": "edgefl.runs",
     "UserError": "edgefl.core.errors",
-    "bench": "edgefl.api",
-    "check": "edgefl.api",
-    "compare": "edgefl.api",
-    "export": "edgefl.api",
+    "bench": "edgefl.cli.onnx",
+    "check": "edgefl.cli.runs",
+    "compare": "edgefl.cli.runs",
+    "export": "edgefl.cli.onnx",
     "import_traces": "edgefl.importing",
     "open": "edgefl.runs",
-    "profile": "edgefl.api",
+    "profile": "edgefl.cli.costs",
     "replay": "edgefl.runs.replaying",
-    "report": "edgefl.api",
+    "report": "edgefl.cli.report",
     "resume": "edgefl.runs.resuming",
     "run": "edgefl.runs",
 }

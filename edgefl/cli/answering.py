@@ -1,21 +1,75 @@
-"""Commands that print what a function of ``edgefl.api`` answers."""
+"""Commands that are functions of ``edgefl``: each answers what its command prints."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ForwardRef, ParamSpec, get_args
 
 import typer
 
+from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_json, print_note, stderr, stdout
+from edgefl.cli.options import AsJson
 from edgefl.cli.steps import Steps
 from edgefl.core.errors import EdgeflError
+from edgefl.core.user_code import asked
+from edgefl.report.answers import Answer, Shown
 
-if TYPE_CHECKING:
-    from edgefl.report.answers import Shown
+P = ParamSpec("P")
 
 
-def answered(ask: Callable[..., Shown], *given: Any, as_json: bool, **options: Any) -> None:
+def command(epilog: str) -> Callable[[Callable[P, Answer]], Callable[P, Answer]]:
+    """Makes a function a command, and one that users call; its arguments' help describes them to both.
+
+    An argument that is of another type on the command line has that type behind its help. Its ``steps`` are
+    shown on a terminal.
+    """
+
+    def register(function: Callable[P, Answer]) -> Callable[P, Answer]:
+        public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
+        hints = inspect.get_annotations(function, eval_str=True)
+        given = inspect.signature(function).parameters
+        steps, options = given["steps"], [one for name, one in given.items() if name != "steps"]
+        typed = [one.replace(annotation=_typed(hints[one.name])) for one in options]
+        app.command(name=function.__name__, epilog=epilog)(_printed(public, doc, typed))
+        plain = [one.replace(annotation=_plain(hints[one.name])) for one in options]
+        public.__signature__ = inspect.Signature([*plain, steps])  # type: ignore[attr-defined]
+        helps = (f"    {one.name}: {hints[one.name].__metadata__[0].help}" for one in options)
+        public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *helps])
+        return public
+
+    return register
+
+
+def _typed(hint: Any) -> Any:
+    """What typer reads: of an argument with another type on the command line, that one."""
+    kind, info, *others = get_args(hint)
+    return Annotated[others[0] if others else kind, info]
+
+
+def _plain(hint: Any) -> Any:
+    """What is read in Python."""
+    kind = hint.__origin__
+    return kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+
+
+def _printed(
+    public: Callable[..., Answer], doc: str, options: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command, as typer takes it."""
+
+    def printed(*, as_json: bool, **given: Any) -> None:
+        answered(public, as_json=as_json, **given)
+
+    last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    printed.__doc__ = doc
+    printed.__annotations__ = {one.name: one.annotation for one in [*options, last]}
+    printed.__signature__ = inspect.Signature([*options, last])  # type: ignore[attr-defined]
+    return printed
+
+
+def answered(ask: Callable[..., Shown], *, as_json: bool, **given: Any) -> None:
     """Asks, with progress on a terminal, and prints the answer.
 
     Raises:
@@ -24,19 +78,18 @@ def answered(ask: Callable[..., Shown], *given: Any, as_json: bool, **options: A
     """
     with Steps(stderr()) as steps:
         try:
-            answer, mistake = ask(*given, **options, steps=steps.show), None
+            answer, mistake = ask(**given, steps=steps.show), None
         except EdgeflError as error:
             answer, mistake = error.answer, error
     if answer is not None:
-        show(answer, as_json=as_json)
+        _print(answer, as_json=as_json)
     if mistake is not None:
         raise mistake
     if answer.errors:
         raise typer.Exit(max(error.exit_status for error in answer.errors))
 
 
-def show(answer: Shown, *, as_json: bool) -> None:
-    """Prints notes and errors to stderr, and the document or the tables to stdout."""
+def _print(answer: Shown, *, as_json: bool) -> None:
     for note in answer.notes:
         print_note(note)
     if as_json:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from edgefl.cli.answering import answered
+from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings
+from edgefl.cli.options import AsJson, Overridden, ScenarioName, Seed, Sensitivity
+from edgefl.core.units import show_count
+from edgefl.report.answers import Answer, Steps, quiet, several
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "profile quickstart",
         "profile quickstart --device raspberry-pi-4b --link 4g --layers",
     )
 )
 def profile(
     scenario: ScenarioName,
+    *,
     device: Annotated[
-        list[str] | None, typer.Option(help="Device to price, or all; the fleet's devices by default.")
+        str | Sequence[str] | None,
+        typer.Option(help="Device to price, or all; the fleet's devices by default."),
+        list[str] | None,
     ] = None,
     link: Annotated[str | None, typer.Option(help="Network class, from `edgefl list links`.")] = None,
     dtype: Annotated[
@@ -31,31 +37,41 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
-    measure: Annotated[
+    measure_memory: Annotated[
         bool,
         typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
     ] = False,
     sensitivity: Sensitivity = None,
-    settings: Settings = None,
+    overrides: Overridden = (),
     seed: Seed = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
-    from edgefl.api import profile as ask
+    from edgefl.planning.fleets import dtype_of
+    from edgefl.planning.learning import DataAccess
+    from edgefl.planning.profile import ProfileOptions, client_rounds
+    from edgefl.planning.profile import profile as profile_run
+    from edgefl.planning.published import claimed_savings
+    from edgefl.planning.swept_rounds import swept_rounds
+    from edgefl.report.profiles import profiles
+    from edgefl.runs.group import as_overrides, drafts
 
-    answered(
-        ask,
-        scenario,
-        device=device,
-        link=link,
-        dtype=dtype,
-        layers=layers,
-        measure_memory=measure,
-        sensitivity=sensitivity,
-        overrides=settings or (),
-        seed=seed,
-        as_json=as_json,
+    options = ProfileOptions(
+        list(map(str, several(device))), link, dtype_of(dtype), layers=layers, measure=measure_memory
     )
+    access = DataAccess(need="nothing")
+    runs = drafts(scenario, as_overrides(overrides, seed=seed))
+    found = []
+    for place, draft in enumerate(runs):
+        steps(f"profiling {draft.scenario.name}", place, len(runs))
+        found.append(profile_run(draft, options, access))
+    claims = claimed_savings(runs, found)
+    swept = []
+    records: dict[str, Any] = {"profiles": found, "published": claims}
+    if sensitivity is not None:
+        rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
+        records["sensitivity"] = swept = swept_rounds(rounds, sensitivity)
+    return Answer("profile", show_count(len(runs), "run"), records, profiles(found, claims, swept))
 
 
 @app.command(

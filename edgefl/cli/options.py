@@ -11,11 +11,13 @@ import typer
 
 if TYPE_CHECKING:
     from edgefl.core.nodes import Node
+    from edgefl.runs.group import Overrides, Scenario
+    from edgefl.runs.results import Runs
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
-]
+_SET = typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5.")
+Settings = Annotated[list[str] | None, _SET]
+# Behind a help, here and in commands: the type on the command line, where it is not that in Python.
+Overridden = Annotated["Overrides", _SET, list[str] | None]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
 Seeds = Annotated[
     int | None,
@@ -63,7 +65,14 @@ WatchPort = Annotated[
     int | None, typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default.")
 ]
 ScenarioName = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
+    "Scenario",
+    typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
+    str,
+]
+SomeScenarios = Annotated[
+    "Scenario | Sequence[Scenario] | None",
+    typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
+    list[str] | None,
 ]
 Sensitivity = Annotated[
     float | None,
@@ -73,9 +82,9 @@ Sensitivity = Annotated[
         "1 for intervals alone.",
     ),
 ]
-RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
-]
+_RUNS = typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
+RunFolders = Annotated[list[Path], _RUNS]
+SomeRuns = Annotated["Runs | Sequence[Runs]", _RUNS, list[Path]]
 TargetAccuracy = Annotated[
     float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
 ]

@@ -46,6 +46,5 @@ def replay(
     """
     from edgefl.runs.replaying import replay as ask
 
-    answered(
-        ask, runs, fleet=fleet, overrides=settings or (), link=link, target=target, out=out, as_json=as_json
-    )
+    given = {"fleet": fleet, "overrides": settings or (), "link": link, "target": target, "out": out}
+    answered(ask, runs=runs, **given, as_json=as_json)

@@ -6,35 +6,52 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group
 
-from edgefl.cli.answering import answered
-from edgefl.cli.app import app, examples
-from edgefl.cli.options import AsJson, RunFolders, Sensitivity, TargetAccuracy
+from edgefl.cli.answering import command
+from edgefl.cli.app import examples
+from edgefl.cli.options import Sensitivity, SomeRuns, TargetAccuracy
+from edgefl.report.answers import Answer, Steps, quiet
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "report runs/first",
         "report runs/first runs/second --target 0.9 --out comparison.html",
     )
 )
 def report(
-    runs: RunFolders,
+    runs: SomeRuns,
+    *,
     out: Annotated[
-        Path | None,
+        str | Path | None,
         typer.Option(metavar="FILE.html", help="File to write; named after the first RUN by default."),
+        Path | None,
     ] = None,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is not a report page.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Make one HTML page of runs: figures, tables and plots; it opens from disk and needs no network.
 
     Runs that differ in nothing but their seeds are averaged. A report page that is there is overwritten.
     """
-    from edgefl.api import report as ask
+    from edgefl.core.outputs import Own, check_out
+    from edgefl.core.units import show_bytes
+    from edgefl.report.page.build import page
+    from edgefl.report.page.files import SUFFIXES, is_page, named_after, write
+    from edgefl.report.page.html import html
+    from edgefl.runs.results import folders_of
 
-    answered(ask, runs, out=out, target=target, sensitivity=sensitivity, force=force, as_json=as_json)
+    folders = folders_of(runs)
+    name = named_after(folders)
+    path = Path(name if out is None else out)
+    check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
+    notes: list[str] = []
+    steps("reading runs", 0, 1)
+    size = write(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
+    lines = [f"saved {path} ({show_bytes(size)})"]
+    return Answer("report", str(path), {"file": str(path), "bytes": size}, Group(), lines=lines, notes=notes)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
 
-from edgefl.cli.answering import answered
+from edgefl.cli.answering import answered, command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import (
@@ -19,11 +20,14 @@ from edgefl.cli.options import (
     Format,
     InFormat,
     Offline,
+    Overridden,
     RunFolders,
     Seed,
     Seeds,
     Sensitivity,
     Settings,
+    SomeRuns,
+    SomeScenarios,
     TargetAccuracy,
     TorchDevice,
     Track,
@@ -32,10 +36,16 @@ from edgefl.cli.options import (
     trackers,
 )
 from edgefl.cli.streams import OutputError, results
-from edgefl.core.errors import UserError
+from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.core.units import show_count
+from edgefl.core.user_code import asked
+from edgefl.report.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
+    from edgefl.core.overrides import Override
+    from edgefl.report.summary import DryRun
     from edgefl.runs import Result
+    from edgefl.runs.group import Overrides, Scenario
 
 _RUN = examples(
     "run quickstart",
@@ -166,28 +176,26 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "check",
         "check quickstart --set server.participants=5",
         "check --method flexchill --set method.base=fedprox",
     )
 )
 def check(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
-    ] = None,
+    scenarios: SomeScenarios = None,
+    *,
     method: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
-    settings: Settings = None,
+    overrides: Overridden = (),
     seed: Seed = None,
     seeds: Seeds = None,
     link: FleetLink = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files.
 
     Without a scenario, all are checked: of each kind of run, one, for a few rounds.
@@ -196,29 +204,154 @@ def check(
 
     With `--method`, `--set` changes the scenario of the check; `--set method.KEY=VALUE` sets a parameter.
     """
-    from edgefl.api import check as ask
+    from edgefl.runs.group import as_overrides
 
-    answered(
-        ask,
-        scenarios,
-        method=method,
-        overrides=settings or (),
-        seed=seed,
-        seeds=seeds,
-        link=link,
-        as_json=as_json,
+    names, given = several(scenarios), as_overrides(overrides, seed=seed, link=link)
+    if method is not None:
+        if names or link or seeds:
+            raise UserError("--method takes no scenario, no --link and no --seeds", where="--method")
+        return _promises(method, given)
+    if names:
+        return _dry_runs(names, given, seeds, steps)
+    if seeds:
+        raise UserError("--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5")
+    return _overviews(given, steps)
+
+
+def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
+    from edgefl.planning.assumed import in_short
+    from edgefl.report.comparison import dry_runs
+    from edgefl.runs.dry import dry_run, name_of
+
+    checked: list[DryRun] = []
+    mistakes: list[EdgeflError] = []
+    for place, name in enumerate(names):
+        # A sweep of thousands of runs takes minutes.
+        steps(f"checking {name_of(name)}", place, len(names))
+        try:
+            checked += dry_run(name, given, seeds)
+        except EdgeflError as error:
+            mistakes.append(error)
+    failed = [one.summary for one in checked if one.summary.status == "failed"]
+    answer = Answer(
+        "check",
+        show_count(len(checked), "run"),
+        {"runs": checked},
+        dry_runs(checked) if checked else Group(),
+        notes=in_short(_noted(checked)),
+        errors=[RunError(f"{one.name} failed: {one.reason}") for one in failed],
+    )
+    return unless(mistakes, answer)
+
+
+def _noted(checked: Sequence[DryRun]) -> list[str]:
+    """What was assumed and who was refused: each note once, with its runs where not all share it."""
+    runs: dict[str, list[str]] = {}
+    for run in checked:
+        for note in run.notes:
+            runs.setdefault(note, []).append(run.summary.name)
+    told = []
+    for note, names in runs.items():
+        everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
+        told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
+    return told
+
+
+def _overviews(given: Overrides, steps: Steps) -> Answer:
+    from edgefl.core.catalogue import entries
+    from edgefl.planning.assumed import in_short
+    from edgefl.planning.learning import DataAccess
+    from edgefl.report.overviews import Overview, overviews
+    from edgefl.runs.overview import overview
+
+    found: list[Overview] = []
+    mistakes: list[EdgeflError] = []
+    names, access = list(entries("scenarios")), DataAccess(need="embedded")
+    for place, name in enumerate(names):
+        steps(f"checking {name}", place, len(names))
+        try:
+            found.append(overview(name, given, access))
+        except EdgeflError as error:
+            mistakes.append(error)
+    answer = Answer(
+        "check",
+        show_count(len(found), "scenario"),
+        {"scenarios": found},
+        overviews(found),
+        notes=in_short(line for each in found for line in each.assumed)[-1:],
+        errors=[RunError(message) for each in found for message in each.failed],
+    )
+    return unless(mistakes, answer)
+
+
+def _promises(name: str, given: Sequence[Override]) -> Answer:
+    """Which promises a method keeps; broken ones are a failure."""
+    from edgefl.core.catalogue import find
+    from edgefl.runs.contract import check_method
+    from edgefl.runs.contract.findings import promises, told
+
+    find("methods", name, where="--method")
+    findings = check_method({"name": name}, given)
+    broken = [one for one in findings if one.kept is False]
+    failed = RunError(f"{name} breaks {show_count(len(broken), 'promise')}")
+    failed.trace = "\n".join(dict.fromkeys(one.trace for one in broken if one.trace))
+    return Answer(
+        "check",
+        name,
+        {"method": name, "promises": findings},
+        promises(name, findings),
+        lines=list(told(broken)),
+        errors=[failed] if broken else [],
     )
 
 
+@asked
+def compare(
+    runs: SomeRuns,
+    *,
+    target: float | None = None,
+    sensitivity: float | None = None,
+    all: bool = False,  # noqa: A002 - as the option
+    steps: Steps = quiet,
+) -> Answer:
+    """Compares runs, as the command of this name.
+
+    Args:
+        runs: runs, groups of runs, or folders of groups.
+        target: an accuracy in (0, 1]; None for each run's own.
+        sensitivity: a factor of assumed numbers, to say whether the order holds; 1 for intervals alone.
+        all: whether to show every figure, with its bounds, and differences over seeds.
+        steps: called with what is done.
+
+    Raises:
+        UserError: an argument is wrong, or no run can be read.
+    """
+    from edgefl.report.comparison import Comparison, comparison
+    from edgefl.report.sensitivity import of_runs
+    from edgefl.report.sensitivity import sensitivity as swept
+    from edgefl.report.summary import summaries
+    from edgefl.report.tables import Line
+    from edgefl.runs.results import folders_of
+
+    notes: list[str] = []
+    steps("reading runs", 0, 1)
+    compared = summaries(folders_of(runs), target, note=notes.append)
+    found = None if sensitivity is None else of_runs(compared, sensitivity)
+    tables = comparison(compared, every=all)
+    view = Group(tables, Line(), swept(found)) if found else tables
+    return Answer("compare", show_count(len(compared), "run"), Comparison(compared, found), view, notes=notes)
+
+
 @app.command(
+    name="compare",
     epilog=examples(
         "compare runs/first runs/second --target 0.9",
         "compare runs/first --all",
         "compare runs/first --json",
         "compare runs/first --format latex > table.tex",
-    )
+    ),
 )
-def compare(
+def compare_in(
     runs: RunFolders,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
@@ -234,7 +367,6 @@ def compare(
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.api import compare as ask
     from edgefl.report.comparison import comparison_tables
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
@@ -243,14 +375,14 @@ def compare(
 
     chosen = _format(format_, as_json=as_json)
     if chosen in {Format.TABLE, Format.JSON}:
-        found = {"target": target, "sensitivity": sensitivity, "all": every}
-        answered(ask, runs, **found, as_json=chosen is Format.JSON)
+        found: dict[str, Any] = {"target": target, "sensitivity": sensitivity, "all": every}
+        answered(compare, runs=runs, **found, as_json=chosen is Format.JSON)
         return
     if sensitivity is not None:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    answer = ask(runs, target=target)
+    answer = compare(runs, target=target)
     for note in answer.notes:
         print_note(note)
     if chosen is Format.CSV:

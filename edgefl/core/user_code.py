@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
 
@@ -289,14 +289,14 @@ def of_path(error: BaseException) -> UserError | None:
     return None
 
 
-# Of what an argument may be, what the simple kinds are: the class and its words.
-_KINDS: dict[str, tuple[type, str]] = {
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "bool": (bool, "True or False"),
-    "str": (str, "text"),
-    "Path": (Path, "a path"),
-    "None": (type(None), "None"),
+# Of what an argument may be, the simple kinds: the classes and their words.
+_KINDS: dict[Any, tuple[type, str]] = {
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    bool: (bool, "True or False"),
+    str: (str, "text"),
+    Path: (Path, "a path"),
+    type(None): (type(None), "None"),
 }
 
 
@@ -325,17 +325,15 @@ def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     Raises:
         UserError: one is of another.
     """
+    hints = inspect.get_annotations(function, eval_str=True)
     for name, value in arguments.items():
-        kinds = function.__annotations__[name].split(" | ")
+        hint = getattr(hints[name], "__origin__", hints[name])  # within Annotated
+        kinds = get_args(hint) or (hint,)
         if any(kind not in _KINDS for kind in kinds):
             continue
         # A bool is an int to Python.
-        fits = (
-            "bool" in kinds
-            if isinstance(value, bool)
-            else isinstance(value, tuple(_KINDS[one][0] for one in kinds))
-        )
-        if not fits:
+        classes = tuple(_KINDS[kind][0] for kind in kinds)
+        if not (bool in kinds if isinstance(value, bool) else isinstance(value, classes)):
             words = " or ".join(_KINDS[kind][1] for kind in kinds)
             raise UserError(f"{name} must be {words}, not {value!r}", where=name)
 

@@ -12,8 +12,6 @@ from rich.console import Console, Group, RenderableType
 
 from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError
-from edgefl.report.formats.html import html
-from edgefl.report.tables import Line
 
 # Off a terminal.
 WIDTH = 100
@@ -66,6 +64,10 @@ class Shown:
         return "\n".join([console.file.getvalue().rstrip("\n"), *self.lines])  # type: ignore[attr-defined]
 
     def _repr_html_(self) -> str:
+        # The command line has no use for them.
+        from edgefl.report.formats.html import html
+        from edgefl.report.tables import Line
+
         notes = (Line(f"note: {note}", "yellow") for note in self.notes)
         failed = (Line(str(error), "red") for error in self.errors)
         return html(Group(self.__rich__(), *map(Line, self.lines), *notes, *failed))
