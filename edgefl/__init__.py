@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgefl.cli.costs import profile
     from edgefl.cli.onnx import bench, export
+    from edgefl.cli.replay import replay
     from edgefl.cli.report import report
     from edgefl.cli.runs import check, compare
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.importing import Imported, import_traces
     from edgefl.runs import Callbacks, Progress, Result, RunResult, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
-    from edgefl.runs.replaying import replay
     from edgefl.runs.resuming import resume
 
 __version__: str
@@ -42,7 +42,7 @@ _PLACES = {
     "import_traces": "edgefl.importing",
     "open": "edgefl.runs",
     "profile": "edgefl.cli.costs",
-    "replay": "edgefl.runs.replaying",
+    "replay": "edgefl.cli.replay",
     "report": "edgefl.cli.report",
     "resume": "edgefl.runs.resuming",
     "run": "edgefl.runs",

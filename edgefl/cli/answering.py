@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, ForwardRef, ParamSpec, get_args
+from typing import Annotated, Any, ForwardRef, ParamSpec, TypeVar, get_args
 
 import typer
 
@@ -12,23 +12,25 @@ from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson
 from edgefl.cli.steps import Steps
-from edgefl.core.errors import EdgeflError
-from edgefl.core.user_code import asked
-from edgefl.report.answers import Answer, Shown
+from edgefl.cli.streams import results
+from edgefl.core.errors import EdgeflError, UserError
+from edgefl.core.user_code import asked, hints_of
+from edgefl.report.answers import Shown
 
 P = ParamSpec("P")
+A = TypeVar("A", bound=Shown)
 
 
-def command(epilog: str) -> Callable[[Callable[P, Answer]], Callable[P, Answer]]:
+def command(epilog: str) -> Callable[[Callable[P, A]], Callable[P, A]]:
     """Makes a function a command, and one that users call; its arguments' help describes them to both.
 
     An argument that is of another type on the command line has that type behind its help. Its ``steps`` are
     shown on a terminal.
     """
 
-    def register(function: Callable[P, Answer]) -> Callable[P, Answer]:
+    def register(function: Callable[P, A]) -> Callable[P, A]:
         public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
-        hints = inspect.get_annotations(function, eval_str=True)
+        hints = hints_of(function)
         given = inspect.signature(function).parameters
         steps, options = given["steps"], [one for name, one in given.items() if name != "steps"]
         typed = [one.replace(annotation=_typed(hints[one.name])) for one in options]
@@ -54,13 +56,14 @@ def _plain(hint: Any) -> Any:
     return kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
 
 
-def _printed(
-    public: Callable[..., Answer], doc: str, options: list[inspect.Parameter]
-) -> Callable[..., None]:
+def _printed(public: Callable[..., Shown], doc: str, options: list[inspect.Parameter]) -> Callable[..., None]:
     """The command, as typer takes it."""
 
     def printed(*, as_json: bool, **given: Any) -> None:
-        answered(public, as_json=as_json, **given)
+        chosen = given.get("format")
+        if as_json and chosen not in {None, "json"}:
+            raise UserError(f"--json and --format {chosen} cannot be combined", where="--format")
+        answered(public, as_json=as_json or chosen == "json", **given)
 
     last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
     printed.__doc__ = doc
@@ -94,6 +97,8 @@ def _print(answer: Shown, *, as_json: bool) -> None:
         print_note(note)
     if as_json:
         print_json(answer.document)
+    elif answer.plain is not None:
+        results().write(answer.plain)
     else:
         console = stdout()
         console.print(answer)

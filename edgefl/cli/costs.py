@@ -53,7 +53,7 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import claimed_savings
     from edgefl.planning.swept_rounds import swept_rounds
-    from edgefl.report.profiles import profiles
+    from edgefl.report.device_rounds import profiles
     from edgefl.runs.group import as_overrides, drafts
 
     options = ProfileOptions(
@@ -71,7 +71,7 @@ def profile(
     if sensitivity is not None:
         rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
         records["sensitivity"] = swept = swept_rounds(rounds, sensitivity)
-    return Answer("profile", show_count(len(runs), "run"), records, profiles(found, claims, swept))
+    return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, claims, swept))
 
 
 @app.command(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group
 
 from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
@@ -38,7 +37,7 @@ Out = Annotated[
     Path | None,
 ]
 Threads = Annotated[
-    int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.")
+    int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
 ]
 Reference = Annotated[
     "Runs | None",
@@ -110,10 +109,10 @@ def _exported(done: Sequence[Exported]) -> Answer:
     from edgefl.report.exports import exports
 
     if not done:
-        return Answer("export", "nothing", {"exports": []}, Group())
+        return Answer("export of no model", {"exports": []})
     folder = done[0].path.parent
     lines = [f"saved in {folder}, each with a model card (.md)"]
-    return Answer("export", show_count(len(done), "model"), {"exports": done}, exports(done), lines=lines)
+    return Answer(f"export of {show_count(len(done), 'model')}", {"exports": done}, exports(done), lines)
 
 
 @command(
@@ -126,7 +125,7 @@ def bench(
     model: ModelFile,
     *,
     threads: Threads = None,
-    batch: Annotated[int, typer.Option(help="Samples per call.")] = 1,
+    batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
     run: Reference = None,
     device: Annotated[
         str | Sequence[str] | None,
@@ -137,9 +136,9 @@ def bench(
         str | None,
         typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Timed calls in each measurement.")] = 300,
+    runs: Annotated[int, typer.Option(help="Timed calls in each measurement.", min=1)] = 300,
     budget: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.")
+        float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
     ] = 30.0,
     predict_only: Annotated[
         bool, typer.Option("--predict-only", help="Measure nothing here; requires --device.")
@@ -164,10 +163,6 @@ def bench(
             "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
             where="--predict-only",
         )
-    least = {"threads": (threads, 1), "batch": (batch, 1), "runs": (runs, 1), "budget": (budget, 0.1)}
-    for name, (value, bound) in least.items():
-        if value is not None and value < bound:
-            raise UserError(f"--{name} must be at least {bound}, not {value}", where=f"--{name}")
     path = Path(model)
     if card:
         # A missing card is an error before the measurements, which take their time.
@@ -185,7 +180,7 @@ def bench(
     result = bench_model(path, options, progress=steps)
     if card:
         save(result)
-    return Answer("bench", path.name, result, tables(result))
+    return Answer(f"bench of {path.name}", result, tables(result))
 
 
 @app.command(

@@ -48,8 +48,9 @@ class Format(StrEnum):
 
 
 InFormat = Annotated[
-    Format | None,
+    str | None,
     typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
+    Format | None,
 ]
 Track = Annotated[
     list[str] | None,

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group
 
 from edgefl.cli.answering import command
 from edgefl.cli.app import examples
@@ -54,4 +53,4 @@ def report(
     steps("reading runs", 0, 1)
     size = write(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
     lines = [f"saved {path} ({show_bytes(size)})"]
-    return Answer("report", str(path), {"file": str(path), "bytes": size}, Group(), lines=lines, notes=notes)
+    return Answer(f"report in {path}", {"file": str(path), "bytes": size}, lines=lines, notes=notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
-from edgefl.cli.answering import answered, command
+from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
+from edgefl.cli.console import print_json, stderr, stdout
 from edgefl.cli.options import (
     AsJson,
     FleetLink,
@@ -21,7 +22,6 @@ from edgefl.cli.options import (
     InFormat,
     Offline,
     Overridden,
-    RunFolders,
     Seed,
     Seeds,
     Sensitivity,
@@ -35,10 +35,9 @@ from edgefl.cli.options import (
     WatchPort,
     trackers,
 )
-from edgefl.cli.streams import OutputError, results
+from edgefl.cli.streams import OutputError
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.units import show_count
-from edgefl.core.user_code import asked
 from edgefl.report.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
@@ -234,8 +233,7 @@ def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, st
             mistakes.append(error)
     failed = [one.summary for one in checked if one.summary.status == "failed"]
     answer = Answer(
-        "check",
-        show_count(len(checked), "run"),
+        f"check of {show_count(len(checked), 'run')}",
         {"runs": checked},
         dry_runs(checked) if checked else Group(),
         notes=in_short(_noted(checked)),
@@ -274,8 +272,7 @@ def _overviews(given: Overrides, steps: Steps) -> Answer:
         except EdgeflError as error:
             mistakes.append(error)
     answer = Answer(
-        "check",
-        show_count(len(found), "scenario"),
+        f"check of {show_count(len(found), 'scenario')}",
         {"scenarios": found},
         overviews(found),
         notes=in_short(line for each in found for line in each.assumed)[-1:],
@@ -296,8 +293,7 @@ def _promises(name: str, given: Sequence[Override]) -> Answer:
     failed = RunError(f"{name} breaks {show_count(len(broken), 'promise')}")
     failed.trace = "\n".join(dict.fromkeys(one.trace for one in broken if one.trace))
     return Answer(
-        "check",
-        name,
+        f"check of {name}",
         {"method": name, "promises": findings},
         promises(name, findings),
         lines=list(told(broken)),
@@ -305,94 +301,62 @@ def _promises(name: str, given: Sequence[Override]) -> Answer:
     )
 
 
-@asked
-def compare(
-    runs: SomeRuns,
-    *,
-    target: float | None = None,
-    sensitivity: float | None = None,
-    all: bool = False,  # noqa: A002 - as the option
-    steps: Steps = quiet,
-) -> Answer:
-    """Compares runs, as the command of this name.
-
-    Args:
-        runs: runs, groups of runs, or folders of groups.
-        target: an accuracy in (0, 1]; None for each run's own.
-        sensitivity: a factor of assumed numbers, to say whether the order holds; 1 for intervals alone.
-        all: whether to show every figure, with its bounds, and differences over seeds.
-        steps: called with what is done.
-
-    Raises:
-        UserError: an argument is wrong, or no run can be read.
-    """
-    from edgefl.report.comparison import Comparison, comparison
-    from edgefl.report.sensitivity import of_runs
-    from edgefl.report.sensitivity import sensitivity as swept
-    from edgefl.report.summary import summaries
-    from edgefl.report.tables import Line
-    from edgefl.runs.results import folders_of
-
-    notes: list[str] = []
-    steps("reading runs", 0, 1)
-    compared = summaries(folders_of(runs), target, note=notes.append)
-    found = None if sensitivity is None else of_runs(compared, sensitivity)
-    tables = comparison(compared, every=all)
-    view = Group(tables, Line(), swept(found)) if found else tables
-    return Answer("compare", show_count(len(compared), "run"), Comparison(compared, found), view, notes=notes)
-
-
-@app.command(
-    name="compare",
-    epilog=examples(
+@command(
+    examples(
         "compare runs/first runs/second --target 0.9",
         "compare runs/first --all",
         "compare runs/first --json",
         "compare runs/first --format latex > table.tex",
-    ),
+    )
 )
-def compare_in(
-    runs: RunFolders,
+def compare(
+    runs: SomeRuns,
+    *,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
-    every: Annotated[
+    all: Annotated[  # noqa: A002 - as the option
         bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
     ] = False,
-    format_: InFormat = None,
-    as_json: AsJson = False,
-) -> None:
+    format: InFormat = None,  # noqa: A002 - as the option
+    steps: Steps = quiet,
+) -> Answer:
     """Compare runs: accuracy, and the time, bytes and energy to reach a target; who is ahead.
 
     Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.report.comparison import comparison_tables
+    from edgefl.core.errors import nearest
+    from edgefl.report.comparison import Comparison, comparison_tables, terminal
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
     from edgefl.report.formats.markdown import markdown
     from edgefl.report.formats.records import records
+    from edgefl.report.sensitivity import of_runs
+    from edgefl.report.sensitivity import sensitivity as swept
+    from edgefl.report.summary import summaries
+    from edgefl.report.tables import Line
+    from edgefl.runs.results import folders_of
 
-    chosen = _format(format_, as_json=as_json)
-    if chosen in {Format.TABLE, Format.JSON}:
-        found: dict[str, Any] = {"target": target, "sensitivity": sensitivity, "all": every}
-        answered(compare, runs=runs, **found, as_json=chosen is Format.JSON)
-        return
-    if sensitivity is not None:
+    chosen = format or Format.TABLE
+    if chosen not in set(Format):
+        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, Format))
+    if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    answer = compare(runs, target=target)
-    for note in answer.notes:
-        print_note(note)
-    if chosen is Format.CSV:
-        comma_separated.write(results(), *records(answer.records.runs))
-    else:
-        write = latex if chosen is Format.LATEX else markdown
-        results().write(write(comparison_tables(answer.records.runs, every=every)))
-
-
-def _format(given: Format | None, *, as_json: bool) -> Format:
-    if as_json and given not in {None, Format.JSON}:
-        raise UserError(f"--json and --format {given} cannot be combined", where="--format")
-    return Format.JSON if as_json else given or Format.TABLE
+    notes: list[str] = []
+    steps("reading runs", 0, 1)
+    compared = summaries(folders_of(runs), target, note=notes.append)
+    found = None if sensitivity is None else of_runs(compared, sensitivity)
+    tables = comparison_tables(compared, every=all)
+    view = Group(terminal(tables), *([Line(), swept(found)] if found else []))
+    plain = None
+    if chosen == Format.CSV:
+        stream = io.StringIO(newline="")
+        comma_separated.write(stream, *records(compared))
+        plain = stream.getvalue()
+    elif chosen in {Format.LATEX, Format.MARKDOWN}:
+        plain = latex(tables) if chosen == Format.LATEX else markdown(tables)
+    title = f"comparison of {show_count(len(compared), 'run')}"
+    return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)

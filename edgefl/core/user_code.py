@@ -319,16 +319,25 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The annotations of a function's arguments; what it returns need not be loaded."""
+    unloaded = {function.__annotations__["return"]: None}
+    return inspect.get_annotations(function, locals=unloaded, eval_str=True)
+
+
 def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Checks the arguments whose annotations are of simple kinds alone.
 
     Raises:
         UserError: one is of another.
     """
-    hints = inspect.get_annotations(function, eval_str=True)
+    hints = hints_of(function)
     for name, value in arguments.items():
         hint = getattr(hints[name], "__origin__", hints[name])  # within Annotated
         kinds = get_args(hint) or (hint,)
+        least = getattr(next(iter(getattr(hints[name], "__metadata__", ())), None), "min", None)
+        if least is not None and isinstance(value, Real) and value < least:
+            raise UserError(f"{name} must be at least {least}, not {value}", where=name)
         if any(kind not in _KINDS for kind in kinds):
             continue
         # A bool is an int to Python.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,37 +31,37 @@ def several(given: Any) -> list[Any]:
 
 
 class Shown:
-    """What is shown as tables."""
+    """What is shown as tables.
 
-    @property
-    def lines(self) -> Sequence[str]:
-        """What is said below the tables, such as where files are."""
-        return ()
+    Attributes:
+        lines: what is said below them, such as where files are.
+        notes: what is worth knowing beside them.
+        errors: what failed, though nothing was wrong with the question.
+        plain: a text that is printed in the tables' place; None for none.
+    """
 
-    @property
-    def notes(self) -> Sequence[str]:
-        """What is worth knowing beside the result, which a command prints to stderr."""
-        return ()
+    lines: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    errors: Sequence[EdgeflError] = ()
+    plain: str | None = None
 
-    @property
-    def errors(self) -> Sequence[EdgeflError]:
-        """What failed, though nothing was wrong with the question."""
-        return ()
+    def __rich__(self) -> RenderableType:
+        raise NotImplementedError
 
     @property
     def document(self) -> Any:
         """Plain data: what the command prints with ``--json``."""
         raise NotImplementedError
 
-    def __rich__(self) -> RenderableType:
-        raise NotImplementedError
-
     @property
     def text(self) -> str:
-        """What the command prints, in lines of 100 columns."""
-        console = Console(file=io.StringIO(), width=WIDTH, highlight=False, markup=False, emoji=False)
+        """What the command prints, tables in lines of 100 columns."""
+        if self.plain is not None:
+            return self.plain
+        stream = io.StringIO()
+        console = Console(file=stream, width=WIDTH, highlight=False, markup=False, emoji=False)
         console.print(self)
-        return "\n".join([console.file.getvalue().rstrip("\n"), *self.lines])  # type: ignore[attr-defined]
+        return stream.getvalue() + "".join(f"{line}\n" for line in self.lines)
 
     def _repr_html_(self) -> str:
         # The command line has no use for them.
@@ -70,7 +70,7 @@ class Shown:
 
         notes = (Line(f"note: {note}", "yellow") for note in self.notes)
         failed = (Line(str(error), "red") for error in self.errors)
-        return html(Group(self.__rich__(), *map(Line, self.lines), *notes, *failed))
+        return html(Group(self, *map(Line, self.lines), *notes, *failed))
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,29 +78,27 @@ class Answer(Shown):
     """What a command answers.
 
     Attributes:
-        command: its name.
-        about: what it was asked about, in short.
+        title: the command, and what it was asked about.
         records: what was found.
         view: the same as tables.
     """
 
-    command: str
-    about: str
+    title: str
     records: Any
-    view: RenderableType
+    view: RenderableType = field(default_factory=Group)
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
     errors: Sequence[EdgeflError] = ()
+    plain: str | None = None
 
     def __repr__(self) -> str:
-        return f"Answer({self.command}: {self.about})"
+        return f"Answer({self.title!r})"
 
     def __rich__(self) -> RenderableType:
         return self.view
 
     @cached_property
-    def document(self) -> Any:
-        """See ``Shown``."""
+    def document(self) -> Any:  # noqa: D102 - as of all
         return document(self.records)
 
 

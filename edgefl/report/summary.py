@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rich.console import RenderableType
 
 from edgefl.core.corners import Interval
-from edgefl.core.documents import INLINE, OPTIONAL, document
+from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.wording import quoted
@@ -156,11 +156,6 @@ class Summary(Shown):
     def __rich__(self) -> RenderableType:
         return Summaries([self]).__rich__()
 
-    @property
-    def document(self) -> Any:
-        """See ``Shown``."""
-        return document(self)
-
 
 class Summaries(list[Summary], Shown):
     """Summaries of several runs."""
@@ -170,11 +165,6 @@ class Summaries(list[Summary], Shown):
         from edgefl.report.comparison import comparison
 
         return comparison(self)
-
-    @property
-    def document(self) -> Any:
-        """See ``Shown``."""
-        return document(list(self))
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.measures import GLOBAL
 from edgefl.planning.plan import Planned, plan
+from edgefl.report.answers import several
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, engine_options
 from edgefl.runs.execute import Execution, execute, prepare
@@ -36,11 +37,7 @@ def find_scenario(name: str | Path) -> Path:
     Raises:
         UnknownNameError: neither a file nor a known name.
     """
-    try:
-        path = Path(name)
-    except TypeError:
-        what = f"a scenario is a file, a name or a mapping of settings, not {name!r}"
-        raise UserError(what, where="scenario") from None
+    path = Path(str(name))
     try:
         is_file, is_folder = path.is_file(), path.is_dir()
     except OSError as error:  # too long, for one
@@ -112,12 +109,7 @@ def as_overrides(given: Overrides, **short: Any) -> list[Override]:
     if isinstance(given, Mapping):
         settings = [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
     else:
-        try:
-            texts = [given] if isinstance(given, str) else list(given)
-        except TypeError:
-            what = f"overrides must be a mapping of dotted keys to values, or texts, not {given!r}"
-            raise UserError(what, where="overrides", hint='such as {"server.rounds": 5}') from None
-        settings = [one if isinstance(one, Override) else Override.parse(one) for one in texts]
+        settings = [one if isinstance(one, Override) else Override.parse(str(one)) for one in several(given)]
     return [*first, *settings, *found.values()]
 
 

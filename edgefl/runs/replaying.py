@@ -19,24 +19,23 @@ from edgefl.core.documents import document
 from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.overrides import Override
-from edgefl.core.user_code import asked, user_code
+from edgefl.core.user_code import user_code
 from edgefl.core.yamls import in_line
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
-from edgefl.report.answers import Steps, quiet, several, unless
 from edgefl.report.comparison import Comparison, comparison
 from edgefl.report.replays import NotReplayed, Replayed, Replays, Source, replays_table
-from edgefl.report.summary import Summary, check_target, summaries
+from edgefl.report.summary import Summary, summaries
 from edgefl.report.tables import Line
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
-from edgefl.runs.group import Overrides, as_overrides, run_notes
+from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
 from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
-from edgefl.runs.results import Result, RunResult, Runs, folders_of
+from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
-from edgefl.store import Reader, Store, claimed, event_hash, read, runs_in
+from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.world.needs import Evaluate, Feedback
 
 NULL = "null"
@@ -89,12 +88,12 @@ class Replay(Result):
     _given: Sequence[Override] = ()
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override]
         """What they assume, and what else to know of them, as ``run`` says it."""
         return in_short(note for run in self.runs for note in run.notes)
 
     @property
-    def lines(self) -> list[str]:
+    def lines(self) -> list[str]:  # type: ignore[override]
         """The event hash of a single one, and where they are saved."""
         hashes = (
             [f"event hash {run.summary().event_hash}" for run in self.runs] if len(self.runs) == 1 else []
@@ -129,70 +128,6 @@ class Replay(Result):
         return [Replayed(run.fleet, run.source, one) for run, one in zip(self.runs, found, strict=True)]
 
 
-@asked
-def replay(
-    runs: Runs | Sequence[Runs],
-    *,
-    fleet: Fleets | Sequence[Fleets] | None = None,
-    overrides: Overrides = (),
-    link: str | None = None,
-    target: float | None = None,
-    out: str | Path | None = None,
-    steps: Steps = quiet,
-) -> Replay:
-    """Costs what runs have learned on other fleets, with other settings of the server or other codecs.
-
-    Nothing is trained and no data are read: accuracies are those of the runs, at the times, bytes and
-    energies that they have on the other fleet. It is what a new run there gives, in every row but those of
-    files and of wall time.
-
-    Args:
-        runs: a directory of runs, what ``run`` or ``open`` returned, or several of these.
-        fleet: a profile's name, or a fleet's settings; or several, on each of which every run is replayed.
-            None is each run's own fleet, as it was.
-        overrides: settings of ``fleet``, ``server`` and ``wire``, as of ``run``.
-        link: short for ``fleet.link`` among them.
-        target: an accuracy in (0, 1]; None for each run's own.
-        out: the directory to create; None keeps the replays in a temporary one, which goes with them.
-        steps: called with each run and fleet.
-
-    Raises:
-        UserError: an argument is wrong, a run cannot be read, or another run would be learned there; the
-            message names the first merge that would differ. What could be replayed all the same is its
-            ``answer``.
-    """
-    check_target(target, "--target")
-    given = as_overrides(overrides, link=link)
-    folders_of(runs)
-    folders = list({run.resolve(): run for each in several(runs) for run in _folders(each)}.values())
-    named = [
-        Override.of("fleet", one, f"--fleet {one}" if isinstance(one, str) else "fleet")
-        for one in several(fleet)
-    ]
-    fleets = each_fleet(list({str(one.node.plain): one for one in named}.values()), given)
-    pairs = [(folder, each) for each in fleets for folder in folders]
-    refused: list[NotReplayed] = []
-    mistakes: list[UserError] = []
-    with Replayer(None if out is None else Path(out)) as replayer:
-        for number, (folder, each) in enumerate(pairs):
-            steps(
-                f"replaying {folder}{f' on {fleet_name(each.node.plain)}' if each else ''}",
-                number,
-                len(pairs),
-            )
-            try:
-                replayer.add(folder, each, given)
-            except UserError as error:
-                if len(pairs) == 1:
-                    raise
-                mistakes.append(error)
-                name = fleet_name(each.node.plain) if each else None
-                refused.append(NotReplayed(str(folder), name, error.what))
-        made = replayer.result()
-    found = replace(made, refused=refused, target=target, _sources=folders, _given=given)
-    return unless(mistakes, found)
-
-
 def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequence[Override | None]:
     """The fleets to replay on in turn; None is each run's own, or what is set.
 
@@ -205,12 +140,6 @@ def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequenc
             "another fleet is given already", where=again.where, hint="name all fleets in the same way"
         )
     return list(fleets) or [None]
-
-
-def _folders(run: Runs) -> list[Path]:
-    if isinstance(run, Result):
-        return [each.folder for each in run.runs]
-    return [folder for each in folders_of(run) for folder in runs_in(each)]
 
 
 class Replayer:

@@ -25,7 +25,7 @@ from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summaries, Summary, summaries
 from edgefl.report.summary import summary as summary_of
 from edgefl.report.tables import Line
-from edgefl.store import is_run, read, runs_in
+from edgefl.store import is_group, is_run, read, runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +59,6 @@ class RunResult(Shown):
 
     def __rich__(self) -> RenderableType:
         return Result(self.folder, (self,)).__rich__()
-
-    @property
-    def document(self) -> Any:
-        """The run's own among those of the document of ``edgefl compare --json``."""
-        return document(self.summary())
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """One of the run's tables as a list of dicts.
@@ -330,15 +325,19 @@ def folders_of(runs: Runs | Sequence[Runs]) -> list[Path]:
     Raises:
         UserError: it is nothing that a run can be given as, or there is none.
     """
-    given = several(runs)
-    for one in given:
-        if not isinstance(one, str | Path | RunResult | Result):
-            raise UserError(
-                f"{quoted(one)} is no run", where="runs", hint="give a directory, or what edgefl.run returned"
-            )
-    if not given:
+    found: list[Path] = []
+    for one in several(runs):
+        if isinstance(one, Result) and not (is_run(one.folder) or is_group(one.folder)):
+            # Replays that were not saved.
+            found += [run.folder for run in one.runs]
+        elif isinstance(one, str | Path | RunResult | Result):
+            found.append(one.folder if isinstance(one, RunResult | Result) else Path(one))
+        else:
+            hint = "give a directory, or what edgefl.run returned"
+            raise UserError(f"{quoted(one)} is no run", where="runs", hint=hint)
+    if not found:
         raise UserError("no run is given", where="runs")
-    return [one.folder if isinstance(one, RunResult | Result) else Path(one) for one in given]
+    return found
 
 
 def folder_of(run: Runs) -> Path:
