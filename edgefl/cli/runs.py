@@ -96,7 +96,7 @@ def run(
     from edgefl.runs.progress import Display
 
     short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    given: dict[str, Any] = {"data_dir": data_dir, "download": not offline, "trackers": trackers(track)}
+    given: dict[str, Any] = {"data_dir": data_dir, "offline": offline, "track": trackers(track)}
     if resume is None:
         short |= {"link": link, "seed": seed}
         start = _starting(scenario, out=out, seeds=seeds)
@@ -340,7 +340,7 @@ def compare(
 
     chosen = format or Format.TABLE
     if chosen not in set(Format):
-        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, Format))
+        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, map(str, Format)))
     if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"

@@ -314,7 +314,7 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
             told = explained(error) or of_path(error)
             if told is None:
                 raise
-            raise told from error
+            raise told from (error if told.trace else None)
 
     return call
 

@@ -122,12 +122,12 @@ def run(
     seeds: int | None = None,
     link: str | None = None,
     data_dir: str | Path | None = None,
-    download: bool = True,
+    offline: bool = False,
     engine: str | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     callbacks: Callbacks | None = None,
     progress: bool | None = None,
-    trackers: Trackers = (),
+    track: Trackers = (),
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
@@ -143,25 +143,25 @@ def run(
         seeds: repeats all runs with so many seeds, which count up from the scenario's; None for no
             repetition.
         data_dir: the folder of dataset files; None for the default.
-        download: whether missing files may be downloaded.
+        offline: whether nothing may be downloaded.
         engine: a name, such as "loop" or "null" (clock and costs only), or a mapping with the name and its
             parameters; None for the scenario's.
         out: the directory to create; None for a new one under ``runs/``.
         callbacks: called as runs progress.
         progress: whether progress is shown on standard error; None shows it in a terminal or a notebook,
             unless there are callbacks.
-        trackers: experiment trackers, by name, such as "tensorboard", or as mappings with a name and
+        track: experiment trackers, by name, such as "tensorboard", or as mappings with a name and
             parameters, such as {"name": "wandb", "mode": "offline"}. They change no result.
 
     Raises:
         UserError: an argument or the scenario is wrong; nothing was run.
         RunError: a run's directory cannot be written; nothing was run.
     """
-    tracked = chosen(trackers)
+    tracked = chosen(track)
     overrides = as_overrides(overrides, engine=engine, seed=seed, link=link)
     with shown(callbacks, progress) as watching:
         drafted = drafts(scenario, overrides, seeds)
-        return _run(drafted, data_dir, watching, out, tracked, download=download)
+        return _run(drafted, data_dir, watching, out, tracked, download=not offline)
 
 
 def _run(

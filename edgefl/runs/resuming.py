@@ -57,11 +57,11 @@ def resume(
     *,
     overrides: Overrides = (),
     data_dir: str | Path | None = None,
-    download: bool = True,
+    offline: bool = False,
     engine: str | Mapping[str, Any] | None = None,
     callbacks: Callbacks | None = None,
     progress: bool | None = None,
-    trackers: Trackers = (),
+    track: Trackers = (),
 ) -> Result:
     """Goes on with a run, or with all runs of a group, from the last checkpoint of each.
 
@@ -74,19 +74,19 @@ def resume(
         overrides: settings that replace the runs' own: of ``server.until``, each limit raised or removed, of
             ``engine`` and of ``checkpoint``.
         data_dir: the folder of dataset files; None for where the run found them.
-        download: whether missing files may be downloaded.
+        offline: whether nothing may be downloaded.
         engine: another engine, as of ``run``; None for the one that trained so far.
         callbacks: called as runs progress.
         progress: as of ``run``.
-        trackers: as of ``run``; they are told what happens from now on.
+        track: as of ``run``; they are told what happens from now on.
 
     Raises:
         UserError: an argument is wrong, another command works on it, or a run is damaged beyond its
             checkpoints; nothing was changed.
     """
-    tracked = chosen(trackers)
+    tracked = chosen(track)
     given = as_overrides(overrides, engine=engine)
-    access = DataAccess(Path(data_dir) if data_dir else None, download=download)
+    access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
     with shown(callbacks, progress) as watching:
         return _resume(folder_of(run), given, access, watching, tracked)
 
