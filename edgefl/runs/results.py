@@ -25,7 +25,7 @@ from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summaries, Summary, summaries
 from edgefl.report.summary import summary as summary_of
 from edgefl.report.tables import Line
-from edgefl.store import is_group, is_run, read, runs_in
+from edgefl.store import is_run, read, runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -325,19 +325,14 @@ def folders_of(runs: Runs | Sequence[Runs]) -> list[Path]:
     Raises:
         UserError: it is nothing that a run can be given as, or there is none.
     """
-    found: list[Path] = []
-    for one in several(runs):
-        if isinstance(one, Result) and not (is_run(one.folder) or is_group(one.folder)):
-            # Replays that were not saved.
-            found += [run.folder for run in one.runs]
-        elif isinstance(one, str | Path | RunResult | Result):
-            found.append(one.folder if isinstance(one, RunResult | Result) else Path(one))
-        else:
+    given = several(runs)
+    for one in given:
+        if not isinstance(one, str | Path | RunResult | Result):
             hint = "give a directory, or what edgefl.run returned"
             raise UserError(f"{quoted(one)} is no run", where="runs", hint=hint)
-    if not found:
+    if not given:
         raise UserError("no run is given", where="runs")
-    return found
+    return [one.folder if isinstance(one, RunResult | Result) else Path(one) for one in given]
 
 
 def folder_of(run: Runs) -> Path:

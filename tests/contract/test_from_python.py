@@ -92,6 +92,7 @@ def test_a_run_has_the_document_of_its_command(capsys, tmp_path):
     assert status == 0
     assert stripped(edgefl.run("quickstart", **given).document) == stripped(json.loads(out))
     assert edgefl.open(tmp_path / "one").document == json.loads(out)
+    assert list(json.loads(out)) == ["group_dir", "runs", "averages", "pairs", "differences"]
     assert capsys.readouterr() == ("", "")
 
 
@@ -104,6 +105,8 @@ def test_several_runs_are_one_or_a_list(made):
     devices = "raspberry-pi-5", ["raspberry-pi-5"], ("raspberry-pi-5",)
     documents = [edgefl.profile("quickstart", overrides=TINY, device=one).document for one in devices]
     assert documents[1:] == documents[:-1]
+    (profile,) = documents[0]["profiles"]
+    assert {one["device"] for work in profile["exchanges"] for one in work["devices"]} == {"raspberry-pi-5"}
     replays = edgefl.replay(run, fleet=["home-lab", "city-phones"])
     assert len(edgefl.compare(replays).document["runs"]) == 2
 
