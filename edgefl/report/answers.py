@@ -98,7 +98,8 @@ class Answer(Shown):
         return self.view
 
     @cached_property
-    def document(self) -> Any:  # noqa: D102 - as of all
+    def document(self) -> Any:
+        """See ``Shown``."""
         return document(self.records)
 
 
