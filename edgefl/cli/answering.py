@@ -57,39 +57,29 @@ def _plain(hint: Any) -> Any:
 
 
 def _printed(public: Callable[..., Shown], doc: str, options: list[inspect.Parameter]) -> Callable[..., None]:
-    """The command, as typer takes it."""
+    """The command, as typer takes it: it asks, prints the answer, and then raises what there is to."""
 
     def printed(*, as_json: bool, **given: Any) -> None:
         chosen = given.get("format")
         if as_json and chosen not in {None, "json"}:
             raise UserError(f"--json and --format {chosen} cannot be combined", where="--format")
-        answered(public, as_json=as_json or chosen == "json", **given)
+        with Steps(stderr()) as steps:
+            try:
+                answer, mistake = public(**given, steps=steps.show), None
+            except EdgeflError as error:
+                answer, mistake = error.answer, error
+        if answer is not None:
+            _print(answer, as_json=as_json or chosen == "json")
+        if mistake is not None:
+            raise mistake
+        if answer.errors:
+            raise typer.Exit(max(error.exit_status for error in answer.errors))
 
     last = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
     printed.__doc__ = doc
     printed.__annotations__ = {one.name: one.annotation for one in [*options, last]}
     printed.__signature__ = inspect.Signature([*options, last])  # type: ignore[attr-defined]
     return printed
-
-
-def answered(ask: Callable[..., Shown], *, as_json: bool, **given: Any) -> None:
-    """Asks, with progress on a terminal, and prints the answer.
-
-    Raises:
-        EdgeflError: there was a mistake; what was found all the same is printed.
-        Exit: something failed.
-    """
-    with Steps(stderr()) as steps:
-        try:
-            answer, mistake = ask(**given, steps=steps.show), None
-        except EdgeflError as error:
-            answer, mistake = error.answer, error
-    if answer is not None:
-        _print(answer, as_json=as_json)
-    if mistake is not None:
-        raise mistake
-    if answer.errors:
-        raise typer.Exit(max(error.exit_status for error in answer.errors))
 
 
 def _print(answer: Shown, *, as_json: bool) -> None:

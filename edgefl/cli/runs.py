@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Group
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from edgefl.report.summary import DryRun
     from edgefl.runs import Result
     from edgefl.runs.group import Overrides, Scenario
+
+Found = TypeVar("Found")
 
 _RUN = examples(
     "run quickstart",
@@ -96,20 +98,13 @@ def run(
     from edgefl.runs.progress import Display
 
     short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    given: dict[str, Any] = {"data_dir": data_dir, "offline": offline, "track": trackers(track)}
-    if resume is None:
-        short |= {"link": link, "seed": seed}
-        start = _starting(scenario, out=out, seeds=seeds)
-    else:
-        start = _resuming(
-            resume, {"SCENARIO": scenario, "--seed": seed, "--seeds": seeds, "--link": link, "--out": out}
-        )
-    given["overrides"] = as_overrides(settings or (), engine=engine, **short)
+    given = {"overrides": as_overrides(settings or (), engine=engine, **short), "track": trackers(track)}
+    start = _start(scenario, resume, {"seed": seed, "seeds": seeds, "link": link, "out": out})
     console = stderr()
     with watching(watch, watch_port, console) as page:
         with Display(console) as display:
             try:
-                result = start(**given, callbacks=page.beside(display))
+                result = start(**given, data_dir=data_dir, offline=offline, callbacks=page.beside(display))
             except KeyboardInterrupt:
                 display.interrupted()
                 raise typer.Exit(130) from None
@@ -119,37 +114,26 @@ def run(
         raise typer.Exit(1)
 
 
-def _starting(scenario: str | None, **given: Any) -> Callable[..., Result]:
-    """Runs a scenario.
+def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) -> Callable[..., Result]:
+    """Runs a scenario, whose own arguments are given, or goes on with the runs of a folder.
 
     Raises:
-        UserError: there is none.
+        UserError: there is neither, or something was given that belongs to new runs.
     """
-    from edgefl.runs import run as run_scenario
-
-    if scenario is None:
-        raise UserError(
-            "nothing to run", where="SCENARIO", hint="give a scenario, such as quickstart, or --resume RUN"
-        )
-    return partial(run_scenario, scenario, **given)
-
-
-def _resuming(folder: Path, others: Mapping[str, Any]) -> Callable[..., Result]:
-    """Goes on with runs.
-
-    Raises:
-        UserError: something was given that belongs to new runs.
-    """
+    from edgefl.runs import run
     from edgefl.runs.resuming import resume
 
-    wrong = next((name for name, value in others.items() if value is not None), None)
-    if wrong is not None:
-        raise UserError(
-            f"--resume cannot be combined with {wrong}",
-            where=wrong,
-            hint="a run goes on as it began; server.until, engine and checkpoint can be set",
-        )
-    return partial(resume, folder)
+    if folder is not None:
+        given = {"SCENARIO": scenario} | {f"--{name}": value for name, value in own.items()}
+        wrong = next((name for name, value in given.items() if value is not None), None)
+        if wrong is not None:
+            hint = "a run goes on as it began; server.until, engine and checkpoint can be set"
+            raise UserError(f"--resume cannot be combined with {wrong}", where=wrong, hint=hint)
+        return partial(resume, folder)
+    if scenario is None:
+        hint = "give a scenario, such as quickstart, or --resume RUN"
+        raise UserError("nothing to run", where="SCENARIO", hint=hint)
+    return partial(run, scenario, **own)
 
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
@@ -217,20 +201,31 @@ def check(
     return _overviews(given, steps)
 
 
+def _each(
+    names: Sequence[Any], look: Callable[[Any], Found], steps: Steps
+) -> tuple[list[Found], list[EdgeflError]]:
+    """What is found in each scenario, and the mistakes."""
+    from edgefl.runs.dry import name_of
+
+    found: list[Found] = []
+    mistakes: list[EdgeflError] = []
+    for place, name in enumerate(names):
+        steps(f"checking {name_of(name)}", place, len(names))
+        try:
+            found.append(look(name))
+        except EdgeflError as error:
+            mistakes.append(error)
+    return found, mistakes
+
+
 def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
     from edgefl.planning.assumed import in_short
     from edgefl.report.comparison import dry_runs
-    from edgefl.runs.dry import dry_run, name_of
+    from edgefl.runs.dry import dry_run
 
-    checked: list[DryRun] = []
-    mistakes: list[EdgeflError] = []
-    for place, name in enumerate(names):
-        # A sweep of thousands of runs takes minutes.
-        steps(f"checking {name_of(name)}", place, len(names))
-        try:
-            checked += dry_run(name, given, seeds)
-        except EdgeflError as error:
-            mistakes.append(error)
+    # A sweep of thousands of runs takes minutes.
+    found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
+    checked = [run for runs in found for run in runs]
     failed = [one.summary for one in checked if one.summary.status == "failed"]
     answer = Answer(
         f"check of {show_count(len(checked), 'run')}",
@@ -259,18 +254,12 @@ def _overviews(given: Overrides, steps: Steps) -> Answer:
     from edgefl.core.catalogue import entries
     from edgefl.planning.assumed import in_short
     from edgefl.planning.learning import DataAccess
-    from edgefl.report.overviews import Overview, overviews
+    from edgefl.report.overviews import overviews
     from edgefl.runs.overview import overview
 
-    found: list[Overview] = []
-    mistakes: list[EdgeflError] = []
-    names, access = list(entries("scenarios")), DataAccess(need="embedded")
-    for place, name in enumerate(names):
-        steps(f"checking {name}", place, len(names))
-        try:
-            found.append(overview(name, given, access))
-        except EdgeflError as error:
-            mistakes.append(error)
+    access = DataAccess(need="embedded")
+    names = list(entries("scenarios"))
+    found, mistakes = _each(names, lambda name: overview(name, given, access), steps)
     answer = Answer(
         f"check of {show_count(len(found), 'scenario')}",
         {"scenarios": found},

@@ -341,10 +341,10 @@ def folder_of(run: Runs) -> Path:
     Raises:
         UserError: as ``folders_of``, or there are several.
     """
-    folder, *others = folders_of(run)
-    if others:
-        raise UserError(f"{1 + len(others)} runs are given", where="run", hint="give one")
-    return folder
+    found = folders_of(run)
+    if len(found) > 1:
+        raise UserError(f"{len(found)} runs are given", where="run", hint="give one")
+    return found[0]
 
 
 def _opened(folder: Path) -> RunResult:
