@@ -17,10 +17,10 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
-from types import CodeType
+from types import CodeType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
@@ -320,9 +320,12 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The annotations of a function's arguments; what it returns need not be loaded."""
-    unloaded = {function.__annotations__["return"]: None}
-    return inspect.get_annotations(function, locals=unloaded, eval_str=True)
+    """The annotations of a function's arguments, but for those whose names are not loaded."""
+    hints = {}
+    for name, text in function.__annotations__.items():
+        with suppress(NameError):
+            hints[name] = eval(text, function.__globals__)  # noqa: S307 - our own
+    return hints
 
 
 def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
@@ -333,9 +336,10 @@ def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> 
     """
     hints = hints_of(function)
     for name, value in arguments.items():
-        hint = getattr(hints[name], "__origin__", hints[name])  # within Annotated
-        kinds = get_args(hint) or (hint,)
-        least = getattr(next(iter(getattr(hints[name], "__metadata__", ())), None), "min", None)
+        hint = hints.get(name)
+        kind = getattr(hint, "__origin__", hint)  # within Annotated
+        kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        least = getattr(next(iter(getattr(hint, "__metadata__", ())), None), "min", None)
         if least is not None and isinstance(value, Real) and value < least:
             raise UserError(f"{name} must be at least {least}, not {value}", where=name)
         if any(kind not in _KINDS for kind in kinds):
