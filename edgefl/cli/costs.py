@@ -12,7 +12,6 @@ from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, Overridden, ScenarioName, Seed, Sensitivity
-from edgefl.core.units import show_count
 from edgefl.report.answers import Answer, Steps, quiet, several
 
 
@@ -47,6 +46,7 @@ def profile(
     steps: Steps = quiet,
 ) -> Answer:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.core.units import show_count
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
     from edgefl.planning.profile import ProfileOptions, client_rounds

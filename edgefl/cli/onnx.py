@@ -13,7 +13,6 @@ from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, stdout
 from edgefl.cli.options import AsJson, Offline
 from edgefl.core.errors import UserError
-from edgefl.core.units import show_count
 from edgefl.report.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ def export(
 
 def _exported(done: Sequence[Exported]) -> Answer:
     """What was written; no table where nothing was."""
+    from edgefl.core.units import show_count
     from edgefl.report.exports import exports
 
     if not done:

@@ -37,7 +37,6 @@ from edgefl.cli.options import (
 )
 from edgefl.cli.streams import OutputError
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.core.units import show_count
 from edgefl.report.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
@@ -219,6 +218,7 @@ def _each(
 
 
 def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
+    from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
@@ -252,6 +252,7 @@ def _noted(checked: Sequence[DryRun]) -> list[str]:
 
 def _overviews(given: Overrides, steps: Steps) -> Answer:
     from edgefl.core.catalogue import entries
+    from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
     from edgefl.planning.learning import DataAccess
     from edgefl.report.overviews import overviews
@@ -273,6 +274,7 @@ def _overviews(given: Overrides, steps: Steps) -> Answer:
 def _promises(name: str, given: Sequence[Override]) -> Answer:
     """Which promises a method keeps; broken ones are a failure."""
     from edgefl.core.catalogue import find
+    from edgefl.core.units import show_count
     from edgefl.runs.contract import check_method
     from edgefl.runs.contract.findings import promises, told
 
@@ -316,6 +318,7 @@ def compare(
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
     from edgefl.core.errors import nearest
+    from edgefl.core.units import show_count
     from edgefl.report.comparison import Comparison, comparison_tables, terminal
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
