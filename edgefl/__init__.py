@@ -1,39 +1,51 @@
 """edgefl: real federated training on a fleet you do not own.
 
 ``run`` runs a scenario and returns a ``Result``, ``resume`` goes on with one that stopped, and ``open`` reads
-one from its directory. Names are loaded when they are first used, so that importing edgefl does not import
-torch.
+one from its directory; the others are the commands of their names. Names are loaded when they are first used,
+so that importing edgefl does not import torch.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgefl.cli.costs import profile
+    from edgefl.cli.onnx import bench, export
+    from edgefl.cli.replay import replay
+    from edgefl.cli.report import report
+    from edgefl.cli.runs import check, compare
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.importing import Imported, import_traces
     from edgefl.runs import Callbacks, Progress, Result, RunResult, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
-    from edgefl.runs.replaying import replay
     from edgefl.runs.resuming import resume
 
 __version__: str
 
 _PLACES = {
-    "Callbacks": ("edgefl.runs", "Callbacks"),
-    "EdgeflError": ("edgefl.core.errors", "EdgeflError"),
-    "Imported": ("edgefl.importing", "Imported"),
-    "Progress": ("edgefl.runs", "Progress"),
-    "Result": ("edgefl.runs", "Result"),
-    "RunError": ("edgefl.core.errors", "RunError"),
-    "RunResult": ("edgefl.runs", "RunResult"),
-    "UserError": ("edgefl.core.errors", "UserError"),
-    "import_traces": ("edgefl.importing", "import_traces"),
-    "open": ("edgefl.runs", "open_result"),
-    "replay": ("edgefl.runs.replaying", "replay"),
-    "resume": ("edgefl.runs.resuming", "resume"),
-    "run": ("edgefl.runs", "run"),
+    "Callbacks": "edgefl.runs",
+    "EdgeflError": "edgefl.core.errors",
+    "Imported": "edgefl.importing",
+    "Progress": "edgefl.runs",
+    "Result": "edgefl.runs",
+    "RunError": "edgefl.core.errors",
+    "RunResult": "edgefl.runs",
+    "UserError": "edgefl.core.errors",
+    "bench": "edgefl.cli.onnx",
+    "check": "edgefl.cli.runs",
+    "compare": "edgefl.cli.runs",
+    "export": "edgefl.cli.onnx",
+    "import_traces": "edgefl.importing",
+    "open": "edgefl.runs",
+    "profile": "edgefl.cli.costs",
+    "replay": "edgefl.cli.replay",
+    "report": "edgefl.cli.report",
+    "resume": "edgefl.runs.resuming",
+    "run": "edgefl.runs",
 }
 
 # Without ``open``: a star import must not replace the built-in function.
@@ -46,11 +58,29 @@ __all__ = [
     "RunError",
     "RunResult",
     "UserError",
+    "bench",
+    "check",
+    "compare",
+    "export",
     "import_traces",
+    "profile",
     "replay",
+    "report",
     "resume",
     "run",
 ]
+
+
+class _Edgefl(ModuleType):
+    """Keeps its functions' names from the packages ``edgefl.export`` and ``edgefl.report``."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing a package would put it in the function's place.
+        if name not in _PLACES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Edgefl
 
 
 def __getattr__(name: str) -> Any:
@@ -58,9 +88,8 @@ def __getattr__(name: str) -> Any:
         return import_module("edgefl.core.host").version()
     if name not in _PLACES:
         raise AttributeError(f"module 'edgefl' has no attribute {name!r}")
-    module, inside = _PLACES[name]
-    return getattr(import_module(module), inside)
+    return getattr(import_module(_PLACES[name]), "open_result" if name == "open" else name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES, "__version__"})
+    return sorted([*_PLACES, "__version__"])

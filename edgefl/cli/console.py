@@ -42,19 +42,13 @@ def print_error(error: EdgeflError) -> None:
     """Prints an error and those found with it to stderr; a traceback, if there is one, goes to a file."""
     for message in error.messages():
         stderr().print(f"error: {message}", style="red", soft_wrap=True)
-    print_trace(error.trace)
-
-
-def print_trace(trace: str) -> None:
-    """Writes a traceback to a file in the temporary folder, and prints the file's name to stderr."""
-    if not trace:
-        return
     # An unwritable folder must not hide the error.
     with suppress(OSError):
-        handle, name = tempfile.mkstemp(prefix="edgefl-traceback-", suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-            file.write(trace)
-        stderr().print(f"  trace: {name}", style="red", soft_wrap=True)
+        if error.trace:
+            handle, name = tempfile.mkstemp(prefix="edgefl-traceback-", suffix=".txt")
+            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+                file.write(error.trace)
+            stderr().print(f"  trace: {name}", style="red", soft_wrap=True)
 
 
 def print_note(line: str) -> None:

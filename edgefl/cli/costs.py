@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings, overrides
-
-if TYPE_CHECKING:
-    from edgefl.planning.costs import ClaimedSavings, Profile
-    from edgefl.planning.sensitivity import Sensitivity as Studied
+from edgefl.cli.options import AsJson, Overridden, ScenarioName, Seed, Sensitivity
+from edgefl.report.answers import Answer, Steps, quiet, several
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "profile quickstart",
         "profile quickstart --device raspberry-pi-4b --link 4g --layers",
     )
 )
 def profile(
     scenario: ScenarioName,
+    *,
     device: Annotated[
-        list[str] | None, typer.Option(help="Device to price, or all; the fleet's devices by default.")
+        str | Sequence[str] | None,
+        typer.Option(help="Device to price, or all; the fleet's devices by default."),
+        list[str] | None,
     ] = None,
     link: Annotated[str | None, typer.Option(help="Network class, from `edgefl list links`.")] = None,
     dtype: Annotated[
@@ -35,73 +36,46 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
-    memory: Annotated[
+    measure_memory: Annotated[
         bool, typer.Option("--measure-memory", help="Also run the work here, beside the predicted memory.")
     ] = False,
-    time: Annotated[
+    measure_time: Annotated[
         bool, typer.Option("--measure-time", help="Also time its steps here, beside the predicted time.")
     ] = False,
     sensitivity: Sensitivity = None,
-    settings: Settings = None,
+    overrides: Overridden = (),
+    model: Any = None,
     seed: Seed = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.core.units import show_count
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
     from edgefl.planning.profile import ProfileOptions, client_rounds
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import claimed_savings
     from edgefl.planning.swept_rounds import swept_rounds
-    from edgefl.runs import drafts
+    from edgefl.report.device_rounds import profiles
+    from edgefl.runs.group import as_overrides, drafts
 
-    measure = [what for what, asked in (("memory", memory), ("time", time)) if asked]
+    measure = [what for what, on in (("memory", measure_memory), ("time", measure_time)) if on]
     options = ProfileOptions(
-        tuple(device or ()),
-        link,
-        dtype_of(dtype),
-        layers=layers,
-        measure=measure,
+        list(map(str, several(device))), link, dtype_of(dtype), layers=layers, measure=measure
     )
     access = DataAccess(need="nothing")
-    runs = drafts(scenario, overrides(settings, seed=seed))
-    profiles = [profile_run(draft, options, access) for draft in runs]
-    claims = claimed_savings(runs, profiles)
+    runs = drafts(scenario, as_overrides(overrides, model=model, seed=seed))
+    found = []
+    for place, draft in enumerate(runs):
+        steps(f"profiling {draft.scenario.name}", place, len(runs))
+        found.append(profile_run(draft, options, access))
+    claims = claimed_savings(runs, found)
     swept = []
+    records: dict[str, Any] = {"profiles": found, "published": claims}
     if sensitivity is not None:
         rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
-        swept = swept_rounds(rounds, sensitivity)
-    if as_json:
-        found = {"profiles": profiles, "published": claims}
-        print_json(found if sensitivity is None else found | {"sensitivity": swept})
-        return
-    _print_profiles(profiles, claims, swept)
-
-
-def _print_profiles(
-    profiles: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Studied]
-) -> None:
-    """Prints what a round costs, published savings beside ours, and what the figures depend on."""
-    from edgefl.report import costs
-    from edgefl.report.device_rounds import device_rounds
-    from edgefl.report.layers import checked
-    from edgefl.report.sensitivity import sensitivity
-
-    console = stdout()
-    if len(profiles) > 1:
-        console.print(device_rounds(profiles))
-    for each in profiles:
-        console.rule(f"{each.scenario}: {each.method}", align="left")
-        for note in each.assumed:
-            console.print(f"assumed: {note}", style="dim")
-        console.print(f"network: {costs.links(each.exchanges)}", style="dim")
-        console.print(costs.profile(each))
-        if each.layers:
-            console.print(checked(each.layers))
-    if claims:
-        console.print(costs.published(claims))
-    for one in swept:
-        console.print(sensitivity(one))
+        records["sensitivity"] = swept = swept_rounds(rounds, sensitivity)
+    return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, claims, swept))
 
 
 @app.command(

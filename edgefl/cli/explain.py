@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.console import Group
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, RunFolders
+from edgefl.cli.answering import command
+from edgefl.cli.app import examples
+from edgefl.cli.options import RunFolders
+from edgefl.report.answers import Answer, Steps, quiet
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "explain runs/first",
         "explain runs/first --round 12",
         "explain runs/first --json",
@@ -24,26 +26,20 @@ def explain(
         int | None,
         typer.Option("--round", metavar="N", help="One round, counted from 0; all together by default."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Say why rounds took as long as they did: their critical paths, and what faster clients would save.
 
     The critical path leads from a round's last merge back to its start: who was waited for, and for what.
 
     Savings are left out where other times would make another run, as with asynchronous policies.
     """
-    from edgefl.cli.steps import Steps
     from edgefl.report.critical import explain as explained
     from edgefl.report.critical.shown import shown
     from edgefl.report.summary import each_run
+    from edgefl.report.tables import Line
 
-    with Steps(stderr()) as steps:
-        found = each_run(runs, lambda reader, _: explained(reader, round_, steps.show), note=print_note)
-    if as_json:
-        print_json({"runs": found})
-        return
-    console = stdout()
-    for place, one in enumerate(found):
-        if place:
-            console.print()
-        console.print(shown(one))
+    notes: list[str] = []
+    found = each_run(runs, lambda reader, _: explained(reader, round_, steps), note=notes.append)
+    parts = [part for one in found for part in (Line(), shown(one))]
+    return Answer("explanation", {"runs": found}, Group(*parts[1:]), notes=notes)

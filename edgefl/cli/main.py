@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -12,10 +11,9 @@ from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_note
 from edgefl.cli.signals import ending_once
 from edgefl.cli.streams import streams
-from edgefl.core.errors import EdgeflError, UserError
-from edgefl.core.nodes import short
+from edgefl.core.errors import EdgeflError
 from edgefl.core.notes import passed_to
-from edgefl.core.user_code import explained, internal
+from edgefl.core.user_code import explained, internal, of_path
 
 _INTERRUPTED = 130
 
@@ -33,7 +31,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BaseException as error:
-            told = error if isinstance(error, EdgeflError) else explained(error) or _of_path(error)
+            told = error if isinstance(error, EdgeflError) else explained(error) or of_path(error)
             if told is None:
                 if isinstance(error, SystemExit):
                     raise
@@ -47,15 +45,3 @@ def _prints_document(arguments: Sequence[str]) -> bool:
     words = [word for argument in arguments for word in argument.split("=", 1)]
     formats = {value for option, value in pairwise(words) if option == "--format"}
     return "--json" in arguments or bool(formats - {"table"})
-
-
-def _of_path(error: BaseException) -> UserError | None:
-    """The message for a path that is too long or not for this user, which nobody else can have given."""
-    if not isinstance(error, OSError) or error.filename is None:
-        return None
-    path = short(str(error.filename))
-    if error.errno == errno.ENAMETOOLONG:
-        return UserError(f"the path {path} is too long")
-    if isinstance(error, PermissionError):
-        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
-    return None

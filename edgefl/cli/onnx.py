@@ -8,44 +8,59 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.console import print_json, stdout
 from edgefl.cli.options import AsJson, Offline
 from edgefl.core.errors import UserError
+from edgefl.report.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:
     from edgefl.report.exports import Exported
+    from edgefl.runs.results import Runs
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
+_MODEL = typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")
+ModelFile = Annotated[str | Path, _MODEL, Path]
+RunFolder = Annotated["Runs", typer.Argument(metavar="RUN", help="A run's directory."), Path]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of the dataset's files; by default, where the run found them.")
+    str | Path | None,
+    typer.Option(help="Folder of the dataset's files; by default, where the run found them."),
+    Path | None,
 ]
 MaxDrop = Annotated[
     float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
 ]
-Out = Annotated[Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")]
+Out = Annotated[
+    str | Path | None,
+    typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default."),
+    Path | None,
+]
 Threads = Annotated[
     int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
 ]
 Reference = Annotated[
-    Path | None, typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch.")
+    "Runs | None",
+    typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
+    Path | None,
 ]
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "export runs/first --out model.onnx",
         "export runs/first --version best --int8",
     )
 )
 def export(
     run: RunFolder,
+    *,
     client: Annotated[
         int | None, typer.Option(help="Export the own model of the client with this number.")
     ] = None,
-    all_clients: Annotated[bool, typer.Option("--all", help="Export every client's own model.")] = False,
-    version: Annotated[str, typer.Option(help="last, best, or a saved version's number.")] = "last",
+    all: Annotated[bool, typer.Option("--all", help="Export every client's own model.")] = False,  # noqa: A002 - as the option
+    version: Annotated[
+        str | int, typer.Option(help="last, best, or a saved version's number."), str
+    ] = "last",
     int8: Annotated[
         bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
     ] = False,
@@ -58,62 +73,65 @@ def export(
     out: Out = None,
     data_dir: DataDir = None,
     offline: Offline = False,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Write a run's model as verified ONNX, with a model card beside it."""
-    from edgefl.cli.steps import Steps
     from edgefl.export.build import ExportOptions
     from edgefl.export.make import SomeFailedError
     from edgefl.export.make import export as export_run
     from edgefl.export.model import Form
     from edgefl.planning.learning import DataAccess
+    from edgefl.runs.results import folder_of
 
-    if all_clients and client is not None:
+    if all and client is not None:
         raise UserError("--client and --all exclude each other", where="--client")
     if int8 and fp16:
         raise UserError("--int8 and --fp16 exclude each other", where="--int8")
     options = ExportOptions(
         client,
-        all_clients,
-        version,
+        all,
+        str(version),
         Form(raw_input=raw_input, softmax=softmax),
         precision="int8" if int8 else "fp16" if fp16 else "fp32",
         max_drop=max_drop,
     )
-    access = DataAccess(data_dir, download=not offline)
+    access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
     try:
-        with Steps(stderr()) as steps:
-            done = export_run(run, options, access, out, steps.show)
+        return _exported(export_run(folder_of(run), options, access, Path(out) if out else None, steps))
     except SomeFailedError as error:
-        _print_exports(error.done, as_json=as_json)
+        error.answer = _exported(error.done)
         raise
-    _print_exports(done, as_json=as_json)
 
 
-def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
-    """Prints what was written; no table where nothing was."""
-    from edgefl.report.exports import exports as tables
+def _exported(done: Sequence[Exported]) -> Answer:
+    """What was written; no table where nothing was."""
+    from edgefl.core.units import show_count
+    from edgefl.report.exports import exports
 
-    if as_json:
-        print_json({"exports": exports})
-    elif exports:
-        console, folder = stdout(), exports[0].path.parent
-        console.print(tables(exports))
-        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+    if not done:
+        return Answer("export of no model", {"exports": []})
+    folder = done[0].path.parent
+    lines = [f"saved in {folder}, each with a model card (.md)"]
+    return Answer(f"export of {show_count(len(done), 'model')}", {"exports": done}, exports(done), lines)
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "bench model.onnx",
         "bench model.onnx --device raspberry-pi-4b --predict-only",
     )
 )
 def bench(
     model: ModelFile,
+    *,
     threads: Threads = None,
     batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
     run: Reference = None,
-    device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
+    device: Annotated[
+        str | Sequence[str] | None,
+        typer.Option(help="A device to predict for, or all."),
+        list[str] | None,
+    ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
@@ -128,43 +146,41 @@ def bench(
     card: Annotated[
         bool, typer.Option("--card", help="Add the measurements to the model card beside the file.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Measure a model here, compared with PyTorch, and predict it on other devices."""
-    from edgefl.cli.steps import Steps
     from edgefl.core.host import check_threads, cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
     from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
+    from edgefl.runs.results import folder_of
 
-    if predict_only and (card or not device):
+    devices = list(map(str, several(device)))
+    if predict_only and (card or not devices):
         raise UserError(
             "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
             where="--predict-only",
         )
+    path = Path(model)
     if card:
         # A missing card is an error before the measurements, which take their time.
-        read_card(model)
+        read_card(path)
     check_threads(threads or 1)
     options = BenchOptions(
         threads=() if predict_only else sorted({1, threads or cores()}),
         batch=batch,
         runs=runs,
         budget_s=budget,
-        devices=tuple(device or ()),
+        devices=devices,
         dtype=dtype_of(dtype),
-        run=run,
+        run=None if run is None else folder_of(run),
     )
-    with Steps(stderr()) as steps:
-        result = bench_model(model, options, progress=steps.show)
+    result = bench_model(path, options, progress=steps)
     if card:
         save(result)
-    if as_json:
-        print_json(result)
-    else:
-        stdout().print(tables(result))
+    return Answer(f"bench of {path.name}", result, tables(result))
 
 
 @app.command(
@@ -173,7 +189,7 @@ def bench(
     )
 )
 def infer(
-    model: ModelFile,
+    model: Annotated[Path, _MODEL],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Images, or folders of them.")],
     top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
     as_json: AsJson = False,

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from edgefl.core.nodes import Node
-    from edgefl.core.overrides import Override
+    from edgefl.runs.group import Overrides, Scenario
+    from edgefl.runs.results import Runs
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
-]
+_SET = typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5.")
+Settings = Annotated[list[str] | None, _SET]
+# Behind a help, here and in commands: the type on the command line, where it is not that in Python.
+Overridden = Annotated["Overrides", _SET, list[str] | None]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
 Seeds = Annotated[
     int | None,
@@ -47,8 +48,9 @@ class Format(StrEnum):
 
 
 InFormat = Annotated[
-    Format | None,
+    str | None,
     typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
+    Format | None,
 ]
 Track = Annotated[
     list[str] | None,
@@ -64,7 +66,14 @@ WatchPort = Annotated[
     int | None, typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default.")
 ]
 ScenarioName = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
+    "Scenario",
+    typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
+    str,
+]
+SomeScenarios = Annotated[
+    "Scenario | Sequence[Scenario] | None",
+    typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
+    list[str] | None,
 ]
 Sensitivity = Annotated[
     float | None,
@@ -74,43 +83,12 @@ Sensitivity = Annotated[
         "1 for intervals alone.",
     ),
 ]
-RunFolders = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
-]
+_RUNS = typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
+RunFolders = Annotated[list[Path], _RUNS]
+SomeRuns = Annotated["Runs | Sequence[Runs]", _RUNS, list[Path]]
 TargetAccuracy = Annotated[
     float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
 ]
-
-
-# The settings that options are short for.
-_SHORT = {
-    "engine": "engine.name",
-    "seed": "seed",
-    "link": "fleet.link",
-    "workers": "engine.workers",
-    "torch_device": "engine.device",
-    "ray_address": "engine.address",
-}
-
-
-def overrides(
-    settings: Sequence[str] | None, *, engine: str | None = None, **given: Any
-) -> list[str | Override]:
-    """What ``--set`` and the options that are short for it set.
-
-    Args:
-        settings: KEY=VALUE texts.
-        engine: an engine's name, which comes first: other options and settings are its parameters.
-        given: by option; None for one that was not given.
-    """
-    from edgefl.core.overrides import Override
-
-    def short(name: str, value: Any) -> Override:
-        return Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
-
-    first = [] if engine is None else [short("engine", engine)]
-    others = [short(name, value) for name, value in given.items() if value is not None]
-    return [*first, *(settings or []), *others]
 
 
 def trackers(given: Sequence[str] | None) -> list[Node]:

@@ -6,49 +6,51 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, RunFolders, Sensitivity, TargetAccuracy
-from edgefl.cli.outputs import Own, check_out
+from edgefl.cli.answering import command
+from edgefl.cli.app import examples
+from edgefl.cli.options import Sensitivity, SomeRuns, TargetAccuracy
+from edgefl.report.answers import Answer, Steps, quiet
 
 
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "report runs/first",
         "report runs/first runs/second --target 0.9 --out comparison.html",
     )
 )
 def report(
-    runs: RunFolders,
+    runs: SomeRuns,
+    *,
     out: Annotated[
-        Path | None,
+        str | Path | None,
         typer.Option(metavar="FILE.html", help="File to write; named after the first RUN by default."),
+        Path | None,
     ] = None,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is not a report page.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Make one HTML page of runs: figures, tables and plots; it opens from disk and needs no network.
 
     Runs that differ in nothing but their seeds are averaged. A report page that is there is overwritten.
     """
+    from edgefl.core.outputs import Own, check_out
     from edgefl.core.units import show_bytes
     from edgefl.report.page.build import page
     from edgefl.report.page.files import SUFFIXES, is_page, named_after, write
     from edgefl.report.page.html import html
+    from edgefl.runs.results import folders_of
 
-    name = named_after(runs)
-    path = Path(name) if out is None else out
+    folders = folders_of(runs)
+    name = named_after(folders)
+    path = Path(name if out is None else out)
     check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
-    with stderr().status(Text("reading runs")):
-        made = page(runs, target, note=print_note, sensitivity=sensitivity)
-        size = write(path, html(made))
-    if as_json:
-        print_json({"file": str(path), "bytes": size})
-        return
-    stdout().print(f"saved {path} ({show_bytes(size)})", soft_wrap=True)
+    notes: list[str] = []
+    steps("reading runs", 0, 1)
+    size = write(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
+    lines = [f"saved {path} ({show_bytes(size)})"]
+    return Answer(f"report in {path}", {"file": str(path), "bytes": size}, lines=lines, notes=notes)

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.text import Text
+from rich.console import Group
 
+from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
+from edgefl.cli.console import print_json, stderr, stdout
 from edgefl.cli.options import (
     AsJson,
     FleetLink,
     Format,
     InFormat,
     Offline,
-    RunFolders,
+    Overridden,
     Seed,
     Seeds,
     Sensitivity,
     Settings,
+    SomeRuns,
+    SomeScenarios,
     TargetAccuracy,
     TorchDevice,
     Track,
     Watch,
     WatchPort,
-    overrides,
     trackers,
 )
-from edgefl.cli.streams import OutputError, results
-from edgefl.core.documents import document
+from edgefl.cli.streams import OutputError
 from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.report.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
     from edgefl.core.overrides import Override
-    from edgefl.planning.sensitivity import Sensitivity as Found
-    from edgefl.report.overviews import Overview
-    from edgefl.report.summary import DryRun, Summary
+    from edgefl.report.summary import DryRun
     from edgefl.runs import Result
-    from edgefl.runs.contract import Finding
-    from edgefl.runs.group import Overrides
+    from edgefl.runs.group import Overrides, Scenario
+
+Found = TypeVar("Found")
 
 _RUN = examples(
     "run quickstart",
@@ -92,23 +93,17 @@ def run(
 ) -> None:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
+    from edgefl.runs.group import as_overrides
     from edgefl.runs.progress import Display
 
     short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    given: dict[str, Any] = {"data_dir": data_dir, "download": not offline, "trackers": trackers(track)}
-    if resume is None:
-        short |= {"link": link, "seed": seed}
-        start = _starting(scenario, out=out, seeds=seeds)
-    else:
-        start = _resuming(
-            resume, {"SCENARIO": scenario, "--seed": seed, "--seeds": seeds, "--link": link, "--out": out}
-        )
-    given["overrides"] = overrides(settings, engine=engine, **short)
+    given = {"overrides": as_overrides(settings or (), engine=engine, **short), "track": trackers(track)}
+    start = _start(scenario, resume, {"seed": seed, "seeds": seeds, "link": link, "out": out})
     console = stderr()
     with watching(watch, watch_port, console) as page:
         with Display(console) as display:
             try:
-                result = start(**given, callbacks=page.beside(display))
+                result = start(**given, data_dir=data_dir, offline=offline, callbacks=page.beside(display))
             except KeyboardInterrupt:
                 display.interrupted()
                 raise typer.Exit(130) from None
@@ -118,48 +113,36 @@ def run(
         raise typer.Exit(1)
 
 
-def _starting(scenario: str | None, **given: Any) -> Callable[..., Result]:
-    """Runs a scenario.
+def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) -> Callable[..., Result]:
+    """Runs a scenario, whose own arguments are given, or goes on with the runs of a folder.
 
     Raises:
-        UserError: there is none.
+        UserError: there is neither, or something was given that belongs to new runs.
     """
-    from edgefl.runs import run as run_scenario
-
-    if scenario is None:
-        raise UserError(
-            "nothing to run", where="SCENARIO", hint="give a scenario, such as quickstart, or --resume RUN"
-        )
-    return partial(run_scenario, scenario, **given)
-
-
-def _resuming(folder: Path, others: Mapping[str, Any]) -> Callable[..., Result]:
-    """Goes on with runs.
-
-    Raises:
-        UserError: something was given that belongs to new runs.
-    """
+    from edgefl.runs import run
     from edgefl.runs.resuming import resume
 
-    wrong = next((name for name, value in others.items() if value is not None), None)
-    if wrong is not None:
-        raise UserError(
-            f"--resume cannot be combined with {wrong}",
-            where=wrong,
-            hint="a run goes on as it began; server.until, engine and checkpoint can be set",
-        )
-    return partial(resume, folder)
+    if folder is not None:
+        given = {"SCENARIO": scenario} | {f"--{name}": value for name, value in own.items()}
+        wrong = next((name for name, value in given.items() if value is not None), None)
+        if wrong is not None:
+            hint = "a run goes on as it began; server.until, engine and checkpoint can be set"
+            raise UserError(f"--resume cannot be combined with {wrong}", where=wrong, hint=hint)
+        return partial(resume, folder)
+    if scenario is None:
+        hint = "give a scenario, such as quickstart, or --resume RUN"
+        raise UserError("nothing to run", where="SCENARIO", hint=hint)
+    return partial(run, scenario, **own)
 
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
-    from edgefl.report.comparison import Comparison, comparison
+    from edgefl.report.comparison import comparison
 
-    runs = _read(result)
     try:
         if as_json:
-            print_json({"group_dir": str(result.folder), **document(Comparison(runs))})
-        elif runs:
+            print_json(result.document)
+        elif runs := result.readable():
             console = stdout()
             # Why a run failed was said when it did.
             console.print(comparison(runs, reasons=False))
@@ -175,38 +158,27 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 
 
-def _read(result: Result) -> list[Summary]:
-    """Those of the runs that have a directory; where a disk is full, it may not tell how its run ended."""
-    from edgefl.report.summary import summaries
-    from edgefl.store import is_run
-
-    saved = [run for run in result.runs if is_run(run.folder)]
-    found = summaries([run.folder for run in saved])
-    return [replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)]
-
-
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "check",
         "check quickstart --set server.participants=5",
         "check --method flexchill --set method.base=fedprox",
     )
 )
 def check(
-    scenarios: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
-    ] = None,
+    scenarios: SomeScenarios = None,
+    *,
     method: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
-    settings: Settings = None,
+    overrides: Overridden = (),
+    model: Any = None,
     seed: Seed = None,
     seeds: Seeds = None,
     link: FleetLink = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files.
 
     Without a scenario, all are checked: of each kind of run, one, for a few rounds.
@@ -215,47 +187,59 @@ def check(
 
     With `--method`, `--set` changes the scenario of the check; `--set method.KEY=VALUE` sets a parameter.
     """
+    from edgefl.runs.group import as_overrides
+
+    names, given = several(scenarios), as_overrides(overrides, model=model, seed=seed, link=link)
     if method is not None:
-        if scenarios or link or seeds:
+        if names or link or seeds:
             raise UserError("--method takes no scenario, no --link and no --seeds", where="--method")
-        _check_method(method, overrides(settings, seed=seed), as_json=as_json)
-        return
-    given = overrides(settings, seed=seed, link=link)
-    if not scenarios:
-        if seeds:
-            raise UserError(
-                "--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5"
-            )
-        _check_all(given, as_json=as_json)
-        return
+        return _promises(method, given)
+    if names:
+        return _dry_runs(names, given, seeds, steps)
+    if seeds:
+        raise UserError("--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5")
+    return _overviews(given, steps)
+
+
+def _each(
+    names: Sequence[Any], look: Callable[[Any], Found], steps: Steps
+) -> tuple[list[Found], list[EdgeflError]]:
+    """What is found in each scenario, and the mistakes."""
+    from edgefl.runs.dry import name_of
+
+    found: list[Found] = []
+    mistakes: list[EdgeflError] = []
+    for place, name in enumerate(names):
+        steps(f"checking {name_of(name)}", place, len(names))
+        try:
+            found.append(look(name))
+        except EdgeflError as error:
+            mistakes.append(error)
+    return found, mistakes
+
+
+def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
+    from edgefl.core.units import show_count
+    from edgefl.planning.assumed import in_short
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
 
-    checked: list[DryRun] = []
-    statuses = [0]
-    for name in scenarios:
-        try:
-            # A sweep of thousands of runs takes minutes.
-            with stderr().status(Text(f"checking {name}")):
-                checked += dry_run(name, given, seeds)
-        except EdgeflError as error:
-            statuses.append(error.exit_status)
-            print_error(error)
-    _print_notes(checked)
-    if as_json:
-        print_json({"runs": checked})
-    elif checked:
-        stdout().print(dry_runs(checked))
-    failed = [run.summary for run in checked if run.summary.status == "failed"]
-    for each in failed:
-        print_error(RunError(f"{each.name} failed: {each.reason}"))
-    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
+    # A sweep of thousands of runs takes minutes.
+    found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
+    checked = [run for runs in found for run in runs]
+    failed = [one.summary for one in checked if one.summary.status == "failed"]
+    answer = Answer(
+        f"check of {show_count(len(checked), 'run')}",
+        {"runs": checked},
+        dry_runs(checked) if checked else Group(),
+        notes=in_short(_noted(checked)),
+        errors=[RunError(f"{one.name} failed: {one.reason}") for one in failed],
+    )
+    return unless(mistakes, answer)
 
 
-def _print_notes(checked: Sequence[DryRun]) -> None:
+def _noted(checked: Sequence[DryRun]) -> list[str]:
     """What was assumed and who was refused: each note once, with its runs where not all share it."""
-    from edgefl.planning.assumed import in_short
-
     runs: dict[str, list[str]] = {}
     for run in checked:
         for note in run.notes:
@@ -264,87 +248,53 @@ def _print_notes(checked: Sequence[DryRun]) -> None:
     for note, names in runs.items():
         everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
         told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
-    for note in in_short(told):
-        print_note(note)
+    return told
 
 
-def _check_all(given: Overrides, *, as_json: bool) -> None:
-    """Looks at every scenario.
-
-    Raises:
-        Exit: always, with the status of the worst.
-    """
+def _overviews(given: Overrides, steps: Steps) -> Answer:
     from edgefl.core.catalogue import entries
+    from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
     from edgefl.planning.learning import DataAccess
     from edgefl.report.overviews import overviews
     from edgefl.runs.overview import overview
 
-    found: list[Overview] = []
-    statuses, access = [0], DataAccess(need="embedded")
+    access = DataAccess(need="embedded")
     names = list(entries("scenarios"))
-    with stderr().status("") as progress:
-        for number, name in enumerate(names, start=1):
-            progress.update(Text(f"checking {name}, {number} of {len(names)}"))
-            try:
-                found.append(overview(name, given, access))
-            except EdgeflError as error:
-                statuses.append(error.exit_status)
-                print_error(error)
-    if as_json:
-        print_json({"scenarios": found})
-    else:
-        stdout().print(overviews(found))
-        for note in in_short(line for each in found for line in each.assumed)[-1:]:
-            print_note(note)
-    failed = [message for each in found for message in each.failed]
-    for message in failed:
-        print_error(RunError(message))
-    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
+    found, mistakes = _each(names, lambda name: overview(name, given, access), steps)
+    answer = Answer(
+        f"check of {show_count(len(found), 'scenario')}",
+        {"scenarios": found},
+        overviews(found),
+        notes=in_short(line for each in found for line in each.assumed)[-1:],
+        errors=[RunError(message) for each in found for message in each.failed],
+    )
+    return unless(mistakes, answer)
 
 
-def _check_method(name: str, given: Sequence[str | Override], *, as_json: bool) -> None:
-    """Prints which promises a method keeps; exit status 1 if one is broken."""
+def _promises(name: str, given: Sequence[Override]) -> Answer:
+    """Which promises a method keeps; broken ones are a failure."""
     from edgefl.core.catalogue import find
+    from edgefl.core.units import show_count
     from edgefl.runs.contract import check_method
+    from edgefl.runs.contract.findings import promises, told
 
     find("methods", name, where="--method")
     findings = check_method({"name": name}, given)
-    broken = [finding for finding in findings if finding.kept is False]
-    if as_json:
-        print_json({"method": name, "promises": findings})
-    else:
-        _print_findings(name, findings)
-    if broken:
-        print_trace("\n".join(dict.fromkeys(finding.trace for finding in broken if finding.trace)))
-        raise typer.Exit(1)
+    broken = [one for one in findings if one.kept is False]
+    failed = RunError(f"{name} breaks {show_count(len(broken), 'promise')}")
+    failed.trace = "\n".join(dict.fromkeys(one.trace for one in broken if one.trace))
+    return Answer(
+        f"check of {name}",
+        {"method": name, "promises": findings},
+        promises(name, findings),
+        lines=list(told(broken)),
+        errors=[failed] if broken else [],
+    )
 
 
-def _print_findings(name: str, findings: Sequence[Finding]) -> None:
-    from edgefl.report.tables import named
-
-    words = {True: "kept", False: "BROKEN", None: "-"}
-    console = stdout()
-    rows = [(one.promise, words[one.kept]) for one in findings]
-    console.print(named("", rows, (f"promises of {name}", "")))
-    for finding in findings:
-        if finding.kept is None:
-            console.print(f"- {finding.detail}", style="dim")
-    broken: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        if finding.kept is False:
-            broken.setdefault((finding.detail, finding.where, finding.hint), []).append(finding)
-    for told, found in broken.items():
-        console.print()
-        for finding in found:
-            console.print(f"BROKEN: {finding.promise}", soft_wrap=True)
-        for head, text in zip(("", "where: ", "hint:  "), told, strict=True):
-            if text:
-                console.print(f"  {head}{text}", soft_wrap=True)
-
-
-@app.command(
-    epilog=examples(
+@command(
+    examples(
         "compare runs/first runs/second --target 0.9",
         "compare runs/first --all",
         "compare runs/first --json",
@@ -352,18 +302,19 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
     )
 )
 def compare(
-    runs: RunFolders,
+    runs: SomeRuns,
+    *,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
-    every: Annotated[
+    all: Annotated[  # noqa: A002 - as the option
         bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
     ] = False,
     rows: Annotated[
         str, typer.Option(metavar="A,B,C", help="Show these figures, by their labels or keys in `--json`.")
     ] = "",
-    format_: InFormat = None,
-    as_json: AsJson = False,
-) -> None:
+    format: InFormat = None,  # noqa: A002 - as the option
+    steps: Steps = quiet,
+) -> Answer:
     """Compare runs: accuracy, and the time, bytes and energy to reach a target; who is ahead.
 
     Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
@@ -371,47 +322,41 @@ def compare(
     LaTeX needs the package booktabs; in it and in Markdown, what is compared has one unit. CSV has a row for
     each run or average, by the keys of `--json`.
     """
+    from edgefl.core.errors import nearest
+    from edgefl.core.units import show_count
+    from edgefl.report.comparison import Comparison, comparison_tables, terminal
+    from edgefl.report.formats import comma_separated
+    from edgefl.report.formats.latex import latex
+    from edgefl.report.formats.markdown import markdown
+    from edgefl.report.formats.records import records
     from edgefl.report.sensitivity import of_runs
+    from edgefl.report.sensitivity import sensitivity as swept
     from edgefl.report.summary import summaries
+    from edgefl.report.tables import Line
+    from edgefl.runs.results import folders_of
 
-    chosen = _format(format_, as_json=as_json)
+    chosen = format or Format.TABLE
+    if chosen not in set(Format):
+        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, map(str, Format)))
     if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
     if rows and chosen in {Format.JSON, Format.CSV}:
         raise UserError(f"--rows is of tables; {chosen} has every figure", where="--rows")
-    compared = summaries(runs, target, note=print_note)
+    notes: list[str] = []
+    steps("reading runs", 0, 1)
+    compared = summaries(folders_of(runs), target, note=notes.append)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    _print_comparison(compared, found, chosen, every=every, names=rows)
-
-
-def _format(given: Format | None, *, as_json: bool) -> Format:
-    if as_json and given not in {None, Format.JSON}:
-        raise UserError(f"--json and --format {given} cannot be combined", where="--format")
-    return Format.JSON if as_json else given or Format.TABLE
-
-
-def _print_comparison(
-    runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool, names: str
-) -> None:
-    from edgefl.report.comparison import Comparison, comparison, comparison_tables
-    from edgefl.report.formats import comma_separated
-    from edgefl.report.formats.latex import latex
-    from edgefl.report.formats.markdown import markdown
-    from edgefl.report.formats.records import records
-    from edgefl.report.sensitivity import sensitivity
-
-    if chosen is Format.JSON:
-        print_json(Comparison(runs, found))
-    elif chosen is Format.CSV:
-        comma_separated.write(results(), *records(runs))
-    elif chosen is not Format.TABLE:
-        found_tables = comparison_tables(runs, every=every, names=names, one_unit=True)
-        results().write((latex if chosen is Format.LATEX else markdown)(found_tables))
-    else:
-        console = stdout()
-        console.print(comparison(runs, every=every, names=names))
-        if found:
-            console.print()
-            console.print(sensitivity(found))
+    one_unit = chosen in {Format.LATEX, Format.MARKDOWN}
+    tables = comparison_tables(compared, every=all, names=rows, one_unit=one_unit)
+    view = Group(terminal(tables), *([Line(), swept(found)] if found else []))
+    plain = None
+    if chosen == Format.CSV:
+        stream = io.StringIO(newline="")
+        comma_separated.write(stream, *records(compared))
+        plain = stream.getvalue()
+    elif one_unit:
+        plain = latex(tables) if chosen == Format.LATEX else markdown(tables)
+    title = f"comparison of {show_count(len(compared), 'run')}"
+    return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)

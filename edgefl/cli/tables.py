@@ -10,9 +10,9 @@ import typer
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note, stdout
 from edgefl.cli.options import RunFolders
-from edgefl.cli.outputs import check_out
 from edgefl.cli.streams import results
 from edgefl.core.files import replacing
+from edgefl.core.outputs import check_out
 
 _SUFFIXES = (".csv", ".parquet")
 

@@ -10,7 +10,7 @@ import typer
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson
-from edgefl.cli.outputs import Own, check_out
+from edgefl.core.outputs import Own, check_out
 
 
 @app.command(

@@ -6,16 +6,12 @@ from typing import Annotated
 
 import typer
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stderr, stdout
-from edgefl.cli.options import AsJson
+from edgefl.cli.answering import command
+from edgefl.cli.app import examples
+from edgefl.report.answers import Answer, Steps, quiet
 
 
-@app.command(
-    epilog=examples(
-        "validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json"
-    )
-)
+@command(examples("validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json"))
 def validate(
     names: Annotated[
         list[str] | None,
@@ -27,16 +23,11 @@ def validate(
     device: Annotated[
         list[str] | None, typer.Option(help="Only measurements on this device; can be repeated.")
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Hold predicted times and energies against those measured on real boards."""
-    from edgefl.cli.steps import Steps
     from edgefl.planning.validation import validation
     from edgefl.report import validation as report
 
-    with Steps(stderr()) as steps:
-        found = validation(tuple(names or ()), tuple(device or ()), steps.show)
-    if as_json:
-        print_json(found)
-        return
-    stdout().print(report.validation(found))
+    found = validation(tuple(names or ()), tuple(device or ()), steps)
+    return Answer("validation", found, report.validation(found))

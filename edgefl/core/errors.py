@@ -17,6 +17,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 # Of the mistakes that were found together, so many are told.
 _TOLD = 10
@@ -35,10 +36,12 @@ class EdgeflError(Exception):
         hint: what to do about it; may be empty.
         others: further mistakes that were found with this one; see ``Mistakes``.
         trace: the traceback behind it, for a file; empty where it would not help.
+        answer: what was found all the same, as ``report.answers`` has it; None where nothing was.
     """
 
     exit_status = 1
     trace = ""
+    answer: Any = None
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(what)

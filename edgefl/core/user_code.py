@@ -8,6 +8,7 @@ guard of its own.
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import os
@@ -15,16 +16,19 @@ import re
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from numbers import Integral, Real
 from pathlib import Path
-from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from types import CodeType, UnionType
+from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
 
 T = TypeVar("T", bound=EdgeflError)
 V = TypeVar("V")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ARGUMENTS = "docs/extending.md says what it is called with"
 
@@ -269,6 +273,82 @@ def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
         if told is None:
             raise
         raise told from error
+
+
+def of_path(error: BaseException) -> UserError | None:
+    """The message for a path that is too long or not for this user, which nobody else can have given."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return None
+    from edgefl.core.nodes import short  # which reads YAML
+
+    path = short(str(error.filename))
+    if error.errno == errno.ENAMETOOLONG:
+        return UserError(f"the path {path} is too long")
+    if isinstance(error, PermissionError):
+        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
+    return None
+
+
+# Of what an argument may be, the simple kinds: the classes and their words.
+_KINDS: dict[Any, tuple[type, str]] = {
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    bool: (bool, "True or False"),
+    str: (str, "text"),
+    Path: (Path, "a path"),
+    type(None): (type(None), "None"),
+}
+
+
+def asked(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: a mistake of theirs is one ``UserError``, without the frames inside."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            _check_kinds(function, inspect.signature(function).bind(*args, **kwargs).arguments)
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise error.with_traceback(None) from (error.__cause__ if error.trace else None)
+        except BaseException as error:
+            told = explained(error) or of_path(error)
+            if told is None:
+                raise
+            raise told from (error if told.trace else None)
+
+    return call
+
+
+def hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The annotations of a function's arguments, but for those whose names are not loaded."""
+    hints = {}
+    for name, text in function.__annotations__.items():
+        with suppress(NameError):
+            hints[name] = eval(text, function.__globals__)  # noqa: S307 - our own
+    return hints
+
+
+def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Checks the arguments whose annotations are of simple kinds alone.
+
+    Raises:
+        UserError: one is of another.
+    """
+    hints = hints_of(function)
+    for name, value in arguments.items():
+        hint = hints.get(name)
+        kind = getattr(hint, "__origin__", hint)  # within Annotated
+        kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        least = getattr(next(iter(getattr(hint, "__metadata__", ())), None), "min", None)
+        if least is not None and isinstance(value, Real) and value < least:
+            raise UserError(f"{name} must be at least {least}, not {value}", where=name)
+        if any(kind not in _KINDS for kind in kinds):
+            continue
+        # A bool is an int to Python.
+        classes = tuple(_KINDS[kind][0] for kind in kinds)
+        if not (bool in kinds if isinstance(value, bool) else isinstance(value, classes)):
+            words = " or ".join(_KINDS[kind][1] for kind in kinds)
+            raise UserError(f"{name} must be {words}, not {value!r}", where=name)
 
 
 def as_run_error(error: BaseException) -> EdgeflError:

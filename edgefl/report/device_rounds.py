@@ -11,10 +11,14 @@ from rich.text import Text
 from edgefl.core.corners import Interval, together
 from edgefl.core.ledger import total
 from edgefl.core.units import show_bytes, show_joules, show_seconds
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
+from edgefl.planning.costs import ClaimedSavings, DeviceCost, ExchangeCost, Profile
+from edgefl.planning.sensitivity import Sensitivity
+from edgefl.report import costs
 from edgefl.report.costs import row_name
 from edgefl.report.intervals import LOWER_BOUND, between
-from edgefl.report.tables import Cell, Line, figures
+from edgefl.report.layers import checked
+from edgefl.report.sensitivity import sensitivity
+from edgefl.report.tables import Cell, Heading, Line, figures
 
 # Before the figures of a device that cannot hold the work.
 _TOO_LARGE = "!"
@@ -54,6 +58,26 @@ class Round(NamedTuple):
     def _styled(self, text: str) -> Cell:
         too_large = bool(text) and self.fits is False
         return Text(_TOO_LARGE * too_large + text, "red" if too_large else "")
+
+
+def profiles(
+    found: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Sensitivity]
+) -> RenderableType:
+    """What a round costs, published savings beside ours, and what the figures depend on."""
+    overview = [device_rounds(found)] if len(found) > 1 else []
+    each = (block for one in found for block in _profile(one))
+    published = [costs.published(claims)] if claims else []
+    return Group(*overview, *each, *published, *map(sensitivity, swept))
+
+
+def _profile(one: Profile) -> Iterator[RenderableType]:
+    yield Heading(f"{one.scenario}: {one.method}")
+    for note in one.assumed:
+        yield Line(f"assumed: {note}", "dim")
+    yield Line(f"network: {costs.links(one.exchanges)}", "dim")
+    yield costs.profile(one)
+    if one.layers:
+        yield checked(one.layers)
 
 
 def device_rounds(profiles: Sequence[Profile]) -> RenderableType:

@@ -8,11 +8,14 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rich.console import RenderableType
+
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.wording import quoted
+from edgefl.report.answers import Shown
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
@@ -51,8 +54,8 @@ class Accuracy:
     untrained: int | None = field(metadata=OPTIONAL)
 
 
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, repr=False)
+class Summary(Shown):
     """One run's results.
 
     Attributes:
@@ -146,6 +149,22 @@ class Summary:
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
+
+    def __repr__(self) -> str:
+        return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
+
+    def __rich__(self) -> RenderableType:
+        return Summaries([self]).__rich__()
+
+
+class Summaries(list[Summary], Shown):
+    """Summaries of several runs."""
+
+    def __rich__(self) -> RenderableType:
+        # It is made of summaries.
+        from edgefl.report.comparison import comparison
+
+        return comparison(self)
 
 
 @dataclass(frozen=True)

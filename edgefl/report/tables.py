@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -30,26 +31,36 @@ class Line:
     """A line of text; where it is too long, it goes on in the next, and no word is broken."""
 
     def __init__(self, text: str = "", style: str = "") -> None:
-        self._text, self._style = visible(text), style
+        self.text, self.style = visible(text), style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines at the console's width."""
         del console
-        for line in wrapped(self._text, options.max_width):
-            yield Text(line, style=self._style, no_wrap=True)
+        for line in wrapped(self.text, options.max_width):
+            yield Text(line, style=self.style, no_wrap=True)
+
+
+class Heading(Line):
+    """A line of text, and a rule behind it."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The line at the console's width."""
+        del console
+        rule = "─" * (options.max_width - cell_len(self.text) - 1)
+        yield Text(f"{self.text} {rule}", no_wrap=True, overflow="ellipsis")
 
 
 class Labelled:
     """Texts behind their labels; a long text goes on below itself."""
 
     def __init__(self, lines: Mapping[str, str]) -> None:
-        self._lines = {visible(label): visible(text) for label, text in lines.items()}
+        self.lines = {visible(label): visible(text) for label, text in lines.items()}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines at the console's width."""
         del console
-        indent = max(map(len, self._lines), default=0) + _PADDING
-        for label, text in self._lines.items():
+        indent = max(map(len, self.lines), default=0) + _PADDING
+        for label, text in self.lines.items():
             for place, line in enumerate(wrapped(text, options.max_width - indent)):
                 yield Text(f"{'' if place else label:<{indent}}{line}", no_wrap=True)
 

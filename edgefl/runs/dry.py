@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
@@ -12,16 +14,21 @@ from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
-from edgefl.runs.group import Overrides, drafts, run_notes
+from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import Run
 from edgefl.store import Store
 
 
-def checked_drafts(scenario: str, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
+def name_of(scenario: Scenario) -> str:
+    """Its file or name, as it was given."""
+    return "scenario" if isinstance(scenario, Mapping) else str(scenario)
+
+
+def checked_drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, whose engines can be used here; the same checks as before a run.
 
     Args:
-        scenario: its file or name.
+        scenario: its file or name, or its settings.
         overrides: settings to replace.
         seeds: as of ``run``.
 
@@ -34,7 +41,7 @@ def checked_drafts(scenario: str, overrides: Overrides = (), seeds: int | None =
     return found
 
 
-def dry_run(scenario: str, overrides: Overrides = (), seeds: int | None = None) -> list[DryRun]:
+def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[DryRun]:
     """Plans every run of a scenario, and runs its clock; its arguments are those of ``checked_drafts``.
 
     Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend
@@ -46,7 +53,7 @@ def dry_run(scenario: str, overrides: Overrides = (), seeds: int | None = None) 
     access = DataAccess(need="embedded")
     planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides, seeds)]
     return [
-        DryRun(scenario, (*each.plan.assumed, *run_notes(each, trains=False)), *_clocked(each))
+        DryRun(name_of(scenario), (*each.plan.assumed, *run_notes(each, trains=False)), *_clocked(each))
         for each in planned
     ]
 

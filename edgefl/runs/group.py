@@ -14,12 +14,13 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.nodes import short, written
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
-from edgefl.core.user_code import user_code
+from edgefl.core.user_code import asked, user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.measures import GLOBAL
 from edgefl.planning.plan import Planned, plan
+from edgefl.report.answers import several
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, engine_options
 from edgefl.runs.execute import Execution, execute, prepare
@@ -36,7 +37,7 @@ def find_scenario(name: str | Path) -> Path:
     Raises:
         UnknownNameError: neither a file nor a known name.
     """
-    path = Path(name)
+    path = Path(str(name))
     try:
         is_file, is_folder = path.is_file(), path.is_dir()
     except OSError as error:  # too long, for one
@@ -58,12 +59,12 @@ def find_scenario(name: str | Path) -> Path:
 
 Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]
 """Settings that replace a scenario's: "key.path=value" texts, or values by their dotted keys."""
+Scenario: TypeAlias = str | Path | Mapping[str, Any]
+"""A scenario's file or name, or its settings."""
 
 
 @user_code()
-def drafts(
-    scenario: str | Path | Mapping[str, Any], overrides: Overrides = (), seeds: int | None = None
-) -> list[Draft]:
+def drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, given as a path, a name or a mapping of settings; ``seeds`` as of ``load``.
 
     Raises:
@@ -76,16 +77,43 @@ def drafts(
     return load(find_scenario(scenario), given, seeds)
 
 
-def as_overrides(given: Overrides) -> list[Override]:
+# The settings that options are short for.
+_SHORT = {
+    "engine": "engine.name",
+    "seed": "seed",
+    "link": "fleet.link",
+    "workers": "engine.workers",
+    "torch_device": "engine.device",
+    "ray_address": "engine.address",
+}
+
+
+def as_overrides(given: Overrides, **short: Any) -> list[Override]:
     """Settings as they were given, each with its key.
+
+    Args:
+        given: the settings.
+        short: by option, what it sets; None for one that was not given. An engine and a model come first, as
+            a name or as a mapping with parameters: other options and settings are their parameters.
 
     Raises:
         ScenarioError: one is not KEY=VALUE.
     """
+    found = {
+        name: Override.of(name, _plain(name, value), name)
+        if name == "model" or isinstance(value, Mapping)
+        else Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
+        for name, value in short.items()
+        if value is not None
+    }
+    first = [found.pop(name) for name in ("engine", "model") if name in found]
     if isinstance(given, Mapping):
-        return [Override.of(key, _plain(key, value), f"overrides[{key!r}]") for key, value in given.items()]
-    texts = [given] if isinstance(given, str) else given
-    return [one if isinstance(one, Override) else Override.parse(one) for one in texts]
+        settings = [
+            Override.of(key, _plain(key, value), f"overrides[{key!r}]") for key, value in given.items()
+        ]
+    else:
+        settings = [one if isinstance(one, Override) else Override.parse(str(one)) for one in several(given)]
+    return [*first, *settings, *found.values()]
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -97,19 +125,22 @@ def _plain(key: str, value: Any) -> Any:
     return given(value)
 
 
+@asked
 def run(
-    scenario: str | Path | Mapping[str, Any],
+    scenario: Scenario,
     *,
     overrides: Overrides = (),
     model: Any = None,
+    seed: int | None = None,
     seeds: int | None = None,
+    link: str | None = None,
     data_dir: str | Path | None = None,
-    download: bool = True,
+    offline: bool = False,
     engine: str | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     callbacks: Callbacks | None = None,
     progress: bool | None = None,
-    trackers: Trackers = (),
+    track: Trackers = (),
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
@@ -122,33 +153,30 @@ def run(
             texts, such as ["server.rounds=3"].
         model: in place of the scenario's: a module, whose weights every run starts from; a class or function
             that makes one, from each seed; or a component, as in a scenario.
+        seed: short for ``seed`` among them.
+        link: short for ``fleet.link`` among them: all clients' network class.
         seeds: repeats all runs with so many seeds, which count up from the scenario's; None for no
             repetition.
         data_dir: the folder of dataset files; None for the default.
-        download: whether missing files may be downloaded.
+        offline: whether nothing may be downloaded.
         engine: a name, such as "loop" or "null" (clock and costs only), or a mapping with the name and its
             parameters; None for the scenario's.
         out: the directory to create; None for a new one under ``runs/``.
         callbacks: called as runs progress.
         progress: whether progress is shown on standard error; None shows it in a terminal or a notebook,
             unless there are callbacks.
-        trackers: experiment trackers, by name, such as "tensorboard", or as mappings with a name and
+        track: experiment trackers, by name, such as "tensorboard", or as mappings with a name and
             parameters, such as {"name": "wandb", "mode": "offline"}. They change no result.
 
     Raises:
         UserError: an argument or the scenario is wrong; nothing was run.
         RunError: a run's directory cannot be written; nothing was run.
     """
-    tracked = chosen(trackers)
-    overrides = as_overrides(overrides)
-    if model is not None:
-        overrides = [Override.of("model", _plain("model", model), "model"), *overrides]
-    if engine is not None:
-        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        overrides = [Override.of("engine", replaced, "engine"), *overrides]
+    tracked = chosen(track)
+    overrides = as_overrides(overrides, engine=engine, model=model, seed=seed, link=link)
     with shown(callbacks, progress) as watching:
         drafted = drafts(scenario, overrides, seeds)
-        return _run(drafted, data_dir, watching, out, tracked, download=download)
+        return _run(drafted, data_dir, watching, out, tracked, download=not offline)
 
 
 def _run(

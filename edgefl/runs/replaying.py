@@ -13,6 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias, cast
 
+from rich.console import Group, RenderableType
+
+from edgefl.core.documents import document
 from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.overrides import Override
@@ -21,15 +24,18 @@ from edgefl.core.yamls import in_line
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
-from edgefl.report.replays import Source
+from edgefl.report.comparison import Comparison, comparison
+from edgefl.report.replays import NotReplayed, Replayed, Replays, Source, replays_table
+from edgefl.report.summary import Summary, summaries
+from edgefl.report.tables import Line
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
-from edgefl.runs.group import Overrides, as_overrides, run_notes
+from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
 from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
-from edgefl.store import Reader, Store, claimed, event_hash, read, runs_in
+from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.world.needs import Evaluate, Feedback
 
 NULL = "null"
@@ -37,7 +43,6 @@ NULL = "null"
 _KEPT = ("trainer", "provenance", "class_counts")
 
 Fleets: TypeAlias = str | Mapping[str, Any]
-Runs: TypeAlias = str | Path | RunResult | Result
 
 
 class _Temporary:
@@ -60,8 +65,8 @@ class ReplayResult(RunResult):
 
     source: Source
     fleet: str
-    notes: tuple[str, ...]
-    _temporary: _Temporary | None = field(compare=False)
+    notes: tuple[str, ...] = ()
+    _temporary: _Temporary | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,49 +76,56 @@ class Replay(Result):
     Attributes:
         runs: by fleet and by run.
         saved: whether they have a directory of their own.
+        refused: the runs that cannot be replayed, by fleet.
+        target: an accuracy in (0, 1]; None for each run's own.
     """
 
     runs: tuple[ReplayResult, ...]
     saved: bool
+    refused: Sequence[NotReplayed] = ()
+    target: float | None = None
+    _sources: Sequence[Path] = ()
+    _given: Sequence[Override] = ()
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[str]:  # type: ignore[override]
         """What they assume, and what else to know of them, as ``run`` says it."""
         return in_short(note for run in self.runs for note in run.notes)
 
+    @property
+    def lines(self) -> list[str]:  # type: ignore[override]
+        """The event hash of a single one, and where they are saved."""
+        hashes = (
+            [f"event hash {run.summary().event_hash}" for run in self.runs] if len(self.runs) == 1 else []
+        )
+        return [*hashes, *([f"saved in {self.folder}"] if self.saved else [])]
 
-def replay(
-    run: Runs | Sequence[Runs],
-    *,
-    fleet: Fleets | Sequence[Fleets] | None = None,
-    overrides: Overrides = (),
-    out: str | Path | None = None,
-) -> Replay:
-    """Costs what runs have learned on other fleets, with other settings of the server or other codecs.
+    @property
+    def document(self) -> Any:
+        """Plain data: what ``edgefl replay --json`` prints."""
+        found: list[Summary] = self.summary(self.target)
+        if not self.saved:
+            found = [replace(run, run_dir="") for run in found]
+        runs = self._replayed(found)
+        return document(
+            Replays(str(self.folder) if self.saved else None, Comparison(found), runs, self.refused)
+        )
 
-    Nothing is trained and no data are read: accuracies are those of the runs, at the times, bytes and
-    energies that they have on the other fleet. It is what a new run there gives, in every row but those of
-    files and of wall time.
+    def __rich__(self) -> RenderableType:
+        """One replay beside its run, or a row for each of several."""
+        if not self.runs:
+            return Line(repr(self))
+        if len(self.runs) > 1:
+            words = [setting_words(one.key, one.node.plain) for one in self._given]
+            return replays_table(self._replayed(self.summary(self.target)), words)
+        found = summaries([*self._sources, self.runs[0].folder], self.target)
+        was, now = found if len(self._sources) == 1 else (None, found[-1])
+        # On its own fleet it is the same run.
+        beside = was is not None and was.event_hash != now.event_hash
+        return Group(comparison(found if beside else [now], reasons=False), Line())
 
-    Args:
-        run: a run's directory or a group's, what ``run`` or ``open`` returned, or several of these.
-        fleet: a profile's name, or a fleet's settings; or several, on each of which every run is replayed.
-            None is each run's own fleet, as it was.
-        overrides: settings of ``fleet``, ``server`` and ``wire``, as of ``run``.
-        out: the directory to create; None keeps the replays in a temporary one, which goes with them.
-
-    Raises:
-        UserError: an argument is wrong, a run cannot be read, or another run would be learned there; the
-            message names the first merge that would differ. Nothing is written then.
-    """
-    given = as_overrides(overrides)
-    folders = [folder for each in _several(run) for folder in _folders(each)]
-    fleets = [] if fleet is None else [Override.of("fleet", one, "fleet") for one in _several(fleet)]
-    with Replayer(None if out is None else Path(out)) as replayer:
-        for each in each_fleet(fleets, given):
-            for folder in folders:
-                replayer.add(folder, each, given)
-        return replayer.result()
+    def _replayed(self, found: Sequence[Summary]) -> list[Replayed]:
+        return [Replayed(run.fleet, run.source, one) for run, one in zip(self.runs, found, strict=True)]
 
 
 def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequence[Override | None]:
@@ -128,16 +140,6 @@ def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequenc
             "another fleet is given already", where=again.where, hint="name all fleets in the same way"
         )
     return list(fleets) or [None]
-
-
-def _several(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-
-
-def _folders(run: Runs) -> list[Path]:
-    if isinstance(run, Result):
-        return [each.folder for each in run.runs]
-    return [run.folder] if isinstance(run, RunResult) else runs_in(Path(run))
 
 
 class Replayer:
@@ -208,8 +210,8 @@ class Replayer:
         Raises:
             UserError: they cannot be written.
         """
-        if self._out is None:
-            self._kept = True
+        if self._out is None or not self.done:
+            self._kept = self._out is None
             return Replay(self._temporary.path, tuple(self.done), saved=False)
         moved = []
         for number, one in enumerate(self.done, start=1):
@@ -280,7 +282,7 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None
         learner = cast("Learner | None", recording)
-        run = Replayed(found.planned.plan, store, learner, Callbacks(), minutes=math.inf)
+        run = AsRecorded(found.planned.plan, store, learner, Callbacks(), minutes=math.inf)
         status, reason = run.ended()
         store.close(status, reason=reason, host_wall_s=time.perf_counter() - start)
     except BaseException:
@@ -290,7 +292,7 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     return [*found.planned.plan.assumed, *notes, *run.notes(reason)]
 
 
-class Replayed(Run):
+class AsRecorded(Run):
     """A run whose learner is the recording of another one."""
 
     @property

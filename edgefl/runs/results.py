@@ -5,19 +5,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
+from rich.console import RenderableType
+
+from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
+from edgefl.core.user_code import asked
+from edgefl.core.wording import quoted
+from edgefl.report.answers import Shown, several
 from edgefl.report.charts import Choice, charts, require_matplotlib
+from edgefl.report.comparison import Comparison, comparison
 from edgefl.report.frames import sources, to_arrow, to_pandas
 from edgefl.report.settings import settings_of
-from edgefl.report.summary import Summary
+from edgefl.report.summary import Summaries, Summary, summaries
 from edgefl.report.summary import summary as summary_of
-from edgefl.store import read, runs_in
+from edgefl.report.tables import Line
+from edgefl.store import is_run, read, runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +39,7 @@ UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, repr=False)
-class RunResult:
+class RunResult(Shown):
     """One run; its tables are read from its directory when they are asked for.
 
     Attributes:
@@ -48,6 +56,9 @@ class RunResult:
 
     def __repr__(self) -> str:
         return f"RunResult({self.name!r}, {self.status}, {str(self.folder)!r})"
+
+    def __rich__(self) -> RenderableType:
+        return Result(self.folder, (self,)).__rich__()
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """One of the run's tables as a list of dicts.
@@ -166,7 +177,7 @@ class RunResult:
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Shown):
     """A group of runs, or a single one.
 
     Attributes:
@@ -182,12 +193,29 @@ class Result:
         states = ", ".join(f"{count} {status}" for status, count in counts.items())
         return f"Result({str(self.folder)!r}, {len(self.runs)} run{'s' * (len(self.runs) != 1)}: {states})"
 
+    def __rich__(self) -> RenderableType:
+        found = self.readable()
+        return comparison(found) if found else Line(repr(self))
+
+    @property
+    def document(self) -> Any:
+        """Plain data: what ``edgefl run --json`` prints."""
+        return {"group_dir": str(self.folder), **document(Comparison(self.readable()))}
+
+    def readable(self) -> list[Summary]:
+        """The figures of runs that have a directory; where a disk is full, it may not tell how one ended."""
+        saved = [run for run in self.runs if run.status != UNREADABLE and is_run(run.folder)]
+        found = summaries([run.folder for run in saved])
+        return [
+            replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)
+        ]
+
     @property
     def failed(self) -> tuple[RunResult, ...]:
         """The runs that failed, or were interrupted or killed."""
         return tuple(run for run in self.runs if run.status in {"failed", "interrupted", "killed"})
 
-    def summary(self, target: float | None = None) -> list[Summary]:
+    def summary(self, target: float | None = None) -> Summaries:
         """Each run's figures: what ``edgefl compare`` shows; without those that cannot be read.
 
         Args:
@@ -196,7 +224,7 @@ class Result:
         Raises:
             UserError: the target is out of range, or no run can be read.
         """
-        return [run.summary(target) for run in self._readable]
+        return Summaries(run.summary(target) for run in self._readable)
 
     @overload
     def frame(self, table: str, kind: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
@@ -275,6 +303,7 @@ class Result:
         return found
 
 
+@asked
 def open_result(folder: str | Path) -> Result:
     """What ``edgefl.run`` returned, from a directory that it, or ``edgefl run``, made.
 
@@ -287,6 +316,37 @@ def open_result(folder: str | Path) -> Result:
         UserError: it is neither.
     """
     return Result(Path(folder), tuple(_opened(path) for path in runs_in(Path(folder))))
+
+
+Runs: TypeAlias = str | Path | RunResult | Result
+
+
+def folders_of(runs: Runs | Sequence[Runs]) -> list[Path]:
+    """The directories of runs, groups of runs, or folders of groups.
+
+    Raises:
+        UserError: it is nothing that a run can be given as, or there is none.
+    """
+    given = several(runs)
+    for one in given:
+        if not isinstance(one, str | Path | RunResult | Result):
+            hint = "give a directory, or what edgefl.run returned"
+            raise UserError(f"{quoted(one)} is no run", where="runs", hint=hint)
+    if not given:
+        raise UserError("no run is given", where="runs")
+    return [one.folder if isinstance(one, RunResult | Result) else Path(one) for one in given]
+
+
+def folder_of(run: Runs) -> Path:
+    """The directory of a single run, or of a group.
+
+    Raises:
+        UserError: as ``folders_of``, or there are several.
+    """
+    found = folders_of(run)
+    if len(found) > 1:
+        raise UserError(f"{len(found)} runs are given", where="run", hint="give one")
+    return found[0]
 
 
 def _opened(folder: Path) -> RunResult:

@@ -15,7 +15,7 @@ from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
 from edgefl.core.scenario import Engine
 from edgefl.core.units import RESOLVED, show_seconds
-from edgefl.core.user_code import user_code
+from edgefl.core.user_code import asked
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
@@ -30,7 +30,7 @@ from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
-from edgefl.runs.results import UNREADABLE, Result, RunResult
+from edgefl.runs.results import UNREADABLE, Result, RunResult, Runs, folder_of
 from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
 from edgefl.store import (
     GROUP,
@@ -51,17 +51,17 @@ from edgefl.store import (
 _FEW = 5
 
 
-@user_code()
+@asked
 def resume(
-    run: str | Path | RunResult | Result,
+    run: Runs,
     *,
     overrides: Overrides = (),
     data_dir: str | Path | None = None,
-    download: bool = True,
+    offline: bool = False,
     engine: str | Mapping[str, Any] | None = None,
     callbacks: Callbacks | None = None,
     progress: bool | None = None,
-    trackers: Trackers = (),
+    track: Trackers = (),
 ) -> Result:
     """Goes on with a run, or with all runs of a group, from the last checkpoint of each.
 
@@ -74,25 +74,21 @@ def resume(
         overrides: settings that replace the runs' own: of ``server.until``, each limit raised or removed, of
             ``engine`` and of ``checkpoint``.
         data_dir: the folder of dataset files; None for where the run found them.
-        download: whether missing files may be downloaded.
+        offline: whether nothing may be downloaded.
         engine: another engine, as of ``run``; None for the one that trained so far.
         callbacks: called as runs progress.
         progress: as of ``run``.
-        trackers: as of ``run``; they are told what happens from now on.
+        track: as of ``run``; they are told what happens from now on.
 
     Raises:
         UserError: an argument is wrong, another command works on it, or a run is damaged beyond its
             checkpoints; nothing was changed.
     """
-    tracked = chosen(trackers)
-    given = as_overrides(overrides)
-    if engine is not None:
-        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        given = [Override.of("engine", replaced, "engine"), *given]
-    access = DataAccess(Path(data_dir) if data_dir else None, download=download)
+    tracked = chosen(track)
+    given = as_overrides(overrides, engine=engine)
+    access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
     with shown(callbacks, progress) as watching:
-        folder = run.folder if isinstance(run, (RunResult, Result)) else Path(run)
-        return _resume(folder, given, access, watching, tracked)
+        return _resume(folder_of(run), given, access, watching, tracked)
 
 
 def _resume(

@@ -227,7 +227,7 @@ def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and the first dry-runs without any data file; test_command_line.py plans each kind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
     first, *_ = drafts(name, ["server.rounds=1"])
-    (one,) = run(first.document.data, engine="null", download=False, out=tmp_path / "run").runs
+    (one,) = run(first.document.data, engine="null", offline=True, out=tmp_path / "run").runs
     assert (one.status, one.reason) == ("done", "")
     events = one.table("events")
     assert {"dispatched", "received", "worked", "arrived", "merged", "evaluated"} <= {

@@ -287,7 +287,7 @@ def test_check_method_prints_one_document(capsys):
 def test_a_terminal_shows_what_is_being_checked(tmp_path, capsys, monkeypatch):
     """By its name as it is, which may look like markup."""
     terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
-    monkeypatch.setattr("edgefl.cli.runs.stderr", lambda: terminal)
+    monkeypatch.setattr("edgefl.cli.answering.stderr", lambda: terminal)
     path = tmp_path / "rev[b].yaml"
     path.write_text("name: [\n", encoding="utf-8")
     assert run_command(capsys, "check", path)[0] == 2

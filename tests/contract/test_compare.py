@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from importlib import import_module
 
 import pytest
 import yaml
@@ -12,7 +13,6 @@ from commands import run_command
 from unfinished import UNPOWERED, UNPRICED
 
 import edgefl
-from edgefl.cli.options import Format
 from edgefl.report.summary import summaries
 from edgefl.store import read
 
@@ -77,7 +77,9 @@ def test_a_comparison_has_a_format(runs, capsys):
 @pytest.mark.parametrize("option", [["--format", "csv"], ["--format=csv"]])
 def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch, option):
     """What a library prints beside it goes to stderr, as with ``--json``; beside a table it does not."""
-    monkeypatch.setattr("edgefl.cli.runs._format", lambda *_, **__: print("chatter") or Format.CSV)  # noqa: T201
+    module = import_module("edgefl.report.comparison")
+    tables = module.comparison_tables
+    monkeypatch.setattr(module, "comparison_tables", lambda *a, **b: print("chatter") or tables(*a, **b))  # noqa: T201
     status, out, err = run_command(capsys, "compare", runs / "alone", *option)
     assert (status, "chatter" in out, "chatter" in err) == (0, False, True)
     _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "table")

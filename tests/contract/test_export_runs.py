@@ -516,7 +516,7 @@ def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
         "fleet": "home-lab",
         "server": {"rounds": 1},
     }
-    (run,) = edgefl.run(scenario, data_dir=data, out=tmp_path / "run", download=False).runs
+    (run,) = edgefl.run(scenario, data_dir=data, out=tmp_path / "run", offline=True).runs
     (tmp_path / "empty").mkdir()
     status, _, err = cli(capsys, run.folder, "--data-dir", tmp_path / "empty", "--offline")
     assert status == 2
@@ -548,7 +548,7 @@ def test_int8_on_cifar10(tmp_path, capsys):
         "server": {"participants": 2, "rounds": 3},
         "evaluate": {"every": 3},
     }
-    (run,) = edgefl.run(scenario, data_dir=Path(data), out=tmp_path / "run", download=False).runs
+    (run,) = edgefl.run(scenario, data_dir=Path(data), out=tmp_path / "run", offline=True).runs
     status, out, err = cli(capsys, run.folder, "--data-dir", data, "--int8", "--max-drop", "0.01", "--json")
     assert status == 0, err
     (found,) = json.loads(out)["exports"]

@@ -399,7 +399,7 @@ def test_a_file_that_cannot_be_removed_is_named(runs, capsys, monkeypatch):
 def test_all_that_edgefl_writes_into_a_run_is_removed(tmp_path, capsys):
     """Exported models, tracker's files and the traceback of a failure: no name is unknown."""
     trackers = ["tensorboard"] if _has("tensorboard") else []
-    (run,) = edgefl.run(SCENARIO, out=tmp_path / "run", trackers=trackers).runs
+    (run,) = edgefl.run(SCENARIO, out=tmp_path / "run", track=trackers).runs
     for options in (["--client", "1"], ["--int8"]):
         assert run_command(capsys, "export", run.folder, *options)[0] == 0
     (run.folder / "traceback.txt").touch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from commands import run_command
@@ -139,7 +140,7 @@ def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
 
 def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, capsys):
     """Before a run is read."""
-    monkeypatch.setattr("edgefl.report.charts.find_spec", lambda _: None)
+    monkeypatch.setattr(import_module("edgefl.report.charts"), "find_spec", lambda _: None)
     status, _, err = run_command(capsys, "plot", "no-such-run", "--out", tmp_path / "fig.pdf")
     assert status == 2
     assert "pip install 'edgefl-emulator[plot]'" in err

@@ -306,7 +306,7 @@ def test_a_null_run_on_assumed_labels(tmp_path):
     """Where there were no files, the labels that were assumed are no setting of the scenario."""
     mnist = {**SMALL, "task": {**SMALL["task"], "dataset": "mnist"}}
     (run,) = edgefl.run(
-        mnist, engine="null", out=tmp_path / "run", data_dir=None, download=False, progress=False
+        mnist, engine="null", out=tmp_path / "run", data_dir=None, offline=True, progress=False
     ).runs
     found = replayed(run)
     assert_same(found.folder, run.folder)

@@ -249,5 +249,5 @@ def test_a_mistake_leaves_the_users_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "mine")
     wrong = {**SCENARIO, "task": {"dataset": "mnist", "clients": 4}}
     with pytest.raises(UserError, match="mnist"):
-        edgefl.run(wrong, out=".", download=False)
+        edgefl.run(wrong, out=".", offline=True)
     assert list((tmp_path / "mine").iterdir()) == []

@@ -96,7 +96,7 @@ def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsy
     """A comparison has rows for the settings in which runs differ, by key, and for no others."""
     group = edgefl.run(small(), out=tmp_path / "one", engine="null")
     other = small(task={"dataset": "mnist", "clients": 7}, model={"name": "mlp", "hidden": [8]})
-    edgefl.run(other, out=tmp_path / "other", engine="null", download=False)
+    edgefl.run(other, out=tmp_path / "other", engine="null", offline=True)
     main_ok(["compare", str(group.folder), str(group.runs[0].folder)])
     alone = capsys.readouterr().out
     assert alone.count("small") == 1
@@ -119,11 +119,11 @@ def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
     """Without files the null engine assumes labels and says so."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
     scenario = small(task={"dataset": "mnist", "clients": 6}, model="mlp")
-    run = edgefl.run(scenario, out=tmp_path / "run", engine="null", download=False).runs[0]
+    run = edgefl.run(scenario, out=tmp_path / "run", engine="null", offline=True).runs[0]
     (found,) = summaries([run.folder])
     assert found.assumed[0] == "mnist: no files, so labels are assumed balanced"
     with pytest.raises(UserError, match="mnist"):
-        edgefl.run(scenario, out=tmp_path / "real", download=False)
+        edgefl.run(scenario, out=tmp_path / "real", offline=True)
     assert not (tmp_path / "real").exists()
 
 

@@ -72,7 +72,7 @@ def environment(tmp_path_factory):
 def done(environment, tmp_path_factory):
     """Two runs with all trackers."""
     folder = tmp_path_factory.mktemp("done") / "runs"
-    return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, trackers=environment.trackers)
+    return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, track=environment.trackers)
 
 
 @pytest.mark.usefixtures("done")
@@ -224,7 +224,7 @@ def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_pat
         "overrides": {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"},
         "engine": "loop",
         "out": tmp_path / "run",
-        "trackers": environment.trackers,
+        "track": environment.trackers,
     }
     if how == "failed":
         given["overrides"]["local.optimizer.lr"] = 1e30
@@ -259,7 +259,7 @@ def test_parameters_say_where_it_goes(tmp_path, environment):
     ]
     asked = [one for one in asked if one["name"] not in MISSING]
     short = {"name": "placed", "sweep": {"seed": [1]}, "server.rounds": 1, "method": "fedavg"}
-    result = edgefl.run(SCENARIO, overrides=short, engine="null", out=tmp_path / "runs", trackers=asked)
+    result = edgefl.run(SCENARIO, overrides=short, engine="null", out=tmp_path / "runs", track=asked)
     (run,) = result.runs
     if "tensorboard" not in MISSING:
         place = run.folder.relative_to(tmp_path)
@@ -358,7 +358,7 @@ def test_wandb_never_asks_for_a_key(mode, variable, key, what, tmp_path, monkeyp
         module.check(module.Params(mode=mode))
         return
     with pytest.raises(edgefl.UserError) as raised:
-        edgefl.run(SCENARIO, out=tmp_path / "run", trackers=[asked])
+        edgefl.run(SCENARIO, out=tmp_path / "run", track=[asked])
     assert raised.value.what == what
     assert not (tmp_path / "run").exists()
 

@@ -54,7 +54,7 @@ def _processor():
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_behaviour(scenario, request, tmp_path):
     """Who did what, when, at what cost, and what was learned in the end: as recorded."""
-    result = run(SCENARIOS[scenario], engine="loop", download=False, out=tmp_path / "out")
+    result = run(SCENARIOS[scenario], engine="loop", offline=True, out=tmp_path / "out")
     assert not result.failed
     now = {one.name: _behaviour(one) for one in result.runs}
     record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}

@@ -16,7 +16,7 @@ CHARGES = ("seconds", "down_bytes", "up_bytes", "flops", "joules")
 def runs(tmp_path_factory):
     out = tmp_path_factory.mktemp("golden") / "quickstart"
     small = ["server.rounds=2", "server.participants=4"]
-    result = run("quickstart", overrides=small, engine="null", download=False, out=out)
+    result = run("quickstart", overrides=small, engine="null", offline=True, out=out)
     return {one.name: one for one in result.runs}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -309,14 +310,16 @@ def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
     merges_s, asked = merged_s(given.plan), []
     assert Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
     merges_s[1] *= 2
-    monkeypatch.setattr("edgefl.report.critical.again.Feedback", lambda: asked.append(1) or Feedback())
+    monkeypatch.setattr(
+        import_module("edgefl.report.critical.again"), "Feedback", lambda: asked.append(1) or Feedback()
+    )
     assert not Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
     assert len(asked) < len(merges_s)
 
 
 def test_what_runs_again_is_shown(monkeypatch):
     """A long run's clock takes a while, once as it was and once for each change."""
-    monkeypatch.setattr("edgefl.report.critical.again._SHOWN_EVERY", 1)
+    monkeypatch.setattr(import_module("edgefl.report.critical.again"), "_SHOWN_EVERY", 1)
     given, shown = planned(), []
     again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *step: shown.append(step))
     for change in CHANGES:

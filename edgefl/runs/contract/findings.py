@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
+from rich.console import Group, RenderableType
+
 from edgefl.core.errors import EdgeflError
 from edgefl.core.user_code import CodeLine, defined_at, explained, internal
+from edgefl.report.tables import Line, named
 
 
 class Finding(NamedTuple):
@@ -30,6 +33,27 @@ class Finding(NamedTuple):
     where: str = ""
     hint: str = ""
     trace: str = ""
+
+
+def promises(name: str, findings: Sequence[Finding]) -> RenderableType:
+    """A method's promises, and why some do not apply."""
+    words = {True: "kept", False: "BROKEN", None: "-"}
+    rows = [(one.promise, words[one.kept]) for one in findings]
+    why = (Line(f"- {one.detail}", "dim") for one in findings if one.kept is None)
+    return Group(named("", rows, (f"promises of {name}", "")), *why)
+
+
+def told(broken: Sequence[Finding]) -> Iterator[str]:
+    """How promises are broken: what breaks several is told once."""
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    for one in broken:
+        found.setdefault((one.detail, one.where, one.hint), []).append(one)
+    for parts, those in found.items():
+        yield ""
+        yield from (f"BROKEN: {one.promise}" for one in those)
+        yield from (
+            f"  {head}{text}" for head, text in zip(("", "where: ", "hint:  "), parts, strict=True) if text
+        )
 
 
 class Broken(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 
 import pytest
 from commands import shown
@@ -88,8 +89,8 @@ def test_a_target_has_a_row():
     scored = replace(run, target=target, accuracy={"global": None})
     reached = replace(scored, carbon=replace(run.carbon, to_target={"global": emitted}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
-        patch.setattr("edgefl.report.comparison.signs", lambda *_: iter(()))
+        patch.setattr(import_module("edgefl.report.rows"), "_accuracies", lambda *_, **__: iter(()))
+        patch.setattr(import_module("edgefl.report.comparison"), "signs", lambda *_: iter(()))
         lacking = replace(dry().summary, target=target), replace(scored, accuracy={"personal": None})
         rows = cells(every([reached, scored, *lacking]))
     assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-", "-"]

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import sys
+from importlib import import_module
 
 import pandas as pd
 import pyarrow as pa
@@ -193,7 +194,7 @@ def test_a_file_is_overwritten_on_demand_alone(runs, tmp_path, monkeypatch, caps
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("edgefl.report.frames.to_csv", full)
+    monkeypatch.setattr(import_module("edgefl.report.frames"), "to_csv", full)
     status, _, err = run_command(capsys, "table", runs.folder, "jobs", "--out", file, "--force")
     assert (status, file.read_bytes()) == (1, before)
     assert "cannot write there.csv: No space left on device" in err

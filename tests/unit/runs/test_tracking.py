@@ -70,7 +70,7 @@ def about(caplog, word: str) -> list[str]:
 
 def run(out, *trackers, engine="null", **overrides):
     """A short run."""
-    return edgefl.run(SCENARIO, overrides={**SHORT, **overrides}, engine=engine, out=out, trackers=trackers)
+    return edgefl.run(SCENARIO, overrides={**SHORT, **overrides}, engine=engine, out=out, track=trackers)
 
 
 def test_a_tracker_is_given_each_run_of_a_sweep(tmp_path, monkeypatch):
@@ -218,7 +218,7 @@ def test_no_run_waits_for_a_tracker(tmp_path, monkeypatch, caplog):
         engine="null",
         out=tmp_path / "run",
         callbacks=Releasing(event),
-        trackers=[{"name": "mine", "file": str(file)}],
+        track=[{"name": "mine", "file": str(file)}],
     )
     assert event.is_set()
     calls = journal(file)
@@ -253,7 +253,7 @@ def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
             engine="null",
             out=tmp_path / "run",
             callbacks=Stop(),
-            trackers=[{"name": "mine", "file": str(file)}],
+            track=[{"name": "mine", "file": str(file)}],
         )
     assert [call[0] for call in journal(file)] == ["build", "thread", "log", "finish"]
     assert journal(file)[-1][1:3] == ["interrupted", "KeyboardInterrupt"]

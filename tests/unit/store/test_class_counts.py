@@ -28,7 +28,7 @@ SCENARIO = {
 
 
 def _run(folder, **overrides):
-    (run,) = edgefl.run(SCENARIO, overrides=overrides, engine="null", download=False, out=folder).runs
+    (run,) = edgefl.run(SCENARIO, overrides=overrides, engine="null", offline=True, out=folder).runs
     with read(run.folder) as reader:
         return run, reader.meta
 

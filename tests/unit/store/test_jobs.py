@@ -122,7 +122,7 @@ def test_what_is_no_run_is_not_opened(tmp_path):
 
 def test_a_plan_is_read_back(tmp_path):
     """The world runs it to the very events of the run: jitter, slowdown, refusals, codecs and all."""
-    result = edgefl.run(MIXED, engine="null", download=False, out=tmp_path / "run")
+    result = edgefl.run(MIXED, engine="null", offline=True, out=tmp_path / "run")
     with read(tmp_path / "run") as reader:
         plan_, stored = read_plan(reader), reader.rows("events")
         assert plan_.scenario.name == "mixed"
