@@ -59,10 +59,14 @@ def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3,
     return module.build(params, site_of(net, local, base, clients))
 
 
+# What models need that cannot do without.
+GIVEN = {"module": {"path": "torchvision.models", "make": "shufflenet_v2_x0_5"}}
+
+
 def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:
     """A model for samples of a shape."""
     module = catalogue.load("models", name)
-    return module.build(module.Params(**settings), shape, classes)
+    return module.build(module.Params(**GIVEN.get(name, {}), **settings), shape, classes)
 
 
 def learned(run: RunResult) -> dict[str, torch.Tensor]:

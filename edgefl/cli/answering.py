@@ -24,22 +24,27 @@ A = TypeVar("A", bound=Shown)
 def command(epilog: str) -> Callable[[Callable[P, A]], Callable[P, A]]:
     """Makes a function a command, and one that users call; its arguments' help describes them to both.
 
-    An argument that is of another type on the command line has that type behind its help; one without help
-    is for Python alone. Its ``steps`` are shown on a terminal.
+    An argument that is of another type on the command line has that type behind its help; one without help,
+    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal.
     """
 
     def register(function: Callable[P, A]) -> Callable[P, A]:
         public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
         hints = {name: one for name, one in hints_of(function).items() if hasattr(one, "__metadata__")}
         given = inspect.signature(function).parameters
-        typed = [given[name].replace(annotation=_typed(one)) for name, one in hints.items()]
+        helps = {name: one.__metadata__[0] for name, one in hints.items()}
+        typed = [
+            given[name].replace(annotation=_typed(one))
+            for name, one in hints.items()
+            if not isinstance(helps[name], str)
+        ]
         app.command(name=function.__name__, epilog=epilog)(_printed(public, doc, typed))
         plain = dict(given) | {
             name: given[name].replace(annotation=_plain(one)) for name, one in hints.items()
         }
         public.__signature__ = inspect.Signature(list(plain.values()))  # type: ignore[attr-defined]
-        helps = (f"    {name}: {one.__metadata__[0].help}" for name, one in hints.items())
-        public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *helps])
+        words = (f"    {name}: {getattr(one, 'help', one)}" for name, one in helps.items())
+        public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *words])
         return public
 
     return register

@@ -11,7 +11,7 @@ import typer
 from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, Overridden, ScenarioName, Seed, Sensitivity
+from edgefl.cli.options import AsJson, Overridden, OwnModel, ScenarioName, Seed, Sensitivity
 from edgefl.report.answers import Answer, Steps, quiet, several
 
 
@@ -44,7 +44,7 @@ def profile(
     ] = False,
     sensitivity: Sensitivity = None,
     overrides: Overridden = (),
-    model: Any = None,
+    model: OwnModel = None,
     seed: Seed = None,
     steps: Steps = quiet,
 ) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,9 @@ _SET = typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such
 Settings = Annotated[list[str] | None, _SET]
 # Behind a help, here and in commands: the type on the command line, where it is not that in Python.
 Overridden = Annotated["Overrides", _SET, list[str] | None]
+OwnModel = Annotated[
+    Any, "A module, whose weights a run starts from; a class or function that makes one; or a component."
+]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
 Seeds = Annotated[
     int | None,

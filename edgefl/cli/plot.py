@@ -17,7 +17,7 @@ from edgefl.core.outputs import Own, check_out
     epilog=examples(
         "plot runs/first --out accuracy.pdf",
         "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
-        "plot runs/first --y target --x time,bytes,joules --target 0.8 --target 0.9 --out to.pdf",
+        "plot runs/first --y target --x time,bytes --target 0.9 --out to.pdf",
     )
 )
 def plot(

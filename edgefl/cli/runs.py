@@ -22,6 +22,7 @@ from edgefl.cli.options import (
     InFormat,
     Offline,
     Overridden,
+    OwnModel,
     Seed,
     Seeds,
     Sensitivity,
@@ -173,7 +174,7 @@ def check(
         typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
     overrides: Overridden = (),
-    model: Any = None,
+    model: OwnModel = None,
     seed: Seed = None,
     seeds: Seeds = None,
     link: FleetLink = None,
@@ -298,7 +299,7 @@ def _promises(name: str, given: Sequence[Override]) -> Answer:
         "compare runs/first runs/second --target 0.9",
         "compare runs/first --all",
         "compare runs/first --json",
-        "compare runs/first --rows 'accuracy, global, virtual time' --format latex > table.tex",
+        "compare runs/first --rows 'virtual time' --format latex > table.tex",
     )
 )
 def compare(
@@ -319,8 +320,9 @@ def compare(
 
     Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
 
-    LaTeX needs the package booktabs; in it and in Markdown, what is compared has one unit. CSV has a row for
-    each run or average, by the keys of `--json`.
+    LaTeX needs the package booktabs; in it and in Markdown, each row has one unit.
+
+    CSV has a row for each run or average, by the keys of `--json`.
     """
     from edgefl.core.errors import nearest
     from edgefl.core.units import show_count

@@ -235,7 +235,7 @@ def test_words_are_those_of_the_commands():
     """Arguments have the names of options, but for what `--set` sets and how Python shows progress."""
     commands = get_command(app).commands
     for name in ("bench", "check", "compare", "export", "profile", "replay", "report", "run"):
-        own = {"steps", "callbacks", "progress"}
+        own = {"steps", "callbacks", "progress", "model"}
         given = set(inspect.signature(getattr(edgefl, name)).parameters) - own
         options = {word.lstrip("-").replace("-", "_") for one in commands[name].params for word in one.opts}
         assert {"set" if one == "overrides" else one for one in given} <= options | {"overrides"}, name

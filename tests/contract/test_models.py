@@ -6,6 +6,7 @@ import logging
 
 import pytest
 import torch
+from builders import GIVEN, build_net
 from torch import nn
 
 from edgefl.core import catalogue
@@ -15,17 +16,12 @@ NAMES = tuple(catalogue.entries("models"))
 NORMALISED = tuple(name for name in NAMES if "norm" in catalogue.load("models", name).Params.model_fields)
 SHAPE = (3, 32, 32)
 CLASSES = 10
-# Of models that need some.
-GIVEN = {
-    "module": {"path": "torchvision.models", "make": "shufflenet_v2_x0_5", "args": {"num_classes": CLASSES}}
-}
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def net(request) -> Net:
     """Each model with its default parameters, on CIFAR-sized samples."""
-    module = catalogue.load("models", request.param)
-    return module.build(module.Params(**GIVEN.get(request.param, {})), SHAPE, CLASSES)
+    return build_net(request.param, SHAPE, CLASSES)
 
 
 @pytest.fixture(scope="module")

@@ -239,6 +239,8 @@ METHODS: dict[str, list[tuple[dict[str, Any], Callable[[Layers], Exchanges]]]] =
     ],
 }
 
+# Of any module, what it is made of would have to be written down.
+MODELS = [name for name in catalogue.entries("models") if name != "module"]
 # Methods that are told apart on small models. What FedCurv and FedAlign add has tests of its own below.
 SMALL = ("mlp", "cnn2", "spherefed-convnet")
 OTHERS: dict[str, Callable[[Layers], Exchanges] | None] = {
@@ -282,7 +284,7 @@ CASES = [
         if (model in SMALL and not shape) or (name in BY_DAY and settings == listed[0][0])
         else pytest.mark.nightly,
     )
-    for model in catalogue.entries("models")
+    for model in MODELS
     for shape in ({}, *SETTINGS.get(model, []))
     for name, listed in METHODS.items()
     for settings, expected in (listed[:1] if shape else listed)
@@ -373,9 +375,7 @@ def test_fedaligns_slice(layers: Layers):
     assert found.forward == train(layers).forward + stage + products
 
 
-@pytest.mark.parametrize(
-    "layers", [(name, {}) for name in catalogue.entries("models")], indirect=True, ids=lambda one: one[0]
-)
+@pytest.mark.parametrize("layers", [(name, {}) for name in MODELS], indirect=True, ids=lambda one: one[0])
 def test_frozen_parts_are_not_charged(layers: Layers):
     """With the head alone trained, a step is one forward pass and the head's weight gradient."""
     frozen = replace(layers.net, trained=("head",))
