@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, fx
 
 from edgefl.compute.stacked import turns
-from edgefl.protocol.pooling import faster, with_indices
 
 aten = torch.ops.aten
 
@@ -54,7 +53,6 @@ def rewrite(graph: fx.Graph, written: set[fx.Node], *, on_cpu: bool) -> None:
                 _along_rows(graph, node, written)
                 _with_bias(graph, node, written)
                 _few_numbers(graph, node)
-                _pooled(node)
         _without_detours(graph, written)
         graph.eliminate_dead_code()
     _by_torchs_own_names(graph, written)
@@ -110,17 +108,6 @@ def _few_numbers(graph: fx.Graph, node: fx.Node) -> None:
             total = _bound(graph, aten.sum.dim_IntList, (first, [dim], True))
             found = _bound(graph, aten.addcmul.default, (first, share, total), value=-1)
     node.replace_all_uses_with(found)
-
-
-def _pooled(node: fx.Node) -> None:
-    """Pools windows of 2x2 by slices, with the same results."""
-    if not _is(node, aten.max_pool2d_with_indices.default):
-        return
-    x: Any
-    x, *settings = node.args
-    # Other arguments at their defaults are not recorded.
-    if settings in ([[2, 2]], [[2, 2], [2, 2]]) and not node.kwargs and faster(x.meta[VALUE]):
-        node.target, node.args = with_indices, (x,)
 
 
 def _is(node: Any, target: Callable[..., Any]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,6 @@ from edgefl.core.user_code import defined_at
 from edgefl.protocol.chance import drawing
 from edgefl.protocol.layers import observed
 from edgefl.protocol.nets import Net, Stage
-from edgefl.protocol.pooling import with_faster_pools
 from edgefl.protocol.trees import BUFFERS, Tree, tree_map
 
 
@@ -62,14 +61,18 @@ def functional_net(
     def made() -> Halves:
         return Halves(body(), nn.Linear(width, classes, bias=head_bias))
 
-    return net_of(name, made, shape, classes, width=width, layers=layers, stage=stage, at=body)
+    return net_of(name, made, shape, classes, layers=layers, stage=stage, at=body)
 
 
 class Halves(NamedTuple):
     """A module in two: x (B, *shape) -> features (B, l), and these -> logits (B, C)."""
 
     body: nn.Module
-    head: nn.Module
+    head: nn.Linear
+
+
+# Opening a generator's context takes longer, at every step of a small model.
+_QUIET = nullcontext()
 
 
 def net_of(
@@ -78,7 +81,6 @@ def net_of(
     shape: tuple[int, int, int],
     classes: int,
     *,
-    width: int,
     layers: tuple[str, ...] = (),
     stage: tuple[str, ...] = (),
     draws: bool = False,
@@ -92,7 +94,6 @@ def net_of(
         made: makes both modules, on torch's default device.
         shape: see above.
         classes: see above.
-        width: see above.
         layers: see above.
         stage: see above.
         draws: whether the body draws random numbers in training.
@@ -103,9 +104,9 @@ def net_of(
     with torch.device("meta"):
         body, head = made()
         skeleton, top = without_counters(body).eval(), _Skeleton("head", head)
-    plain, faster = _Skeleton("body", skeleton, fixed), with_faster_pools(copy.deepcopy(skeleton))
-    trained = copy.deepcopy(faster).train()
-    at_rest, training = _Skeleton("body", faster, fixed), _Skeleton("body", trained, fixed)
+        width = head.in_features
+    trained = copy.deepcopy(skeleton).train()
+    at_rest, training = _Skeleton("body", skeleton, fixed), _Skeleton("body", trained, fixed)
 
     def run(skeleton: _Skeleton, weights: Tree, buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
         with observed(skeleton.module, name):
@@ -120,9 +121,7 @@ def net_of(
             return run(at_rest, weights, buffers, x), buffers
         # Batch norm writes its running statistics in place: here into copies of the input.
         new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
-        if not draws:
-            return run(training, weights, new, x), new
-        with drawing(x):
+        with drawing(x) if draws else _QUIET:
             return run(training, weights, new, x), new
 
     def init(seed: int) -> Tree:
@@ -132,7 +131,7 @@ def net_of(
     def module(weights: Tree) -> nn.Module:
         own = tree_map(lambda leaf: leaf.detach().clone(), weights)
         filled = nn.Sequential()
-        filled.add_module("body", plain.filled(own["body"], own[BUFFERS]))
+        filled.add_module("body", at_rest.filled(own["body"], own[BUFFERS]))
         filled.add_module("head", top.filled(own["head"], {}))
         return filled.eval()
 

@@ -74,7 +74,6 @@ def net_of_module(
         made,
         shape,
         classes,
-        width=cast("nn.Linear", bare.get_submodule(top)).in_features,
         layers=tuple(layers) if layers else _layers(bare, seen, top),
         draws=draws,
         constants=_constants(module),
