@@ -69,6 +69,8 @@ def _printed(public: Callable[..., Shown], doc: str, options: list[inspect.Param
         chosen = given.get("format")
         if as_json and chosen not in {None, "json"}:
             raise UserError(f"--json and --format {chosen} cannot be combined", where="--format")
+        if as_json and "format" in given:
+            given["format"] = chosen = "json"
         with Steps(stderr()) as steps:
             try:
                 answer, mistake = public(**given, steps=steps.show), None
