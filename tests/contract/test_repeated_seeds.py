@@ -46,7 +46,7 @@ def test_names_say_the_seed():
 @pytest.mark.parametrize("seeds", [0, -1, 10_001, 2.0, "2", True, 10**30])
 def test_the_number_of_seeds_is_a_whole_one(seeds):
     """From 1 to as many runs as a sweep may have."""
-    with pytest.raises(UserError, match="seeds must be a whole number (from 1 to 10,000|or None)"):
+    with pytest.raises(UserError, match=r"seeds must be a whole number (from 1 to 10,000|or None)"):
         edgefl.run("quickstart", seeds=seeds)
 
 
