@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -207,6 +208,32 @@ class Wide(_OneLayer):
 
     def forward(self, x):
         return self.fc(F.pad(x, (2, 2)).flatten(1))
+
+
+class Averaging(_OneLayer):
+    """Batch norm whose statistics need a count of batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(1, momentum=None)
+
+    def forward(self, x):
+        return self.fc(self.norm(x).flatten(1))
+
+
+class Switching(_OneLayer):
+    """Probabilities in training alone."""
+
+    def forward(self, x):
+        logits = self.fc(x.flatten(1))
+        return logits.softmax(1) if self.training else logits
+
+
+class Shaking(_OneLayer):
+    """Draws by NumPy."""
+
+    def forward(self, x):
+        return self.fc(x.flatten(1) * (1 + np.random.rand() if self.training else 1))  # noqa: NPY002 - a mistake
 
 
 class Frozen(_OneLayer):

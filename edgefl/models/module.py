@@ -45,7 +45,7 @@ def _source(text: str) -> str:
         torchvision()
     try:
         known = importlib.util.find_spec(text) is not None
-    except (ImportError, ValueError):
+    except Exception:  # noqa: BLE001 - importing the package may raise anything
         known = False
     if not known:
         context = {
@@ -129,11 +129,15 @@ def _factory(params: Params) -> Any:
     file = params.file
     if file is not None and file.suffix == _PICKLED:
         return _unpickled(params.path)
-    module = (
-        importlib.import_module(params.path)
-        if file is None
-        else _executed(params.path, file.stat().st_mtime_ns)
-    )
+    try:
+        module = (
+            importlib.import_module(params.path)
+            if file is None
+            else _executed(params.path, file.stat().st_mtime_ns)
+        )
+    except ImportError as error:  # a library's module; a file's own errors are told with their line
+        what = f"{params.path} cannot be imported: {in_one_line(error)}"
+        raise explained(error) or UserError(what, where="model.path") from error
     if params.make is not None:
         if not callable(made := getattr(module, params.make, None)):
             known = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]

@@ -123,7 +123,8 @@ class _Masks(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         del types
         if func in _MASKS:
-            masked = self._dropped(_MASKS[func], *args, **(kwargs or {}))
+            named = {{"train": "training"}.get(key, key): value for key, value in (kwargs or {}).items()}
+            masked = self._dropped(_MASKS[func], *args, **named)
             if masked is not None:
                 return masked
         return func(*args, **(kwargs or {}))
@@ -153,7 +154,7 @@ class _Noise(torch.autograd.Function):
     def forward(like: Tensor, keep: float, generators: Sequence[torch.Generator]) -> Tensor:
         """For one client, or for several that are given the same tensor, which is refused."""
         if len(generators) > 1:
-            raise NotImplementedError("what the clients have in common is dropped, which cannot be stacked")
+            raise RuntimeError("randomness error mode: what clients have in common is dropped")
         return torch.empty_like(like, device="cpu").bernoulli_(keep, generator=generators[0]).to(like.device)
 
     @staticmethod

@@ -7,13 +7,16 @@ in training. What no net can be is refused with the layer's name.
 from __future__ import annotations
 
 import copy
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -54,14 +57,16 @@ def net_of_module(
     Raises:
         UserError: it cannot be a net.
     """
+    refuse, others = partial(_refusal, name), _others()
     with drawn_from(0), torch.device("cpu"):
         module = without_counters(make())
-    refuse = partial(_refusal, name)
     _check_layers(module, refuse)
     bare = _on_meta(module)
     seen = _called(bare.eval(), shape, refuse)
     top = _head(bare, seen, classes, head, refuse)
-    draws = _draws(bare, shape, refuse)
+    draws = _draws(bare, shape, top, refuse)
+    if others != _others():
+        raise refuse("it draws by NumPy or Python, which no seed of the run reaches", "draw by torch")
 
     def made() -> Halves:
         body = copy.deepcopy(bare) if torch.get_default_device().type == "meta" else make()
@@ -109,6 +114,8 @@ def _check_layers(module: nn.Module, refuse: _Refuse) -> None:
             raise refuse(f"{at} is recurrent, and the costs of recurrent layers are unknown")
         if isinstance(layer, LazyModuleMixin):
             raise refuse(f"{at} does not know its size yet", "give the layer's sizes")
+        if isinstance(layer, _BatchNorm) and layer.momentum is None and layer.track_running_stats:
+            raise refuse(f"{at} averages over all batches, whose count is not kept", "give it a momentum")
         for key, value in vars(layer).items():
             if isinstance(value, Tensor):
                 what = f"{at} has the tensor {key!r}, which is neither a parameter nor a buffer"
@@ -248,7 +255,13 @@ def _head(bare: nn.Module, seen: _Calls, classes: int, given: str | None, refuse
     return head
 
 
-def _draws(bare: nn.Module, shape: Sequence[int], refuse: _Refuse) -> bool:
+def _others() -> tuple[Any, ...]:
+    """The states of the generators that are not torch's."""
+    state: Any = np.random.get_state()  # noqa: NPY002 - the one that a user may use
+    return random.getstate(), state[1].tobytes(), state[2]
+
+
+def _draws(bare: nn.Module, shape: Sequence[int], head: str, refuse: _Refuse) -> bool:
     """Whether the module draws random numbers in training.
 
     Raises:
@@ -257,12 +270,18 @@ def _draws(bare: nn.Module, shape: Sequence[int], refuse: _Refuse) -> bool:
     module = copy.deepcopy(bare).train()
     before, fixed = dict(module.named_buffers()), _constants(module)
     versions = {name: value._version for name, value in fixed.items()}  # noqa: SLF001 - as torch counts writes
+    outputs: list[Any] = []
+    module.get_submodule(head).register_forward_hook(lambda layer, given, output: outputs.append(output))  # noqa: ARG005
     with _Draws(refused=False) as draws:
         result = _passed(module, shape, refuse)
     if not isinstance(result, Tensor):
         raise refuse(
             f"in training it returns a {type(result).__name__} instead of logits",
             "switch its other outputs off (torchvision's: aux_logits: false)",
+        )
+    if not any(result is output for output in outputs):
+        raise refuse(
+            f"in training its result is not the output of its head {head!r}", "return that layer's output"
         )
     for name, value in module.named_buffers():
         if value is not before.get(name):

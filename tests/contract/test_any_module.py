@@ -91,6 +91,9 @@ REFUSED = {
     "Convolved": r"it ends in 'pool' \(AdaptiveAvgPool2d\)",
     "Branching": r"failed in forward: .* \(it was called on images of 1x8x8\)",
     "Frozen": "its 'fc.bias' is frozen",
+    "Averaging": r"'norm' \(BatchNorm2d\) averages over all batches",
+    "Switching": "in training its result is not the output of its head 'fc'",
+    "Shaking": "it draws by NumPy or Python",
     "Wide": r"failed in forward: .* \(it was called on images of 1x8x8\)",
 }
 
