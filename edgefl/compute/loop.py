@@ -45,6 +45,7 @@ def work(task: Task) -> Outcome:
                 steps += phase.reports
             if scalars is not None and not phase.reports:
                 carry = {**carry, "scalars": scalars}
+        at(seeds, len(task.fold.phases), (0,))
         upload, state = task.fold.finished(carry, task.ctx, task.state)
         totals = carry.get("scalars", {}) if steps else {}
         scalars = {name: float(total) / steps for name, total in totals.items()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
 from itertools import compress, islice, pairwise, takewhile
 from typing import Any
 
@@ -116,7 +115,11 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
         scalars = carries.carry.get("scalars")
         if scalars is not None and not phase.reports:
             carries.carry["scalars"] = unmeasured(scalars)
-        _train(phase, carries, feed, gradients, partial(_at, at, seeds, place))
+
+        def step_of(places: Sequence[int], done: Sequence[int], place: int = place) -> None:
+            at([seeds[one] for one in places], place, [done[one] for one in places])
+
+        _train(phase, carries, feed, gradients, step_of)
         if phase.reports:
             steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
         elif scalars is not None:
@@ -126,6 +129,7 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
         carry = carries.of(places)
         contexts = context if len(places) == count else chosen(context, places)
         before = state if len(places) == count else chosen(state, places)
+        at([seeds[place] for place in places], len(fold.phases), [0] * len(places))
         upload, after = over(
             lambda carry, ctx, state: fold.finished(carry, Ctx(**ctx), state), carry, contexts, before
         )
@@ -257,11 +261,6 @@ class _Carries:
             self._after.clear()
         self.carry = whole
         return carry
-
-
-def _at(at: At, seeds: Sequence[int], phase: int, places: Sequence[int], done: Sequence[int]) -> None:
-    """Says that the clients at some places are next, who have taken so many steps of the phase."""
-    at([seeds[place] for place in places], phase, [done[place] for place in places])
 
 
 def _train(

@@ -16,6 +16,7 @@ import numpy as np
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.core.units import common_unit
+from edgefl.report.answers import several
 from edgefl.report.averages import Compared, Value, seeds_together
 from edgefl.report.bounds import bounds_of
 from edgefl.report.colours import styles
@@ -100,8 +101,7 @@ class Choice:
     @property
     def targets(self) -> Sequence[float]:
         """The targets, each once."""
-        found = self.target if isinstance(self.target, (list, tuple)) else [self.target]
-        return [target for target in dict.fromkeys(found) if target is not None]
+        return list(dict.fromkeys(several(self.target)))
 
 
 class Line(NamedTuple):
