@@ -14,6 +14,8 @@ from hypothesis import settings
 from preloaded import preload
 from xdist.scheduler import LoadScopeScheduling
 
+from edgefl.core.notes import note
+
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
 settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("edgefl")
@@ -53,6 +55,12 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("COLUMNS", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _notes_are_said_again() -> None:
+    """A note is said once a process: what one test is told, another would not be."""
+    note.cache_clear()
 
 
 @pytest.fixture

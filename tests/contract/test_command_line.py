@@ -12,7 +12,6 @@ from rich.console import Console
 from unfinished import UNPRICED
 
 from edgefl.core import catalogue
-from edgefl.core.notes import note
 from edgefl.runs.overview import overview
 
 
@@ -250,7 +249,6 @@ def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys
     bad = tmp_path / "devices" / "bad.yaml"
     bad.write_bytes(b"\xff\xfe")
     monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:~nouser-of-this-name")
-    note.cache_clear()
     status, out, err = run_command(capsys, "list")
     assert (status, err.count("note: ")) == (0, 2)
     assert f"note: {bad} is left out: it is not UTF-8 text\n" in err

@@ -231,7 +231,6 @@ def test_numbers_that_are_too_large(setting, what, where):
 )
 def test_a_long_clock_is_said(settings, said, caplog):
     """Before it is started, with what the estimate assumes."""
-    note.cache_clear()
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")
     _scenario(text, ["sweep=null", *settings])
     found = "\n".join(record.getMessage() for record in caplog.records)

@@ -12,7 +12,6 @@ from PIL import Image
 import edgefl
 from edgefl.cli import main
 from edgefl.core.errors import DataError
-from edgefl.core.notes import note
 from edgefl.data import image_cache
 from edgefl.export.build import ExportOptions
 from edgefl.export.make import export
@@ -155,7 +154,6 @@ def test_a_folder_of_photos_runs_with_the_command_of_the_docs(tmp_path, capsys, 
         ).save(file)
     fewer = ["--set", "sweep=null", "--set", "server.rounds=1"]
     command = ["run", "quickstart", "--set", "task.dataset=photos/", *fewer]
-    note.cache_clear()
     assert _ended(command) == 2
     err = capsys.readouterr().err
     assert "photos: sizes differ, so images become 32 x 32" in err

@@ -14,7 +14,6 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.host import machine_title
 from edgefl.core.measurement import MeasuredExchange
-from edgefl.core.notes import note
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.costs import DeviceCost
 from edgefl.planning.fleets import dtype_of
@@ -130,7 +129,6 @@ def test_a_step_is_held_against_this_machines_device(monkeypatch, tmp_path, caps
     monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     (tmp_path / "devices").mkdir()
-    note.cache_clear()
     for name, text in (("", ""), ("mine", f"title: {machine_title()}\nlike: laptop-cpu\n")):
         if name:
             (tmp_path / "devices" / f"{name}.yaml").write_text(text, encoding="utf-8")

@@ -8,7 +8,6 @@ import pytest
 from commands import run_command
 
 from edgefl.core.errors import UserError
-from edgefl.core.notes import note
 from edgefl.planning.scores import Compared, Score
 from edgefl.planning.validation import validation
 
@@ -97,7 +96,6 @@ def yaml_of_inference(board, launch):
 def own(tmp_path, monkeypatch):
     """A folder on EDGEFL_PATH."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    note.cache_clear()
     return Folder(tmp_path)
 
 
