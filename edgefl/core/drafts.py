@@ -16,10 +16,10 @@ from pydantic import ConfigDict
 
 from edgefl.core import inheriting
 from edgefl.core.components import read
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import Place, ScenarioError
 from edgefl.core.nodes import Node, short, written
 from edgefl.core.notes import note
-from edgefl.core.overrides import PAIRS, SWEEP, Override, meet, put, within
+from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, meet, put, within
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
 from edgefl.core.units import RESOLVED
@@ -78,7 +78,7 @@ def load(
     """
     document = source if isinstance(source, Document) else Document.read(source)
     given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
-    root = document.nodes
+    root, given = _scaled(document.nodes, given)
     for override in given:
         root = _overridden(root, override)
     sweep = _Sweep.read(Document.of(root, document.file))
@@ -90,6 +90,34 @@ def load(
     name = base.value.get("name") or Node(Path(document.file).stem, document.file)
     base = base._replace(value={**base.value, "name": name._replace(value=_label(name.value))})
     return _named_apart([_one(base, run, document.file, str(name.value)) for run in sweep.runs()])
+
+
+def _scaled(root: Node, given: Sequence[Override]) -> tuple[Node, list[Override]]:
+    """The scenario without its scales, and the overrides, after the settings of the scale that is chosen.
+
+    Raises:
+        ScenarioError: there is no such scale, or one is no mapping.
+    """
+    others = [one for one in given if one.key != SCALE]
+    chosen = next((one.node for one in reversed(given) if one.key == SCALE), root.child(SCALE))
+    every = root.child(SCALES)
+    scales = (every and every.value) or {}
+    if not isinstance(scales, dict) or not all(isinstance(one.value, dict) for one in scales.values()):
+        where = str(Document.of(root, root.file).place([SCALES]))
+        raise ScenarioError("'scales' must map names to settings", where=where, hint=_SCALES)
+    rest = {key: node for key, node in root.value.items() if key not in {SCALE, SCALES}}
+    if chosen is None or chosen.value is None:
+        return root._replace(value=rest), others
+    name = str(chosen.plain)
+    if name not in scales:
+        what, where = f"the scenario has no scale {short(name)!r}", str(Place(chosen.file, chosen.line))
+        known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
+        raise ScenarioError(what, where=where, hint=known)
+    own = [Override(key, node) for key, node in scales[name].value.items()]
+    return root._replace(value={**rest, SCALE: chosen._replace(value=name)}), [*own, *others]
+
+
+_SCALES = "for example scales: {small: {server.rounds: 2}}"
 
 
 def _label(name: Any) -> Any:
@@ -244,7 +272,10 @@ class _Sweep(NamedTuple):
         return cls(axes, [pair.value for pair in pairs], document)
 
     def check_apart(self) -> None:
-        """Refuses a pair's setting that an axis would silently replace."""
+        """Refuses a pair's setting that an axis would silently replace, and a scale, which may be of axes."""
+        if any(SCALE in keys for keys in (self.axes, *self.pairs)):
+            hint = "choose one with --set scale=NAME"
+            raise ScenarioError("a scale cannot be swept", where=str(self.document.place([SWEEP])), hint=hint)
         for place, pair in enumerate(self.pairs):
             for other, axis in itertools.product(pair, self.axes):
                 if not meet(axis, other):

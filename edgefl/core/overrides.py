@@ -9,6 +9,7 @@ from edgefl.core.errors import Place, ScenarioError
 from edgefl.core.nodes import Node, compose, short, written
 
 SWEEP, PAIRS = "sweep", "runs"
+SCALE, SCALES = "scale", "scales"
 
 
 class Override(NamedTuple):
@@ -43,7 +44,7 @@ class Override(NamedTuple):
     @property
     def where(self) -> str:
         """What gave it."""
-        return self.node.file
+        return _where(self.node)
 
     @property
     def keys(self) -> list[str]:

@@ -344,11 +344,13 @@ class Scenario(SystemSpec, LearningSpec):
 
     Attributes:
         name: a label; by default the file's name.
+        scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
         notes: free text.
         published: savings that papers report.
     """
 
     name: str = "scenario"
+    scale: str = ""
     notes: str = ""
     published: tuple[Published, ...] = ()
 
@@ -363,7 +365,7 @@ class Scenario(SystemSpec, LearningSpec):
 
     def resolved(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data: no engine, checkpoints, name or notes."""
-        without = {"engine", "checkpoint", "name", "notes", "published"}
+        without = {"engine", "checkpoint", "name", "scale", "notes", "published"}
         return self.model_dump(mode="json", exclude=without, exclude_none=True)
 
 

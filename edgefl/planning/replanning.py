@@ -99,9 +99,8 @@ def _check_settable(override: Override) -> None:
 def _draft(reader: Reader, overrides: Sequence[Override], name: str, file: str) -> Draft:
     """The run's settings with others in their place."""
     resolved = reader.resolved()
-    settings = {**as_given(resolved["scenario"]), "name": name}
-    if "published" in reader.meta:
-        settings["published"] = reader.meta["published"]
+    kept = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
+    settings = {**as_given(resolved["scenario"]), "name": name, **kept}
     if _changes_fleet(overrides) and not _replaces_fleet(overrides):
         # As it was read then, with all its links.
         settings["fleet"] = resolved["fleet"]

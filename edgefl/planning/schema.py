@@ -56,6 +56,11 @@ def schema() -> dict[str, Any]:
         "properties": {"runs": {"type": "array", "items": {"type": "object"}}},
         "additionalProperties": {"type": "array"},
     }
+    found["properties"]["scales"] = {
+        "type": "object",
+        "description": "by name, settings that replace the file's where scale is that name",
+        "additionalProperties": {"type": "object"},
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

@@ -86,7 +86,8 @@ def comparison_tables(
         UserError: a name is no figure's.
     """
     compared = seeds_together(runs)
-    ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
+    ends = [Note(f"scale: {words}", "dim") for words in scales(runs)]
+    ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
     ends += [Note(text, "yellow") for text in few(compared)]
     found = chosen(compared, names) if names else []
     if not every:
@@ -121,6 +122,12 @@ def chosen(compared: Sequence[Compared], names: str) -> list[Row]:
         found.append(known[name])
         del pieces[: name.count(",") + 1]
     return found
+
+
+def scales(runs: Sequence[Summary]) -> list[str]:
+    """The scales of their scenarios at which runs were made, in one line; none where none was chosen."""
+    found = dict.fromkeys(run.scale for run in runs)
+    return [", ".join(name or "as the scenario stands" for name in found)] if any(found) else []
 
 
 def few(compared: Iterable[Compared]) -> list[str]:

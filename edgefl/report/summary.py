@@ -98,6 +98,7 @@ class Summary(Shown):
         measures_host_s: the wall time that they took; None where there are none.
         carbon: what was emitted; None where the fleet does not ask for it.
         turnout: how many of the clients that a round asks for took part; None where there are no rounds.
+        scale: the scenario's scale at which it was run; None for the scenario as it stands.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Summary(Shown):
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
+    scale: str | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
@@ -257,7 +259,7 @@ def check_target(target: object, where: str) -> None:
 
 # Facts about a run that a summary has, too; the others may be missing.
 _FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
-_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s")
+_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale")
 
 
 def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:

@@ -49,6 +49,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         facts["shared"] = True
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
+    if plan.scenario.scale:
+        facts["scale"] = plan.scenario.scale
     if plan.scenario.published:
         facts["published"] = [claim.model_dump(mode="json") for claim in plan.scenario.published]
     store.set_meta(facts)

@@ -13,7 +13,7 @@ from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
-from edgefl.report.comparison import few, signs
+from edgefl.report.comparison import few, scales, signs
 from edgefl.report.curves import axes, curves
 from edgefl.report.dependence import dependence
 from edgefl.report.differing import differing, fleet_name
@@ -115,6 +115,7 @@ def page(
         axes=axes(drawn),
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
+        scales=scales([run.summary for run in read]),
         warnings=[*left_out, *few(compared)],
         verdict=verdict(compared, depends),
         dependence=depends,

@@ -209,6 +209,7 @@ _MOST_SETTINGS = 4
 def _facts(page: Page) -> Iterator[tuple[str, str]]:
     """What was compared, on which fleet, and in which settings the runs differ."""
     runs = page.runs
+    yield from (("scale", line) for line in page.scales)
     yield "methods", once(run.method for run in runs)
     yield "rounds", once(map(rounds, runs))
     yield "data sets", once(run.dataset or "unknown" for run in runs)

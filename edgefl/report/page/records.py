@@ -86,6 +86,7 @@ class Page:
         axes: what curves are drawn against, by their keys in ``Curve.x``.
         runs: every run.
         groups: see ``Group``.
+        scales: the scales at which runs were made, in one line if any; see ``comparison.scales``.
         warnings: what to beware of in the figures, a line each.
         verdict: who is ahead.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
@@ -107,6 +108,7 @@ class Page:
     axes: Mapping[str, Axis]
     runs: Sequence[RunHead]
     groups: Sequence[Group]
+    scales: Sequence[str]
     warnings: Sequence[str]
     verdict: Sequence[Verdict]
     dependence: Dependence | None

@@ -466,3 +466,48 @@ def test_limits_that_contradict_or_may_never_be_met(server):
     """Rounds twice, and an accuracy alone, are refused at their place."""
     with pytest.raises(ScenarioError, match=r"give rounds(.|\n)*--set"):
         load(Document.parse(BASE, "base.yaml"), [f"server={server}"])
+
+
+SCALED = """\
+server: {rounds: 100, participants: 2}
+sweep: {method: [fedavg, fedprox, moon], seed: [0, 1]}
+scales:
+  small: {server.rounds: 2, task: {dataset: digits, clients: 2}, sweep.method: [fedavg, moon], seed: 0}
+  7: {server.rounds: 7}
+"""
+
+
+def test_a_scale_replaces_settings_and_reaches_into_the_sweep():
+    """Others are lost with the key; what is set besides wins, in whatever order; without one, none counts."""
+    whole, small = _load(SCALED), _load(SCALED, "server.rounds=3", "scale=small")
+    assert [len(whole), len(small)] == [6, 2]
+    assert {(one.scenario.scale, one.scenario.server.until.rounds) for one in whole} == {("", 100)}
+    for one in small:
+        settings = one.scenario
+        rounds, clients = settings.server.until.rounds, settings.task.clients
+        assert (settings.scale, rounds, clients, settings.server.participants) == ("small", 3, 2, 2)
+        assert "scale" not in settings.resolved()
+    assert [one.scenario.method.name for one in small] == ["fedavg", "moon"]
+    assert _load(SCALED + "scale: 7\n")[0].scenario.server.until.rounds == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "what", "hint"),
+    [
+        (SCALED, "scale=large", "the scenario has no scale 'large'", "it has small, 7"),
+        ("", "scale=small", "the scenario has no scale 'small'", "it has none; for example scales: {small:"),
+        ("scales: [small]\n", "seed=1", "'scales' must map names to settings", "for example"),
+        ("scales: {small: 3}\n", "seed=1", "'scales' must map names to settings", "for example"),
+        (SCALED, "sweep.scale=[small]", "a scale cannot be swept", "--set scale=NAME"),
+    ],
+)
+def test_a_wrong_scale_is_refused(text, override, what, hint):
+    """With those that there are."""
+    error = _fails(text, override)
+    assert error.what == what
+    assert hint in error.hint
+
+
+def test_a_wrong_setting_of_a_scale_has_its_line():
+    """Where it stands in the file."""
+    assert _fails("scales:\n  a:\n    server: {round: 2}\n", "scale=a").where.startswith("s.yaml:9")
