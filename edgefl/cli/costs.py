@@ -54,9 +54,9 @@ def profile(
     from edgefl.planning.learning import DataAccess
     from edgefl.planning.profile import ProfileOptions, client_rounds
     from edgefl.planning.profile import profile as profile_run
-    from edgefl.planning.published import claimed_savings
     from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.report.device_rounds import profiles
+    from edgefl.report.published import of_profiles
     from edgefl.runs.group import as_overrides, drafts
 
     measure = [what for what, on in (("memory", measure_memory), ("time", measure_time)) if on]
@@ -69,13 +69,13 @@ def profile(
     for place, draft in enumerate(runs):
         steps(f"profiling {draft.scenario.name}", place, len(runs))
         found.append(profile_run(draft, options, access))
-    claims = claimed_savings(runs, found)
+    published = of_profiles(runs, found)
     swept = []
-    records: dict[str, Any] = {"profiles": found, "published": claims}
+    records: dict[str, Any] = {"profiles": found, "published": published}
     if sensitivity is not None:
         rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
         records["sensitivity"] = swept = swept_rounds(rounds, sensitivity)
-    return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, claims, swept))
+    return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, published, swept))
 
 
 @app.command(

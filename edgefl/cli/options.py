@@ -90,7 +90,12 @@ _RUNS = typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of 
 RunFolders = Annotated[list[Path], _RUNS]
 SomeRuns = Annotated["Runs | Sequence[Runs]", _RUNS, list[Path]]
 TargetAccuracy = Annotated[
-    float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
+    float | str | None,
+    typer.Option(
+        metavar="ACCURACY",
+        help="Target accuracy, such as 0.9, or best-of:RUN, the best of that run; each run's own by default.",
+    ),
+    str | None,
 ]
 
 

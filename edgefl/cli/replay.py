@@ -60,15 +60,15 @@ def replay(
     """
     from edgefl.core.overrides import Override
     from edgefl.report.replays import NotReplayed
-    from edgefl.report.summary import check_target
+    from edgefl.report.summary import target_of
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
     from edgefl.store import runs_in
 
-    check_target(target, "--target")
     given = as_overrides(overrides, link=link)
     folders = list({run.resolve(): run for each in folders_of(runs) for run in runs_in(each)}.values())
+    accuracy = target_of(target, folders)
     named = [
         Override.of("fleet", one, f"--fleet {one}" if isinstance(one, str) else "fleet")
         for one in several(fleet)
@@ -93,5 +93,5 @@ def replay(
                 name = fleet_name(each.node.plain) if each else None
                 refused.append(NotReplayed(str(folder), name, error.what))
         made = replayer.result()
-    found = replace(made, refused=refused, target=target, _sources=folders, _given=given)
+    found = replace(made, refused=refused, target=accuracy, _sources=folders, _given=given)
     return unless(mistakes, found)

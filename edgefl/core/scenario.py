@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializeAsAny,
@@ -29,7 +30,6 @@ from edgefl.core.yamls import Document
 Count = Annotated[int, Field(gt=0)]
 # `docs/scenarios.md` states it; a client takes some 70 bytes.
 MOST_CLIENTS = 10**8
-Saving = Annotated[float, Field(gt=0, lt=1)]
 # As the rates of links.
 Rate = Annotated[BitsPerSecond, Field(ge=1)]
 
@@ -229,26 +229,45 @@ class Engine(Component):
         return {"name": "null"} if value is None else value
 
 
+AGAINST = "against"
+
+
+def told(run: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A published run's settings, by which ours are found, and its figures."""
+    known = {*Scenario.model_fields, AGAINST}
+    settings = {key: value for key, value in run.items() if key.partition(".")[0] in known}
+    return settings, {key: value for key, value in run.items() if key not in settings}
+
+
+def _published(run: dict[str, Any]) -> dict[str, Any]:
+    settings, figures = told(run)
+    if not figures:
+        raise ValueError("a published run needs a figure, such as accuracy: 0.402")
+    if not hasattr(settings.get(AGAINST, {}), "items"):
+        raise ValueError("'against' must map settings to values, such as {method: fedavg}")
+    for key, value in figures.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{key!r} is no setting, and as a figure must be a number; got {value!r}")
+        if key.startswith("accuracy") and AGAINST not in settings and not 0 <= value <= 1:
+            raise ValueError(f"{key!r} must be a share of 1, such as 0.402; got {value}")
+    return run
+
+
 class Published(Strict):
-    """A paper's claim of what one method saves over another; ``edgefl profile`` prints ours beside it.
+    """What a paper reports; ``edgefl compare``, ``edgefl profile`` and the page print ours beside it.
 
     Attributes:
-        method: the method that saves.
-        against: the method that it is compared with.
-        exchange: the exchange that is compared.
-        latency: the share of computing time saved, at most.
-        memory: the share of peak memory saved, at most.
-        source: where the claim is made.
-        why: why ours differs, in a sentence.
+        paper: which paper, and where in it.
+        note: what should be known of the two.
+        runs: mappings, one for each published run: the settings in which it differs from the others, by
+            dotted key, and its figures, by their keys in a run of ``edgefl compare --json``. ``accuracy`` is
+            short for that of the main model. ``against`` maps settings to another run's values: figures are
+            then shares of that run's.
     """
 
-    method: Annotated[str, NameOf("methods")]
-    against: Annotated[str, NameOf("methods")] = "fedavg"
-    exchange: str = "train"
-    latency: Saving | None = None
-    memory: Saving | None = None
-    source: Annotated[str, Field(min_length=1)]
-    why: str = ""
+    paper: Annotated[str, Field(min_length=1)]
+    note: str = ""
+    runs: Annotated[tuple[Annotated[dict[str, Any], AfterValidator(_published)], ...], Field(min_length=1)]
 
 
 class LearningSpec(Strict):
@@ -346,13 +365,13 @@ class Scenario(SystemSpec, LearningSpec):
         name: a label; by default the file's name.
         scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
         notes: free text.
-        published: savings that papers report.
+        published: what a paper reports of such runs.
     """
 
     name: str = "scenario"
     scale: str = ""
     notes: str = ""
-    published: tuple[Published, ...] = ()
+    published: Published | None = None
 
     @property
     def learning(self) -> LearningSpec:

@@ -11,7 +11,6 @@ from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
-from edgefl.core.scenario import Published
 from edgefl.planning.sharing import SharedLink
 
 
@@ -318,37 +317,3 @@ class Profile:
     exchanges: Sequence[ExchangeCost]
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a method saves over another on one model and device.
-
-    Attributes:
-        model: with its parameters.
-        batch_size: of local training.
-        device: the device's name.
-        latency, memory: the shares saved; latency is None where a device has no price.
-        against_s, against_bytes: what they are shares of.
-    """
-
-    model: str
-    batch_size: int
-    device: str
-    latency: float | None
-    memory: float | None
-    against_s: float | None
-    against_bytes: int
-
-
-@dataclass(frozen=True)
-class ClaimedSavings:
-    """A published claim beside the savings computed here.
-
-    Attributes:
-        claim: the published one.
-        ours: a row for each pair of runs, model and device.
-    """
-
-    claim: Published = field(metadata={INLINE: Published})
-    ours: Sequence[Saved]

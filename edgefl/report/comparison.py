@@ -21,6 +21,7 @@ from edgefl.report.first_table import ABREAST, first_table, head, main_rows
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between, texts
 from edgefl.report.pairs import Pair, PairTexts, one_line, pair_texts, pairs
+from edgefl.report.published import Beside, of_runs, tables
 from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
@@ -43,6 +44,7 @@ class Comparison:
         runs: every run.
         averages: of runs that differ in nothing but their seeds.
         pairs: what one of those is above another, seed by seed.
+        published: what papers report of such runs, beside these.
         differences: the settings in which the runs differ, by dotted key: the runs' values in order.
         sensitivity: what their figures depend on, if requested.
     """
@@ -50,6 +52,7 @@ class Comparison:
     runs: Sequence[Summary]
     averages: Sequence[Average] = field(init=False)
     pairs: Sequence[Pair] = field(init=False)
+    published: Sequence[Beside] = field(init=False)
     differences: Mapping[str, Sequence[Any]] = field(init=False)
     sensitivity: Sensitivity | None = field(default=None, metadata=OPTIONAL)
 
@@ -57,6 +60,7 @@ class Comparison:
         compared = seeds_together(self.runs)
         object.__setattr__(self, "averages", averages(compared))
         object.__setattr__(self, "pairs", pairs(compared))
+        object.__setattr__(self, "published", of_runs(compared))
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
@@ -90,12 +94,13 @@ def comparison_tables(
     ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
     ends += [Note(text, "yellow") for text in few(compared)]
     found = chosen(compared, names) if names else []
+    papers, orders = tables([] if names else of_runs(compared), one_unit=one_unit)
     if not every:
         table, notes = first_table(compared, found, one_unit=one_unit)
-        return TextTables([table], [*notes, *_in_a_line(compared), *ends])
+        return TextTables([table, *papers], [*notes, *_in_a_line(compared), *orders, *ends])
     apart = pair_texts(compared, {row.key for row in found}, one_unit=one_unit)
     table = _table(compared, found or [*_differences(compared), *rows(compared)], one_unit=one_unit)
-    return TextTables([table, *_pair_tables(apart)], [*signs(compared, apart), *ends])
+    return TextTables([table, *_pair_tables(apart), *papers], [*signs(compared, apart), *orders, *ends])
 
 
 def chosen(compared: Sequence[Compared], names: str) -> list[Row]:

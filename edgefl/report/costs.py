@@ -1,4 +1,4 @@
-"""A profile and published savings as tables."""
+"""A profile as tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from edgefl.core.units import (
     show_bits,
@@ -18,13 +17,11 @@ from edgefl.core.units import (
 )
 from edgefl.planning.assumed import in_short
 from edgefl.planning.costs import (
-    ClaimedSavings,
     DeviceCost,
     ExchangeCost,
     MemoryCheck,
     Priced,
     Profile,
-    Saved,
     TimeCheck,
     is_lower_bound,
 )
@@ -33,7 +30,7 @@ from edgefl.planning.sharing import SharedLink
 from edgefl.report.batteries import show_charge
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.layers import by_layer
-from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Column, Fitted, Grid, Labelled, Line, fits
+from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Fitted, Labelled, Line, fits
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -258,43 +255,3 @@ def _holds(row: DeviceCost) -> str:
         return ""
     fitting = "does not fit" if not row.fits else "fits" if row.fits_with_margin else "fits without margin"
     return f"; memory used {_share(row.memory_share)}, {fitting}"
-
-
-def published(claims: Sequence[ClaimedSavings]) -> RenderableType:
-    """Every claim, with the savings computed here above the published ones."""
-    return Group(*(block for each in claims for block in _claimed(each)))
-
-
-def _claimed(savings: ClaimedSavings) -> list[RenderableType]:
-    claim = savings.claim
-    columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
-    names = [Column(head, floor=_NAME, left=True, names=True) for head in ("model", "device")]
-    heads = [Column(head) for column in columns for head in (column, "saved")]
-    ours = [
-        [row.model, row.device, *(cell for column in columns.values() for cell in column(row))]
-        for row in savings.ours
-    ]
-    claims = (cell for head in columns for cell in ("", f"up to {show_share(getattr(claim, head), 1)}"))
-    table = Grid([*names, *heads], [*ours, [Text("published", "bold"), "", *claims]], pad_edge=True)
-    title = f"{claim.method} against {claim.against}, {claim.exchange}: ours and {claim.source}"
-    why = [Line(claim.why)] if claim.why else []
-    return [Line(title, "bold"), table, *why, Line()]
-
-
-def _latency(row: Saved) -> tuple[str, str]:
-    """The time that the other method takes, and the share of it saved."""
-    if row.latency is None or row.against_s is None:
-        return MISSING, MISSING
-    return show_seconds(row.against_s), show_share(row.latency, 3)
-
-
-def _memory(row: Saved) -> tuple[str, str]:
-    """The memory that the other method takes, and the share of it saved."""
-    if row.memory is None:
-        return MISSING, MISSING
-    return show_bytes(row.against_bytes), show_share(row.memory, 3)
-
-
-# A model or a device wraps no narrower than this if there is another way.
-_NAME = 20
-_COLUMNS = {"latency": _latency, "memory": _memory}

@@ -11,12 +11,15 @@ from rich.text import Text
 from edgefl.core.corners import Interval, together
 from edgefl.core.ledger import total
 from edgefl.core.units import show_bytes, show_joules, show_seconds
-from edgefl.planning.costs import ClaimedSavings, DeviceCost, ExchangeCost, Profile
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report import costs
+from edgefl.report.comparison import terminal
 from edgefl.report.costs import row_name
+from edgefl.report.formats.texts import TextTables
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.layers import checked
+from edgefl.report.published import Beside, tables
 from edgefl.report.sensitivity import sensitivity
 from edgefl.report.tables import Cell, Heading, Line, figures
 
@@ -61,13 +64,13 @@ class Round(NamedTuple):
 
 
 def profiles(
-    found: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Sensitivity]
+    found: Sequence[Profile], beside: Sequence[Beside], swept: Sequence[Sensitivity]
 ) -> RenderableType:
-    """What a round costs, published savings beside ours, and what the figures depend on."""
+    """What a round costs, published figures beside ours, and what the figures depend on."""
     overview = [device_rounds(found)] if len(found) > 1 else []
     each = (block for one in found for block in _profile(one))
-    published = [costs.published(claims)] if claims else []
-    return Group(*overview, *each, *published, *map(sensitivity, swept))
+    published = terminal(TextTables(*tables(beside)))
+    return Group(*overview, *each, published, *map(sensitivity, swept))
 
 
 def _profile(one: Profile) -> Iterator[RenderableType]:

@@ -34,6 +34,36 @@ class DeviceUse:
     joules_per_round: float | None
 
 
+# Over the clients of a device, whose models may differ.
+_WORK_SQL = """
+SELECT exchange, device, SUM(work_s * clients) / SUM(clients) AS compute_s, MAX(peak_bytes) AS memory_bytes
+FROM prices JOIN kinds USING (kind)
+JOIN (SELECT kind, COUNT(*) AS clients FROM fleet WHERE admitted GROUP BY kind) USING (kind)
+GROUP BY exchange, device ORDER BY MIN(kind)
+"""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One exchange's work of the clients of one device, as planned.
+
+    Attributes:
+        compute_s: the mean time to compute, before slowdown and jitter.
+        memory_bytes: the largest need.
+    """
+
+    compute_s: float
+    memory_bytes: int
+
+
+def work(reader: Reader) -> dict[str, dict[str, Work]]:
+    """That of a run, by exchange and device."""
+    found: dict[str, dict[str, Work]] = {}
+    for row in reader.query(_WORK_SQL):
+        found.setdefault(row["exchange"], {})[row["device"]] = Work(row["compute_s"], row["memory_bytes"])
+    return found
+
+
 def device_use(reader: Reader, used: Usage) -> dict[str, DeviceUse]:
     """What a run's jobs took, by device; of those with an admitted client.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +43,7 @@ class Evaluated:
     Attributes:
         t_s: virtual seconds.
         round: the round it was evaluated after, from 0.
+        rounds: how many rounds were over.
         bytes: traffic of all clients, both directions.
         flops: operations of all clients.
         energy: of all clients.
@@ -57,6 +59,7 @@ class Evaluated:
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     accuracy: float
     wasted: Waste
+    rounds: int = field(default=0, kw_only=True)
     t_s_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
     joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
 
@@ -135,6 +138,8 @@ def _spent(reader: Reader, row: Mapping[str, Any], bounds: Bounds | None) -> dic
     (spent,) = reader.query(_SPENT, t_s=row["t_s"], turn=row["turn"])
     return {
         **{key: row[key] for key in ("t_s", "round", "bytes", "accuracy")},
+        # An evaluation after the exchanges at the end has the number of rounds as its own.
+        "rounds": min(row["round"] + 1, reader.meta.get("rounds") or math.inf),
         "flops": (spent["high"] << HALF) + spent["low"],
         "energy": EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
         "wasted": Waste(spent["bytes"], spent["joules"], spent["client_s"]),

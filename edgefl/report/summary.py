@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -12,14 +13,15 @@ from rich.console import RenderableType
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, nearest
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.nodes import short
 from edgefl.core.wording import quoted
 from edgefl.report.answers import Shown
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
-from edgefl.report.device_use import DeviceUse, device_use
+from edgefl.report.device_use import DeviceUse, Work, device_use, work
 from edgefl.report.measured import Measured, measured
 from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
@@ -98,6 +100,8 @@ class Summary(Shown):
         measures_host_s: the wall time that they took; None where there are none.
         carbon: what was emitted; None where the fleet does not ask for it.
         turnout: how many of the clients that a round asks for took part; None where there are no rounds.
+        exchanges: the work of the clients that can do it, by exchange and device.
+        published: what its scenario says a paper reports; None where it does not.
         scale: the scenario's scale at which it was run; None for the scenario as it stands.
     """
 
@@ -142,6 +146,7 @@ class Summary(Shown):
     waited_for_devices: Sequence[WaitedDevice]
     host_s: float | None
     target: Target | None
+    exchanges: Mapping[str, Mapping[str, Work]] = field(default_factory=dict)
     settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     fleet_id: str | None = field(default=None, metadata=OPTIONAL)
     virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
@@ -150,6 +155,7 @@ class Summary(Shown):
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
+    published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     scale: str | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
@@ -188,7 +194,7 @@ class DryRun:
 
 def summaries(
     folders: list[Path],
-    target: float | None = None,
+    target: float | str | None = None,
     *,
     note: Callable[[str], None] | None = None,
 ) -> list[Summary]:
@@ -196,14 +202,14 @@ def summaries(
 
     Args:
         folders: runs or groups.
-        target: an accuracy in (0, 1]; None for each run's own.
+        target: as of ``target_of``.
         note: as in ``each_run``.
 
     Raises:
-        UserError: as ``each_run``, or the target is out of range.
+        UserError: as ``each_run`` and ``target_of``.
     """
-    check_target(target, "--target")
-    return each_run(folders, lambda reader, _: summary(reader, target), note=note)
+    accuracy = target_of(target, folders)
+    return each_run(folders, lambda reader, _: summary(reader, accuracy), note=note)
 
 
 def each_run(
@@ -257,9 +263,51 @@ def check_target(target: object, where: str) -> None:
         raise UserError(what, where=where)
 
 
+BEST_OF = "best-of:"
+
+
+def target_of(target: float | str | None, folders: list[Path]) -> float | None:
+    """A target accuracy: a number in (0, 1], or the best that a run of these has reached.
+
+    Args:
+        target: the number, also as text, or ``"best-of:RUN"`` with a run's name, of which the seed may be
+            left out. Of several seeds it is the least of their bests, which all have reached, of the model
+            that all runs have evaluated, rounded down to a hundredth of a percent. None for each run's own.
+        folders: the runs.
+
+    Raises:
+        UserError: it is no accuracy, or there is no such run.
+    """
+    if not isinstance(target, str):
+        check_target(target, "--target")
+        return None if target is None else float(target)
+    if not target.startswith(BEST_OF):
+        try:
+            return target_of(float(target), [])
+        except ValueError:
+            check_target(target, "--target")
+    runs = [(names, best) for names, best in each_run(folders, _bests, note=lambda _: None) if best]
+    name = target.removeprefix(BEST_OF)
+    found = [best for names, best in runs if name in names]
+    if not found:
+        hint = nearest(name, {names[-1] for names, _ in runs})
+        raise UserError(f"no run that was evaluated is called {short(name)!r}", where="--target", hint=hint)
+    models = [model for model in ("global", "personal") if all(model in best for _, best in runs)]
+    best = min(one[models[0] if models else next(iter(one))] for one in found)
+    return target_of(math.floor(best * 1e4) / 1e4, [])
+
+
+def _bests(reader: Reader, _: int) -> tuple[Sequence[str], Mapping[str, float]]:
+    """A run's name, with its seed and without, and the best accuracy of each model."""
+    name = str(reader.meta["name"])
+    plain = ", ".join(part for part in name.split(", ") if not part.startswith("seed "))
+    rows = reader.query("SELECT model, MAX(accuracy) AS best FROM evaluations GROUP BY model ORDER BY model")
+    return (name, plain), {row["model"]: row["best"] for row in rows}
+
+
 # Facts about a run that a summary has, too; the others may be missing.
 _FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
-_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale")
+_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale", "published")
 
 
 def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
@@ -321,6 +369,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         waited_for_devices=devices,
         host_s=meta.get("host_wall_s"),
         target=reached,
+        exchanges=work(reader),
         settings=settings,
         fleet_id=fleet_id,
         virtual_s_between=virtual_s_between,

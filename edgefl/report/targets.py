@@ -92,6 +92,7 @@ def _wasted_joules(reached: Evaluated) -> float | None:
 
 
 _TOOK = {
+    "rounds": _Took("{:.4g}".format, "", "rounds", lambda reached: reached.rounds),
     "time": _Took(show_seconds, "s", "t_s", lambda reached: reached.t_s, lambda reached: reached.t_s_between),
     "bytes": _Took(show_bytes, "B", "bytes", lambda reached: reached.bytes),
     "work": _Took(show_flops, "FLOP", "flops", lambda reached: reached.flops),

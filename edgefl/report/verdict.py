@@ -110,10 +110,11 @@ def _to_target(groups: Sequence[Compared], model: str) -> Iterator[Row]:
     start, runs = f"target.{model}.", [run for one in groups for run in one.runs]
     found = [row for row in rows(groups) if row.key.startswith((start, f"carbon.to_{start}")) and row.better]
     if not any(row.value(one) for row in found for one in groups):
-        found = found[:1]
+        found = [row for row in found if row.unit == "s"][:1]
     wasted = [row for row in found if _is_wasted(row)]
     useful = useful_to_target(runs, model) if wasted else ()
-    kept = [row for row in found if row.unit != "FLOP" and row not in wasted]
+    # Work and rounds are among all figures.
+    kept = [row for row in found if row.unit not in {"FLOP", ""} and row not in wasted]
     for row in _with_parts((*kept, *useful, *wasted)):
         yield replace(row, label=row.label.removesuffix(f", {model}"))
 

@@ -52,7 +52,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
     if plan.scenario.scale:
         facts["scale"] = plan.scenario.scale
     if plan.scenario.published:
-        facts["published"] = [claim.model_dump(mode="json") for claim in plan.scenario.published]
+        facts["published"] = plan.scenario.published.model_dump(mode="json")
     store.set_meta(facts)
     counts = None if left_out else federation.class_counts
     store.write_plan(plan, planned.resolved, federation.test_samples, counts)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from visits import visiting
 
-from edgefl.report.page.sections.published import Claim
+from edgefl.report.published import Beside, Figure, Order
 
 HOSTILE = {
     "script": "<script>window.attacked = 1</script>",
@@ -48,8 +48,16 @@ def _named(record, names):
         return replace(one, **texts, status="failed", devices={name: 1}, links={name: 2})
 
     runs = list(map(run, record.runs))
-    claims = [Claim(name, name, name, name, "s", 0.5, name, name, [], name) for name in names]
-    return replace(record, title=names[0], groups=groups, runs=runs, published=claims)
+    papers = [
+        Beside(
+            name,
+            name,
+            [Figure(name, name, "s", 0.5, 0, name, 0.4, None, -0.1)],
+            [Order(name, 1, 0, 0, [name])],
+        )
+        for name in names
+    ]
+    return replace(record, title=names[0], groups=groups, runs=runs, published=papers)
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE), _TOGETHER))

@@ -14,10 +14,11 @@ import pytest
 from seen import faults, used
 
 from edgefl.core import units
+from edgefl.core.corners import Interval
 from edgefl.report.formats import comma_separated
 from edgefl.report.page.sections.measures import MeasureSeries
-from edgefl.report.page.sections.published import Claim, Saving
 from edgefl.report.page.sections.sweep import Sweep
+from edgefl.report.published import Beside, Figure
 
 SECTIONS = (
     "curves", "costs", "devices", "published", "durations", "rounds", "activity", "participation", "memory",
@@ -374,15 +375,16 @@ def telling(record):
         series([""], [[one], [one]], measure="personal-accuracy", model="personal", quantile=one)
         for one in (0.0, 0.1, 0.5, 0.9, 1.0)
     ]
-    saving = Saving(group=0, against_group=1, model="mlp", device="raspberry-pi-5", saved=0.25, against=2.0)
-    claim = Claim(method="a", against="b", exchange="train", figure="latency", unit="s", published=0.4,
-                  source="A paper, Table 1", note="", ours=[saving], why="")  # fmt: skip
+    figure = Figure("a", "accuracy", "share", 0.4, 0, "a", 0.25, Interval(0.2, 0.3), -0.15)
+    paper = Beside(
+        "A paper, Table 1", "", [figure, replace(figure, run="b", group=None, name="", here=None)], []
+    )
     tiny = {"device": "tiny", "peak_bytes": 2000, "admitted_bytes": None, "limit_bytes": 1000}
     refused = replace(record.memory[0], **tiny, run=0, clients=3, refused=3)
     return replace(
         record,
         measures=[series(names, rising), *quantiles],
-        published=[claim, replace(claim, ours=[], why="no run of b is beside it")],
+        published=[paper],
         memory=[*record.memory, refused],
     )
 
@@ -405,7 +407,8 @@ def test_measures_published_and_refused(visit, telling):
     assert "Refused: 3 clients (tiny, mlp: train)." in page.page.inner_text("#plot-memory .note")
     published, ours = page.drawn("published")["data"]
     assert (published["x"], ours["x"]) == ([40, 40], [25])
-    assert "no run of b is beside it" in page.page.inner_text("#plot-published .note")
+    assert np.allclose(ours["error_x"]["array"], [5])
+    assert "Not here: b." in page.page.inner_text("#plot-published .note")
     for plot in ("measures", "published", "memory"):
         assert len(rows_of(page, plot)) > 1
         _, text = page.download(f"#plot-{plot} .downloads button:nth-child(1)")

@@ -75,10 +75,10 @@ WRONG = {
     "an engine's value": (["--set", "engine={name: loop, device: tpu}"], 2, "engine.device must be"),
     "a device that is not there": (["--set", "engine={name: loop, device: 'cuda:99'}"], 2, "unknown device"),
     "data for training": (["--set", "task.samples=5", "--set", "engine=loop"], 2, "clients have no data"),
-    "a claim's method": (
-        ["--set", "published=[{method: nope, source: a paper}]"],
+    "a published accuracy": (
+        ["--set", "published={paper: a, runs: [{method: fedavg, accuracy: 40.2}]}"],
         2,
-        "unknown method 'nope'",
+        "'accuracy' must be a share of 1, such as 0.402",
     ),
     "participants": (["--set", "server.participants=99"], 2, "99 participants per round"),
     "tiers": (["--set", "server.selector={name: tiers, tiers: 1000}"], 2, "1000 tiers of 20 clients"),

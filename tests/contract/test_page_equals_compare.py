@@ -24,12 +24,12 @@ from edgefl.report.settings import dotted
 from edgefl.runs import Callbacks
 
 # Of a run's numbers, those that a page does not have as numbers: bounds and deviations over clients, which
-# are in its texts, as are the clients that figures cover, sums of what it has, and details of evaluations and
-# batteries.
+# are in its texts, as are the clients that figures cover, sums of what it has, details of evaluations and
+# batteries, and what was planned of each device.
 LEFT_OUT = re.compile(
     r"between\.(low|high)$|^energy_(known|clients)$|^turnout\.|^(jobs|client_s)$|^wasted\.|deviation_over_clients$|\.last_below\.|\.wasted\.client_s$"
     r"|^target\.(accuracy|\w+\.(round|accuracy|energy_\w+))$|^accuracy\.\w+\.(before|round|clients|untrained)$"
-    r"|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
+    r"|^exchanges\.|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
     r"|^carbon\.(.*\.(known|clients)|regions\..*|to_target\.\w+\.(?!total)\w+\.grams|emitted\.waiting\.grams)$"
 )
 approx = partial(pytest.approx, rel=1e-12)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from edgefl.report.averages import Compared, numbers, seeds_together, spreads
+from edgefl.report.published import RATIO, of_runs
 from edgefl.report.settings import differences
 from edgefl.report.summary import Summary
 
@@ -40,7 +41,8 @@ def records(runs: Sequence[Summary]) -> Records:
     """A row for each run, or for runs that differ in nothing but their seeds.
 
     The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
-    each once; ``settings.KEY`` for each setting in which the rows differ; and each number by its dotted key,
+    each once; ``settings.KEY`` for each setting in which the rows differ; ``published.KEY`` for what a paper
+    reports of such a run; and each number by its dotted key,
     in base units. Of several runs a number is the mean of those that have it; beside it ``KEY_sd`` is the
     standard deviation over seeds, of a sample (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of
     the mean's 95% interval. Those columns are left out where no row is of several.
@@ -51,11 +53,15 @@ def records(runs: Sequence[Summary]) -> Records:
     averaged = any(len(one.runs) > 1 for one in compared)
     figures = [_figures(one, averaged=averaged) for one in compared]
     keys = list(dict.fromkeys(key for each in figures for key in each))
+    others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
+    for one in (figure for paper in of_runs(compared) for figure in paper.figures):
+        if one.group is not None and one.unit != RATIO:
+            others.setdefault(f"published.{one.figure}", {})[one.group] = one.published
     found = [
-        [*_words(one), *(values[place] for values in settings.values()), *map(figures[place].get, keys)]
+        [*_words(one), *(values.get(place) for values in others.values()), *map(figures[place].get, keys)]
         for place, one in enumerate(compared)
     ]
-    return Records(["name", "runs", "seed", *_WORDS, *(f"settings.{key}" for key in settings), *keys], found)
+    return Records(["name", "runs", "seed", *_WORDS, *others, *keys], found)
 
 
 def _words(one: Compared) -> list[Any]:

@@ -34,12 +34,12 @@ from edgefl.report.page.sections.provenance import (
     fleet_sources,
     provenance,
 )
-from edgefl.report.page.sections.published import Planned, planned, published
 from edgefl.report.page.sections.rounds import Rounds, rounds
 from edgefl.report.page.sections.shared import shared
 from edgefl.report.page.sections.sweep import sweep
 from edgefl.report.pairs import pair_texts
-from edgefl.report.summary import Summary, check_target, each_run, summary
+from edgefl.report.published import of_runs
+from edgefl.report.summary import Summary, each_run, summary, target_of
 from edgefl.report.timeline import timeline
 from edgefl.report.verdict import verdict
 from edgefl.report.waiting import waits
@@ -66,14 +66,13 @@ class _Run:
     memory: list[Memory]
     partition: Partition
     measures: list[MeasureSeries]
-    planned: Planned
     fleet: FleetSources
     provenance: Provenance
 
 
 def page(
     folders: list[Path],
-    target: float | None = None,
+    target: float | str | None = None,
     *,
     note: Callable[[str], None] | None = None,
     live: bool = False,
@@ -83,7 +82,7 @@ def page(
 
     Args:
         folders: runs or groups.
-        target: an accuracy in (0, 1]; None for each run's own.
+        target: as of ``summary.target_of``.
         note: as in ``summary.each_run``.
         live: whether it follows runs in progress, which this process writes.
         sensitivity: a factor, to say whether the order of the runs holds over all that their devices' numbers
@@ -92,14 +91,14 @@ def page(
     Raises:
         UserError: as ``summary.each_run``, or the target or the factor is out of range.
     """
-    check_target(target, "--target")
+    accuracy = target_of(target, folders)
     if sensitivity is not None:
         check_factor(sensitivity)
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
     left_out: list[str] = []
     read = each_run(
         folders,
-        lambda reader, place: _run(reader, place, target, most_jobs),
+        lambda reader, place: _run(reader, place, accuracy, most_jobs),
         trusted=live,
         note=note and partial(_noted, left_out, note),
     )
@@ -126,7 +125,7 @@ def page(
         costs=costs(compared),
         devices=devices(compared),
         sweep=sweep(compared),
-        published=published(compared, {run.summary.run_dir: run.planned for run in read}),
+        published=of_runs(compared),
         durations=_all(run.durations for run in read),
         rounds=_all(run.rounds for run in read),
         activity=_all(run.activity for run in read),
@@ -159,7 +158,6 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
         memory=memory(reader, run),
         partition=partition(reader, run),
         measures=measures(reader, run),
-        planned=planned(reader),
         fleet=fleet_sources(reader, run),
         provenance=provenance(reader, run),
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sized
 
-from edgefl.core.units import show_share
 from edgefl.report.page.cells import Cell, Section, Table, across, cut, names, once, rounds, setting
 from edgefl.report.page.first_screen import first_screen
 from edgefl.report.page.records import Page
-from edgefl.report.page.sections.published import Claim
+from edgefl.report.published import order_words, tables
 from edgefl.report.settings import setting_text
-from edgefl.report.tables import MISSING, UNKNOWN
+from edgefl.report.tables import MISSING
 
 # Runs whose events and machines are seen at once.
 _FEW = 12
@@ -60,30 +59,14 @@ def _partition(page: Page) -> Section:
 
 
 def _published(page: Page) -> Section:
-    rows = [row for one in page.published for row in _claimed(one, page)]
-    head = ["saving", "runs", "published", "here", "device"]
-    table = Table("Published savings beside these runs'", head, rows)
-    told = (text for one in page.published for text in (f"Source: {one.source}.", one.note) if text)
-    return Section(
-        "published",
-        "Published figures",
-        nothing="" if rows else "The scenarios carry no published figures.",
-        tables=[table] if rows else (),
-        notes=list(dict.fromkeys(told)),
-    )
-
-
-def _claimed(one: Claim, page: Page) -> Iterator[list[Cell]]:
-    """A row for each pair of groups, or one that says why there is none."""
-    what = Cell(f"{one.figure} of {one.exchange}, {one.method} over {one.against}")
-    published = Cell(f"up to {show_share(one.published)}", one.published)
-    if not one.ours:
-        yield [what, Cell(MISSING), published, Cell(one.why), Cell(MISSING)]
-    for saving in one.ours:
-        pair = f"{cut(page.groups[saving.group].name)} over {cut(page.groups[saving.against_group].name)}"
-        ours = UNKNOWN if saving.saved is None else show_share(saving.saved)
-        device = f"{saving.device}, {saving.model}"
-        yield [what, Cell(pair), published, Cell(ours, saving.saved), Cell(device)]
+    made = []
+    for one, table in zip(page.published, tables(page.published)[0], strict=True):
+        values = [(None, None, row.published, row.here, row.deviation) for row in one.figures]
+        cells = [list(map(Cell, *each)) for each in zip(table.rows, values, strict=True)]
+        made.append(Table(f"Published in {one.paper}, and here", ["run", *table.heads[1:]], cells))
+    told = [text for one in page.published for text in (*map(order_words, one.orders), one.note) if text]
+    nothing = "" if made else "The scenarios carry no published figures."
+    return Section("published", "Published figures", nothing=nothing, tables=made, notes=told)
 
 
 def _figures(page: Page) -> Section:

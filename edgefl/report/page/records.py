@@ -18,10 +18,10 @@ from edgefl.report.page.sections.memory import Memory
 from edgefl.report.page.sections.participation import Participation
 from edgefl.report.page.sections.partition import Partition
 from edgefl.report.page.sections.provenance import FleetSources, Provenance
-from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.rounds import Rounds
 from edgefl.report.page.sections.sweep import Sweep
 from edgefl.report.pairs import PairTexts
+from edgefl.report.published import Beside
 from edgefl.report.verdict import Verdict
 
 
@@ -97,7 +97,7 @@ class Page:
         costs: by group.
         devices: by group and device.
         sweep: accuracies and costs of the groups.
-        published: claims of papers.
+        published: what papers report, beside the groups.
         durations, rounds, activity, participation, memory, measures, provenance: by run.
         partition, fleets: of runs that share them.
     """
@@ -119,7 +119,7 @@ class Page:
     costs: Sequence[Costs]
     devices: Sequence[DeviceEnergy]
     sweep: Sweep
-    published: Sequence[Claim]
+    published: Sequence[Beside]
     durations: Sequence[Durations]
     rounds: Sequence[Rounds]
     activity: Sequence[Activity]

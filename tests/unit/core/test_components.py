@@ -21,7 +21,7 @@ fleet:
       {title: a cable}
 server: {policy: {name: sync, participants: 3}, rounds: 0}
 engine: {name: lop}
-published: [{method: nope, source: a paper}]
+published: {paper: a paper, runs: [{metod: fedavg, accuracy: 0.4}]}
 """
 
 
@@ -43,7 +43,7 @@ def test_mistakes_of_all_kinds_are_told_together():
         ("s.yaml:11", "unknown key 'participants'", "'participants' is a key of 'server'"),
         ("s.yaml:12", "unknown engine 'lop'", "did you mean 'loop'?"),
     }
-    assert "unknown method 'nope'" in {what for _, what, _ in found}
+    assert any("'metod' is no setting, and as a figure must be a number" in what for _, what, _ in found)
 
 
 GOOD = """\
@@ -64,7 +64,6 @@ fleet:
       radio: {status: unknown, source: a test}
 server: {policy: Sync, selector: Random}
 engine: Loop
-published: [{method: FedAvg, source: a paper}]
 """
 
 
@@ -75,9 +74,9 @@ def test_names_are_matched_without_regard_to_case():
     names = [
         *(scenario.task.dataset.name, scenario.task.partition.name, *(one.name for one in scenario.models)),
         *(scenario.method.name, scenario.local.optimizer.name, scenario.engine.name),
-        *(scenario.server.policy.name, scenario.server.selector.name, scenario.published[0].method),
+        *(scenario.server.policy.name, scenario.server.selector.name),
     ]
-    assert names == ["digits", "iid", "mlp", "cnn2", "fedprox", "adam", "loop", "sync", "random", "fedavg"]
+    assert names == ["digits", "iid", "mlp", "cnn2", "fedprox", "adam", "loop", "sync", "random"]
     members = [(one.device, one.link, one.dtype) for one in scenario.fleet.members]
     assert members == [("raspberry-pi-4b", "4g", "fp32"), ("raspberry-pi-4b", "wire", "fp32")]
     (named,) = load(Document.parse(GOOD, "s.yaml"), ["fleet=Home-Lab"])

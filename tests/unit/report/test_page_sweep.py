@@ -1,4 +1,4 @@
-"""Settings, figures and Pareto fronts of the groups of a page, and published savings beside theirs."""
+"""Settings, figures and Pareto fronts of the groups of a page."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paged import compared, paged
 
-import edgefl
 from edgefl.core.ledger import EnergyTotal
-from edgefl.planning.profile import profile
-from edgefl.planning.published import claimed_savings
 from edgefl.report.averages import seeds_together
 from edgefl.report.differing import differing
 from edgefl.report.page.sections.sweep import front, sweep
 from edgefl.report.summary import summaries
-from edgefl.runs import drafts
 
 COSTS = {"virtual_s", "down_bytes + up_bytes", "joules"}
 
@@ -130,89 +126,3 @@ def test_one_group_is_no_sweep(folder):
     """Nobody is ahead."""
     one = sweep(seeds_together(summaries([folder])[:1]))
     assert (one.figures, one.fronts) == ([], [])
-
-
-CLAIMED = {
-    "task": {"dataset": "digits", "clients": 4},
-    "model": {"name": "mlp", "hidden": [32]},
-    "method": "fedavg",
-    "fleet": {
-        "members": [{"device": name, "link": "ethernet"} for name in ("raspberry-pi-4b", "laptop-cpu")]
-    },
-    "server": {"rounds": 1},
-    "published": [
-        {"method": "spherefed", "latency": 0.136, "memory": 0.105, "source": "a paper", "why": "a reason"},
-        {"method": "fedprox", "against": "flexchill", "latency": 0.2, "source": "another paper"},
-    ],
-}
-
-
-def claims(tmp_path, **changes):
-    """The claims of a page of runs that train nothing."""
-    return paged(edgefl.run({**CLAIMED, **changes}, engine="null", out=tmp_path / "runs").folder)
-
-
-def test_savings_are_those_of_the_profile(tmp_path):
-    """Where every client has the same samples, a run's plan says what `edgefl profile` says."""
-    task = {"dataset": "digits", "clients": 4, "samples": 100}
-    changes = {"task": task, "sweep": {"method": ["fedavg", "spherefed"]}}
-    page = claims(tmp_path, **changes)
-    latency, memory, missing = page["published"]
-    runs = drafts({**CLAIMED, **changes}, ())
-    expected, _ = claimed_savings(runs, [profile(one) for one in runs])
-    assert [one["device"] for one in latency["ours"]] == [row.device for row in expected.ours]
-    for one, row in zip(latency["ours"], expected.ours, strict=True):
-        assert one["saved"] == pytest.approx(row.latency, rel=1e-9)
-        assert one["against"] == pytest.approx(row.against_s, rel=1e-9)
-        assert (one["group"], one["against_group"], one["model"]) == (1, 0, "mlp")
-    for one, row in zip(memory["ours"], expected.ours, strict=True):
-        assert one["saved"] == pytest.approx(row.memory, rel=1e-9)
-        assert one["against"] == row.against_bytes
-    assert (latency["published"], memory["published"]) == (0.136, 0.105)
-    assert (latency["unit"], memory["unit"], latency["figure"]) == ("s", "B", "latency")
-    assert (latency["note"], latency["source"], latency["why"]) == ("a reason", "a paper", "")
-    assert (missing["ours"], missing["why"]) == ([], "there is no run of fedprox or of flexchill")
-
-
-def test_pairs_differ_in_nothing_else(tmp_path):
-    """Each seed and rate with its own; runs that differ in more are not compared, and the page says so."""
-    grid = {"method": ["fedavg", "spherefed"], "local.batch_size": [16, 32], "seed": [0, 1]}
-    latency, *_ = claims(tmp_path / "grid", sweep=grid)["published"]
-    pairs = {(one["group"], one["against_group"]) for one in latency["ours"]}
-    assert pairs == {(2, 0), (3, 1)}
-    apart = {"runs": [{"name": "a"}, {"name": "b", "method": "spherefed", "local.batch_size": 16}]}
-    latency, *_ = claims(tmp_path / "apart", sweep=apart)["published"]
-    why = "no runs of spherefed and fedavg differ in nothing but their methods"
-    assert (latency["ours"], latency["why"]) == ([], why)
-
-
-def test_seeds_may_have_other_models_on_a_device(tmp_path):
-    """Savings are means over the seeds that have a client with the model and the device."""
-    changes = {
-        "task": {"dataset": "digits", "clients": 3},
-        "model": [{"name": "mlp", "hidden": [32]}, {"name": "mlp", "hidden": [16, 32]}],
-        "published": [{**CLAIMED["published"][0], "method": "fedproto", "against": "fedclassavg"}],
-        "sweep": {"method": ["fedclassavg", "fedproto"], "seed": [1, 6, 7]},
-    }
-    result = edgefl.run({**CLAIMED, "method": "fedproto", **changes}, engine="null", out=tmp_path / "runs")
-    each = [{(one["model"], one["device"]) for one in run.table("clients")} for run in result.runs]
-    assert set.intersection(*each) != set.union(*each)
-    latency, _ = paged(result.folder)["published"]
-    assert {(one["model"], one["device"]) for one in latency["ours"]} == set.union(*each)
-
-
-def test_an_exchange_that_nobody_has(tmp_path):
-    """The claim stays, with the reason why there is nothing beside it."""
-    claim = {**CLAIMED["published"][0], "exchange": "distil"}
-    (latency, _) = claims(tmp_path, published=[claim], sweep={"method": ["fedavg", "spherefed"]})["published"]
-    assert (latency["ours"], latency["why"]) == ([], "no run has an exchange 'distil'")
-
-
-def test_claims_change_no_identity(tmp_path):
-    """A run with claims has the run_id and the events of one without."""
-    with_, without = (
-        edgefl.run({**CLAIMED, **more}, engine="null", out=tmp_path / name).runs[0].summary()
-        for name, more in (("with", {}), ("without", {"published": []}))
-    )
-    assert (with_.run_id, with_.event_hash) == (without.run_id, without.event_hash)
-    assert paged(tmp_path / "without")["published"] == []

@@ -8,20 +8,21 @@ import re
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from edgefl.core.corners import Interval
 from edgefl.core.devices import Bounds
-from edgefl.planning import costs as records
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
 from edgefl.report import bench, calibration, costs, device_rounds, exports, inference, layers
-from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.comparison import comparison, dry_runs, terminal
+from edgefl.report.formats.texts import TextTables
+from edgefl.report.published import Beside, Figure, Order, tables
 from edgefl.report.reached import Evaluated, Reached, Target, Waste
 from edgefl.report.summary import Accuracy
 from edgefl.report.tables import named
@@ -89,10 +90,11 @@ BENCH = bench.BenchResult(
         bench.Predicted("pixel-6", "phone", "device 'pixel-6' has no text", None, 10, 0.1, None),
     ],
 )  # fmt: skip
-CLAIM = SimpleNamespace(
-    method="fedavg", against="head", exchange="train", source="source", why="why", latency=0.1, memory=0.1
-)
-SAVED = records.Saved("Resnet", 1, "phone-mid", 0.00001, -0.00001, 1.0, 10)
+BESIDE = Beside(
+    "A paper", "a note",
+    [Figure("fedavg", "accuracy", "share", 0.4, 0, "fedavg", 0.00001, Interval(-0.1, 0.1), -0.4)],
+    [Order("accuracy", 3, 1, 1, ["a > b"])],
+)  # fmt: skip
 RENDERERS = {
     "comparison": lambda change: comparison([change(run) for run in runs(3)]),
     "comparison of many": lambda change: comparison([change(run) for run in runs(6)]),
@@ -100,9 +102,7 @@ RENDERERS = {
     "profile": lambda change: costs.profile(change(profiles()[0])),
     "layers": lambda change: layers.checked(change(profiles()[0]).layers),
     "device rounds": lambda change: device_rounds.device_rounds([change(one) for one in profiles()]),
-    "published": lambda change: costs.published(
-        [records.ClaimedSavings(SimpleNamespace(**change(vars(CLAIM), keys=False)), [change(SAVED)])]
-    ),
+    "published": lambda change: terminal(TextTables(*tables([change(BESIDE)]))),
     "exports": lambda change: exports.exports(
         [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
     ),

@@ -1,7 +1,10 @@
-/* Savings that papers claim, beside those of the runs. */
+/* Figures that papers report, beside those of the runs. */
 (() => {
   const { series } = edgefl;
-  const nameOf = (one) => `${one.method} against ${one.against}: ${one.figure} of ${one.exchange}`;
+  const all = (page) => page.published.flatMap((one) => one.figures.map((each) => ({ ...each, paper: one.paper })));
+  const kind = (one) => (one.unit === "x" ? `${one.figure}, as a share` : one.figure);
+  const unit = (one) => (one.unit === "x" ? "" : one.unit);
+  const nameOf = (one) => (one.group === null || one.name === one.run ? one.run : `${one.run}: ${one.name}`);
 
   function marks(name, { color, symbol }, points) {
     return {
@@ -16,86 +19,56 @@
     };
   }
 
-  function ours(page, one, saving) {
-    const names = [saving.group, saving.against_group].map((group) => series.groupName(page, group));
-    return series.hover(
-      nameOf(one),
-      `${names[0]} saves ${edgefl.number(saving.saved, "share")}`,
-      `of the ${edgefl.number(saving.against, one.unit)} of ${names[1]}`,
-      `${saving.model} on ${saving.device}`,
-    );
-  }
-
   edgefl.plot({
     id: "published",
     section: "published",
-    title: "Published and reproduced savings",
+    title: "Published and reproduced",
     groups: false,
-    why: "The largest share that a paper says its method saves, and what these runs save on each device.",
-    height: (page) => series.rowsHeight(page.published.length, 60),
-    draw(page) {
-      const claims = page.published;
-      if (!claims.length) return { nothing: "Nothing to draw: no scenario quotes published figures." };
-      const known = claims.flatMap((one, row) =>
-        one.ours.filter((each) => edgefl.known(each.saved)).map((each) => [one, row, each]),
-      );
-      const xs = edgefl.axis("share saved", "share", [1], { zeroline: true });
-      const published = claims.map((one, row) => [
+    why: "What a paper reports of a run, and what the run with these settings has here.",
+    controls: (page) => [
+      {
+        name: "figure",
+        label: "Figure",
+        kind: "select",
+        options: series.distinct(all(page).map(kind)).map((value) => ({ value, label: value })),
+      },
+    ],
+    height: (page, choice) =>
+      series.rowsHeight(all(page).filter((one) => kind(one) === choice?.figure).length, 40),
+    draw(page, choice) {
+      const found = all(page).filter((one) => kind(one) === choice.figure);
+      if (!found.length) return { nothing: "Nothing to draw: no scenario quotes published figures." };
+      const values = found.flatMap((one) => [one.published, one.here]).filter(edgefl.known);
+      const xs = edgefl.axis(choice.figure, unit(found[0]), values);
+      const words = (one, whose, value) =>
+        series.hover(nameOf(one), `${whose}: ${edgefl.number(value, unit(one))}`, one.paper);
+      const published = found.map((one, row) => [
         xs.of(one.published),
         row,
-        series.hover(nameOf(one), `published: up to ${edgefl.number(one.published, "share")}`, one.source),
+        words(one, "published", one.published),
       ]);
-      const own = known.map(([one, row, each]) => [xs.of(each.saved), row + 0.18, ours(page, one, each)]);
-      const notes = claims.filter((one) => one.why).map((one) => `${nameOf(one)}: ${one.why}.`);
+      const known = found.map((one, row) => [one, row]).filter(([one]) => edgefl.known(one.here));
+      const ours = known.map(([one, row]) => [xs.of(one.here), row + 0.18, words(one, "here", one.here)]);
+      const half = ([one]) => (one.interval_95 ? xs.of(one.interval_95.high) - xs.of(one.here) : 0);
+      const bars = { error_x: { type: "data", array: known.map(half), thickness: 1.5 } };
+      const missing = found.filter((one) => !edgefl.known(one.here)).map((one) => one.run);
       return {
         data: [
           marks("published", { color: "#0072b2", symbol: "diamond-open" }, published),
-          marks("ours", { color: "#d55e00", symbol: "circle" }, own),
+          { ...marks("here", { color: "#d55e00", symbol: "circle" }, ours), ...bars },
         ],
-        note: series.distinct(notes).join(" "),
+        note: missing.length ? `Not here: ${series.listed(missing)}.` : "",
         layout: {
           ...series.legend,
           xaxis: xs.layout,
-          yaxis: series.rows(claims.map((one) => edgefl.text(nameOf(one)))),
+          yaxis: series.rows(found.map((one) => edgefl.text(nameOf(one)))),
         },
       };
     },
     table(page) {
-      const rows = page.published.flatMap((one) =>
-        (one.ours.length ? one.ours : [{}]).map((each) => [
-          one.method,
-          one.against,
-          one.exchange,
-          one.figure,
-          one.published,
-          each.saved,
-          each.against,
-          one.unit,
-          each.model,
-          each.device,
-          one.source,
-          one.note,
-          one.why,
-        ]),
-      );
-      return {
-        columns: [
-          "method",
-          "against",
-          "exchange",
-          "figure",
-          "published share saved",
-          "our share saved",
-          "of",
-          "unit",
-          "model",
-          "device",
-          "source",
-          "note",
-          "why there is none of ours",
-        ],
-        rows,
-      };
+      const columns = ["paper", "run", "figure", "unit", "published", "name", "here", "deviation"];
+      const rows = all(page).map((one) => columns.map((key) => one[key]));
+      return { columns, rows };
     },
   });
 })();
