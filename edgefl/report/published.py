@@ -206,8 +206,8 @@ def _beside(paper: Mapping[str, Any], ours: Sequence[_Ours], model: str, separab
         ]
     keys = dict.fromkeys(one.figure for one in found)
     orders = [_order([one for one in found if one.figure == key], ours, model, separable) for key in keys]
-    figures = [each for one in found for each in _rows(one, ours)]
-    return Beside(paper["paper"], paper["note"], figures, [one for one in orders if one.pairs])
+    rows = [each for one in found for each in _rows(one, ours)]
+    return Beside(paper["paper"], paper["note"], rows, [one for one in orders if one.pairs])
 
 
 def _key(figure: str, model: str) -> str:

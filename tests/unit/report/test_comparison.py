@@ -156,7 +156,7 @@ def test_check_prints_json(capsys):
 
 
 NONE = Waste(0, 0.0, 0.0)
-QUANTITIES = ("time", "bytes", "work", "energy")
+QUANTITIES = ("rounds", "time", "bytes", "work", "energy")
 
 
 def scored(models, reached=(), *, bracketed=False, **changes):
