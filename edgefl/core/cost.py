@@ -58,6 +58,8 @@ class Kernel(NamedTuple):
         phases: of a strided convolution's input gradient, the number of products without inserted zeros that
             it splits into: the phases of the stride that meet any tap. 0 for all other kernels.
         backward: 1 for the first kernel of each backward pass, 0 for all other kernels.
+        filtering: 1 if minimal filtering can compute it: a pass of an ungrouped convolution of 3x3 taps
+            without stride or dilation. 0 for all other kernels.
     """
 
     op: str
@@ -72,6 +74,7 @@ class Kernel(NamedTuple):
     bytes: int
     phases: int = 0
     backward: int = 0
+    filtering: int = 0
 
     @classmethod
     def multiplying(

@@ -6,10 +6,12 @@ with an efficiency for each class of kernels). Every backward pass has an overhe
 and ending it takes time however many kernels it runs. Nothing is cached between kernels, but a kernel whose
 operands fit into a cache streams at the cache's bandwidth if the file gives one. A dense product with a
 short side fills vector registers and cache blocks poorly: if the file gives a ``half_side`` h, one whose
-shortest side is s reaches s / (s + h) of the dense efficiency, half of it at s = h. Elementwise kernels have
+shortest side is s reaches s / (s + h) of the dense efficiency, half of it at s = h. Where the libraries
+compute 3x3 convolutions by minimal filtering (Lavin and Gray 2016, section 4.1), which multiplies less than
+is counted, a file gives what their FLOPs are divided by: 2.25 for F(2x2, 3x3). Elementwise kernels have
 no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
 fp32 every byte counted in fp32 shrinks by the type's width; the efficiencies are the same unless the file
-gives others, as it should where the peak is of other units, such as tensor cores.
+gives others, as it should where the peak is of other units, such as tensor cores: these filter nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from edgefl.core.sourced import Costs, Sourced
 Efficiency = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
 Side = Annotated[float, Field(gt=0), Costs.MORE]
+Saving = Annotated[float, Field(ge=1), Costs.LESS]
 
 
 class EfficiencyByClass(Strict):
@@ -56,7 +59,8 @@ class Runtime(Strict):
     Attributes:
         runtime: its name and version.
         peak, efficiency, efficiency_in: as a ``Roofline`` has them; the board's where left out.
-        half_side: as a ``Roofline`` has it, for these efficiencies; the board's goes with the board's.
+        half_side, filtering: as a ``Roofline`` has them, for these efficiencies; the board's go with the
+            board's.
         launch_overhead: seconds added to every kernel: what the runtime takes to start it.
     """
 
@@ -65,6 +69,7 @@ class Runtime(Strict):
     efficiency: EfficiencyByClass | None = None
     efficiency_in: dict[DType, EfficiencyByClass] = Field(default_factory=dict)
     half_side: Sourced[Side] | None = None
+    filtering: Sourced[Saving] | None = None
     launch_overhead: Sourced[units.Seconds]
 
 
@@ -77,6 +82,8 @@ class Roofline(Board):
         efficiency_in: the same for number types in which it differs.
         half_side: the shortest side at which a dense product reaches half of its efficiency; if left out,
             short sides have no cost.
+        filtering: how many times less 3x3 convolutions without stride multiply than is counted, at the types
+            without an ``efficiency_in``; 1 if left out.
         memory_bandwidth: bytes per second that streaming kernels reach.
         cache: a cache's size and bandwidth; left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
@@ -89,6 +96,7 @@ class Roofline(Board):
     efficiency: EfficiencyByClass
     efficiency_in: dict[DType, EfficiencyByClass] = Field(default_factory=dict)
     half_side: Sourced[Side] | None = None
+    filtering: Sourced[Saving] | None = None
     memory_bandwidth: Sourced[Bandwidth]
     cache: Cache | None = None
     launch_overhead: Sourced[units.Seconds]
@@ -122,18 +130,19 @@ class Roofline(Board):
         return (self.inference if inference and self.inference else self).launch_overhead
 
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
-        """See ``Board.areas``; its peak, efficiency, launch overhead and half side come first."""
+        """See ``Board.areas``; its peak, efficiency, launch overhead, half side and filtering come first."""
         runtime = self.inference if inference else None
         place = "inference." if runtime else ""
         peak = f"{place if runtime and dtype in runtime.peak else ''}peak.{dtype}"
         efficiency = self._efficiency(dtype, runtime)
-        half_side = f"{place if efficiency.startswith('inference.') else ''}half_side"
+        owner = place if efficiency.startswith("inference.") else ""
+        shape = f"{owner}half_side", f"{owner}filtering"
         backward = () if runtime else ("backward_overhead",)
-        return peak, efficiency, f"{place}launch_overhead", half_side, "memory_bandwidth", "cache", *backward
+        return peak, efficiency, f"{place}launch_overhead", *shape, "memory_bandwidth", "cache", *backward
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
         """See ``Board.clock``."""
-        peak, efficiency, launch, half_side, *_ = self.areas(dtype, inference=inference)
+        peak, efficiency, launch, half_side, filtering, *_ = self.areas(dtype, inference=inference)
         read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         streaming = read["memory_bandwidth"]
@@ -147,6 +156,7 @@ class Roofline(Board):
             cache=(read.get("cache.size", 0.0), cached),
             elementwise=shares[ELEMENTWISE],
             half_side=read.get(half_side, 0.0),
+            filtering=1.0 if "efficiency_in" in efficiency else read.get(filtering, 1.0),
             width=WIDTHS[dtype] / WIDTHS[TRACED],
         )
 
@@ -169,6 +179,7 @@ class RooflineClock(Clock):
         cache: bytes that it holds, and bytes per second from it.
         elementwise: the share of the bandwidth that elementwise kernels reach.
         half_side: see ``Roofline``; 0 if short sides have no cost.
+        filtering: see ``Roofline``; 1 if nothing is saved.
         width: bytes of a value over those of one in ``TRACED``.
     """
 
@@ -177,6 +188,7 @@ class RooflineClock(Clock):
     cache: tuple[float, float]
     elementwise: float
     half_side: float
+    filtering: float
     width: float
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
@@ -190,4 +202,6 @@ class RooflineClock(Clock):
         if self.half_side and kernel.kind == DENSE:
             side = max(1, min(kernel.m, kernel.n, kernel.k))
             rate *= side / (side + self.half_side)
+        if kernel.filtering:
+            rate *= self.filtering
         return kernel.flops / rate, moved / bandwidth

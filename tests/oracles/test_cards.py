@@ -1,0 +1,94 @@
+"""Graphics cards: what their dense efficiency was fitted to, and what minimal filtering saves.
+
+lambdalabs.com/blog/2080-ti-deep-learning-benchmarks has images a second of training ResNet-50.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from edgefl.compute.steps import forward_pass, training_step
+from edgefl.compute.tracer import Tracer
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, Cost, Work
+from edgefl.core.optimizers import sgd
+from edgefl.core.pricer import Pricer
+from edgefl.planning.fleets import device
+from edgefl.protocol.vision import torchvision
+
+BATCH = 64
+
+
+def seconds(name: str, work: Work, dtype: str = "fp32") -> float:
+    """The time of some work on a shipped card."""
+    return Pricer(name, device(name), dtype).time(Cost(steps=((work, 1),))).seconds
+
+
+@cache
+def resnet50() -> Work:
+    """A training step of 64 images of 224x224."""
+    return training_step(torchvision().models.resnet50, BATCH, (3, 224, 224), sgd.Params(name="sgd", lr=0.1))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "images_s"),
+    [
+        ("gtx-1080-ti", "fp32", 209),
+        ("rtx-2080-ti", "fp32", 294),
+        ("titan-v", "fp32", 300),
+        ("titan-rtx", "fp32", 330),
+        ("titan-rtx", "fp16", 294 * 1.59 / 0.71),
+    ],
+)
+def test_a_cards_dense_efficiency_is_resnet_50s(name, dtype, images_s):
+    """With norms, activations and launches, the whole network takes what was measured."""
+    assert seconds(name, resnet50(), dtype) == pytest.approx(BATCH / images_s, rel=0.01)
+
+
+def convolution(x: tuple[int, ...], taps: int, **how: int) -> Work:
+    """The products of a convolution of 64 to 128 channels, forward and back."""
+    with torch.device("meta"):
+        layer, given = nn.Conv2d(64, 128, taps, bias=False, **how), torch.empty(x, requires_grad=True)
+        weight, tracer = layer.weight.detach().requires_grad_(), Tracer()
+        with tracer:
+            tracer.begin_step({"weights": {"weight": weight}})
+            out = F.conv2d(given, weight, stride=layer.stride, dilation=layer.dilation, groups=layer.groups)
+            torch.autograd.grad(out.sum(), [weight, given])
+    return Work.of(one for one in tracer.kernels if one.flops)
+
+
+def test_minimal_filtering_is_of_3x3_taps_alone():
+    """F(2x2, 3x3) has 16 products for 2 x 2 places of 9 taps, in all three passes."""
+    card = device("gtx-1080-ti")
+    clock = card.clock("card", "fp32")
+    rate = card.efficiency.dense.value * card.peak["fp32"].value
+    roles = set()
+    for kernel, _ in convolution((16, 64, 56, 56), 3):
+        assert clock.roofs(kernel)[0] == pytest.approx(kernel.flops / rate * 16 / (2 * 2 * 9))
+        roles.add(kernel.role)
+    assert roles == {FORWARD, GRAD_INPUT, GRAD_WEIGHT}
+    for taps, how in ((1, {}), (5, {}), (3, {"stride": 2}), (3, {"dilation": 2}), (3, {"groups": 2})):
+        for kernel, _ in convolution((16, 64, 56, 56), taps, **how):
+            assert clock.roofs(kernel)[0] == pytest.approx(kernel.flops / rate)
+
+
+def test_tensor_cores_filter_nothing():
+    """A type with an efficiency of its own takes all multiplications that are counted."""
+    card = device("titan-rtx")
+    rate = card.efficiency_in["fp16"].dense.value * card.peak["fp16"].value
+    for kernel, _ in convolution((16, 64, 56, 56), 3):
+        assert card.clock("card", "fp16").roofs(kernel)[0] == pytest.approx(kernel.flops / rate)
+
+
+def test_a_card_does_not_order_networks_by_their_operations():
+    """VGG-16's 495 GFLOP are 3x3 convolutions but for 4, and take less than ResNet-152's 368."""
+    vgg, resnet = (
+        forward_pass(make, 16, (3, 224, 224))
+        for make in (torchvision().models.vgg16, torchvision().models.resnet152)
+    )
+    assert vgg.flops > 1.3 * resnet.flops
+    assert seconds("gtx-1080-ti", vgg) < 0.7 * seconds("gtx-1080-ti", resnet)
