@@ -177,6 +177,9 @@ READ: dict[str, dict[str, object]] = {
     "zcu102": {"memory": 4096 * MEBI},
     "zcu104": {},
     "pynq-z2": {"memory": 512 * MEBI},
+    "zcu102-dpu": {"memory": 4096 * MEBI},
+    "zcu104-dpu": {},
+    "pynq-z2-dpu": {"memory": 512 * MEBI},
     "gtx-1080-ti": _card(
         3584 * 1.582 * 2 * GIGA,
         352 / 8 * 11.0 * GIGA,

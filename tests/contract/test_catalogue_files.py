@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from types import SimpleNamespace
 
@@ -236,3 +237,23 @@ def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     worked = [row for row in events if row["kind"] == "worked"]
     assert any(row["flops"] for row in worked)
     assert all(row["seconds"] > 0 for row in worked if row["flops"])
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "sides", "hz"),
+    [
+        ("zcu102", 3, (8, 16, 16), 287e6),
+        ("zcu104", 2, (8, 16, 16), 300e6),
+        ("pynq-z2", 1, (4, 12, 12), 100e6),
+    ],
+)
+def test_programmable_logic_infers_where_arm_cores_train(name, cores, sides, hz):
+    """Its peak is its size times its clock; it trains nothing, and has no other type than int8."""
+    logic, arm = device(f"{name}-dpu"), device(name)
+    assert logic.peak["int8"].value == pytest.approx(cores * 2 * math.prod(sides) * hz, rel=1e-3)
+    step = Work.of(
+        [Kernel("mm", "dense", role, "head", 10, 10, 10, 1, 10**6, 0) for role in ("forward", "grad-weight")]
+    )
+    assert logic.refusal(step, "int8")
+    assert not arm.refusal(step, "fp32")
+    assert logic.dtypes() == ("int8",)
