@@ -92,3 +92,15 @@ def test_a_card_does_not_order_networks_by_their_operations():
     )
     assert vgg.flops > 1.3 * resnet.flops
     assert seconds("gtx-1080-ti", vgg) < 0.7 * seconds("gtx-1080-ti", resnet)
+
+
+def test_convolutions_have_an_efficiency_of_their_own():
+    """Where a file gives one, convolutions run at it, depthwise ones and products at theirs."""
+    board = device("jetson-agx-orin")
+    clock, peak = board.clock("board", "fp32"), board.peak["fp32"].value
+    (dense, *_), (depthwise, *_) = (
+        [one for one, _ in convolution((16, 64, 28, 28), 3, groups=groups)] for groups in (1, 64)
+    )
+    product = dense._replace(op="mm")
+    shares = {one: one.flops / clock.roofs(one)[0] / peak for one in (dense, depthwise, product)}
+    assert list(shares.values()) == pytest.approx([0.7, 0.03, 0.28])

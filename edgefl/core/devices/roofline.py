@@ -27,6 +27,9 @@ from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, Clock, D
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
+# The operator whose dense kernels may have an efficiency of their own.
+CONVOLUTION = "convolution"
+
 Efficiency = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
 Side = Annotated[float, Field(gt=0), Costs.MORE]
@@ -34,9 +37,15 @@ Saving = Annotated[float, Field(ge=1), Costs.LESS]
 
 
 class EfficiencyByClass(Strict):
-    """The share of the peak that kernels of each class reach; for elementwise ones, of the bandwidth."""
+    """The share of the peak that kernels of each class reach; for elementwise ones, of the bandwidth.
+
+    Attributes:
+        dense: matrix products, and convolutions but depthwise ones.
+        convolution: dense convolutions, where libraries compute them at another share than products.
+    """
 
     dense: Sourced[Efficiency]
+    convolution: Sourced[Efficiency] | None = None
     depthwise: Sourced[Efficiency]
     elementwise: Sourced[Efficiency]
 
@@ -145,6 +154,7 @@ class Roofline(Board):
         peak, efficiency, launch, half_side, filtering, *_ = self.areas(dtype, inference=inference)
         read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
+        shares[CONVOLUTION] = read.get(f"{efficiency}.{CONVOLUTION}", shares[DENSE])
         streaming = read["memory_bandwidth"]
         # At the ends of intervals too, a cache is no slower than memory: a larger one never costs more.
         cached = max(read.get("cache.bandwidth", streaming), streaming)
@@ -174,7 +184,7 @@ class RooflineClock(Clock):
     """Times kernels by the roofs of one number type.
 
     Attributes:
-        rates: operations per second, by class of kernels.
+        rates: operations per second, by class of kernels, and of dense convolutions.
         streaming: bytes per second from memory.
         cache: bytes that it holds, and bytes per second from it.
         elementwise: the share of the bandwidth that elementwise kernels reach.
@@ -198,7 +208,7 @@ class RooflineClock(Clock):
         bandwidth = rate if moved <= size else self.streaming
         if kernel.kind == ELEMENTWISE:
             bandwidth *= self.elementwise
-        rate = self.rates[kernel.kind]
+        rate = self.rates[CONVOLUTION if kernel.op == CONVOLUTION and kernel.kind == DENSE else kernel.kind]
         if self.half_side and kernel.kind == DENSE:
             side = max(1, min(kernel.m, kernel.n, kernel.k))
             rate *= side / (side + self.half_side)
