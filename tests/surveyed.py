@@ -59,7 +59,7 @@ READ: dict[str, dict[str, object]] = {
         "peak.fp32": 4 * 1.8 * GIGA * A72_CYCLE,
         "peak.int8": 2 * 4 * 1.8 * GIGA * A72_CYCLE,
         # yeeiia/Hardware-Course-Project: SqueezeNet and ResNet-18; HPL over its peak in fp64
-        "efficiency.dense": (38.65 / 6.6 / 57.6, 106.53 / 16.7 / 57.6, 11.8 / 28.8),
+        "efficiency.convolution": (38.65 / 6.6 / 57.6, 106.53 / 16.7 / 57.6, 11.8 / 28.8),
         "efficiency_in.int8.dense": RESNET18 / NCNN_PI4_S / (115.2 * GIGA),
         "inference.efficiency.dense": _infers(57.6, (MOBILENET, 61.17), (RESNET18, 123.12), (VGG16, 547.09)),
         "memory_bandwidth": _memcpy(2.7375 * GIGA),
@@ -73,7 +73,7 @@ READ: dict[str, dict[str, object]] = {
         "peak.fp32": 153.5 * GIGA,
         "peak.int8": 614.0 * GIGA,
         # jafermarq/federated-embedded-vision README: resnet18 and resnet34 at 29.9 and 32.1 GFLOP/s
-        "efficiency.dense": (106.53 / 16.7 / 57.6, (29.9 + 32.1) / 2 / 153.5, 37.888 / 76.75),
+        "efficiency.convolution": (106.53 / 16.7 / 57.6, (29.9 + 32.1) / 2 / 153.5, 37.888 / 76.75),
         "inference.efficiency_in.int8.dense": _infers(
             614, (MOBILENET, 8.74), (RESNET18, 16.74), (VGG16, 107.01)
         ),
