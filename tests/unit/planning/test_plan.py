@@ -14,9 +14,9 @@ from edgefl.planning.plan import plan
 from edgefl.runs.task_builder import Facts, packed, rebuilt
 
 RUN_IDS = {
-    "fedavg": "b24b455e6d0875b2",
-    "spherefed": "1ef2dea9b6f1f8b0",
-    "fedclassavg": "ff6fb08ea01b4c97",
+    "fedavg": "a0b555aa478d2040",
+    "spherefed": "b7803c03668661bb",
+    "fedclassavg": "f23b3cf8cd61f205",
 }
 
 
