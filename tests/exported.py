@@ -23,6 +23,16 @@ MODELS = {
     "spherefed-convnet": ((3, 8, 8), {}),
     "resnet18": ((3, 8, 8), {}),
     "mobilenet-v2": ((3, 16, 16), {}),
+    "resnet10": ((3, 8, 8), {}),
+    "resnet34": ((3, 8, 8), {}),
+    "resnet50": ((3, 8, 8), {"projection": 16}),
+    "vgg13": ((3, 16, 16), {}),
+    "senet18": ((3, 8, 8), {}),
+    "shufflenet-v2": ((3, 16, 16), {}),
+    "googlenet": ((3, 16, 16), {}),
+    "alexnet": ((3, 9, 9), {"wrap": 8}),
+    "cnn1d": ((9, 1, 16), {}),
+    "lstm": ((9, 1, 16), {"hidden": 8}),
 }
 # method -> which of its models; SphereFed's is the one with the calibrated head
 METHODS: dict[str, Callable[[Federation], Predictor]] = {

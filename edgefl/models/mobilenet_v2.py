@@ -8,13 +8,10 @@ depend on how an engine groups its clients, and SphereFed's table has none.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.params import Strict
-from edgefl.models._layers import NormName, Width, first_convolution, norm_layer
+from edgefl.models._layers import StemName, Variants, first_convolution, norm_layer
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
 from edgefl.protocol.vision import torchvision
@@ -27,22 +24,16 @@ _COMMON = 8  # the greatest common divisor of its widths, which are multiples of
 _STRIDES = {"cifar": (1, 1), "tiny": (1, 2), "imagenet": (2, 2)}
 
 
-class Params(Strict):
+class Params(Variants):
     """The variants of MobileNetV2."""
 
-    stem: Literal["cifar", "tiny", "imagenet"] = Field(
+    stem: StemName = Field(
         "cifar", description="How early the image shrinks: by 8 in all (32 px), 16 (64 px) or 32 (224 px)."
     )
-    norm: NormName = Field("batch", description="Batch or group normalisation.")
-    groups: Width = Field(
-        8, description="Groups of group normalisation; SphereFed's paper does not say how many."
-    )
-    wrap: Width | None = Field(None, description="Width of a linear layer that ends the body; null for none.")
-    head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
 
 def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """Torchvision's MobileNetV2 without its classifier; 1,280 features, or ``wrap`` of them.
+    """Torchvision's MobileNetV2 without its classifier; 1,280 features, or as it ends.
 
     Weights are initialised as torchvision does, never downloaded.
 
@@ -51,7 +42,6 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
     """
     norm = norm_layer("mobilenet_v2", params.norm, params.groups, _COMMON)
     models = torchvision().models
-    width = params.wrap or _LAST
     first, second = _STRIDES[params.stem]
     # expansion, channels, repeats, stride of the first repeat (SphereFed, Table 14)
     blocks = [
@@ -69,7 +59,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
             weights=None, norm_layer=norm, inverted_residual_setting=blocks
         )
         network.get_submodule("features.0").register_module("0", first_convolution(shape[0], _STEM, 3, first))
-        network.classifier = nn.Linear(_LAST, params.wrap) if params.wrap else nn.Identity()
+        network.classifier = params.layer(_LAST)
         return network
 
     return functional_net(
@@ -77,7 +67,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         body,
         shape,
         classes,
-        width=width,
+        width=params.width(_LAST),
         head_bias=params.head_bias,
         layers=tuple(f"features.{number}" for number in range(19)),
     )

@@ -49,6 +49,40 @@ SIZES = [
     # convolutions of 9*(3*32 + 32*64 + 64*64 + 64*64 + 64*128 + 128*128 + 128*256); 2*736 for the norms,
     # 256*2*2*10 for the head
     ("spherefed_convnet", {}, CIFAR, 620_832, 0),
+    # FedNTD's CNN: (3*25*32 + 32) + (32*25*64 + 64), a flat width of 64*8*8 = 4,096, then 4,096*512 + 512 and
+    # a head of 512*10 + 10
+    ("cnn2", {"channels": (32, 64), "hidden": 512, "padding": "same"}, CIFAR, 2_156_490, 0),
+    # FedNTD, section G.3
+    ("resnet10", {}, CIFAR, 4_903_242, 5_760),
+    # torchvision's less a classifier of 1,000 classes, plus one of 10, and less 7,680 for 3*3 instead of 7*7
+    # weights a filter
+    ("resnet34", {}, CIFAR, 21_797_672 - 513_000 + 5_130 - 7_680, 17_024),
+    ("resnet50", {}, CIFAR, 25_557_032 - 2_049_000 + 20_490 - 7_680, 53_120),
+    ("shufflenet_v2", {"stem": "imagenet"}, CIFAR, 2_278_604 - 1_025_000 + 10_250, 16_180),
+    ("googlenet", {"stem": "imagenet"}, CIFAR, 6_624_904 - 1_025_000 + 10_250, 14_560),
+    # with a shortcut of 64*64 weights, and its norm, where the first block halves the image
+    ("resnet34", {"stem": "tiny"}, (3, 64, 64), 21_282_122 + 64 * 64 + 128, 17_152),
+    # MOON's head: 2,048*2,048 + 2,048 and 2,048*256 + 256, before a classifier of 256*10 + 10
+    ("resnet50", {"projection": 256}, CIFAR, 23_520_842 - 20_490 + 4_196_352 + 524_544 + 2_570, 53_120),
+    # both: 2,048*512 + 512, 512*512 + 512 and 512*256 + 256
+    ("resnet50", {"wrap": 512, "projection": 256}, CIFAR, 23_520_842 - 20_490 + 1_443_072 + 2_570, 53_120),
+    # torchvision's features of VGG-13 with batch norm, 9,410,880 without the biases before norms (2,944),
+    # and a head of 512*10 + 10
+    ("vgg13", {}, CIFAR, 9_410_880 - 2_944 + 5_130, 5_888),
+    # ResNet-18's, and in both blocks of each width w two layers w*(w/16) with biases w/16 and w
+    (
+        "senet18",
+        {},
+        CIFAR,
+        11_173_962 + 2 * sum(w * w // 8 + w // 16 + w for w in (64, 128, 256, 512)),
+        9_600,
+    ),
+    # (3*9*64 + 64) + (64*9*128 + 128) + (128*9*256 + 256), then 2,304*512 + 512, 512*512 + 512 and the head
+    ("alexnet", {}, CIFAR, 1_818_762, 0),
+    # (9*5*32 + 32) + (32*5*64 + 64), a flat width of 64*32 = 2,048, then 2,048*128 + 128 and 128*6 + 6
+    ("cnn1d", {}, (9, 1, 128), 274_822, 0),
+    # four gates of 64: 256*(9 + 64 + 1), and 64*6 + 6
+    ("lstm", {}, (9, 1, 128), 19_334, 0),
 ]
 
 
@@ -61,7 +95,7 @@ def built(name, params, shape, classes=10):
 @pytest.mark.parametrize(("name", "params", "shape", "parameters", "statistics"), SIZES)
 def test_sizes(name, params, shape, parameters, statistics):
     """Parameters and running statistics are as many as the layers' formulas say."""
-    weights = built(name, params, shape).on_meta()
+    weights = built(name, params, shape, 6 if shape[0] == 9 else 10).on_meta()  # UCI HAR has 6 activities
     assert parameters == sum(leaf.numel() for part in ("body", "head") for leaf in leaves(weights[part]))
     assert statistics == sum(leaf.numel() for leaf in leaves(weights[BUFFERS]))
 

@@ -12,7 +12,19 @@ import torch
 from pydantic import ValidationError
 
 from edgefl.core.errors import UserError
-from edgefl.models import cnn2, fedcka_cnn, mlp, mobilenet_v2, resnet18, spherefed_convnet
+from edgefl.models import (
+    cnn1d,
+    cnn2,
+    fedcka_cnn,
+    googlenet,
+    mlp,
+    mobilenet_v2,
+    resnet18,
+    resnet50,
+    shufflenet_v2,
+    spherefed_convnet,
+    vgg13,
+)
 from edgefl.protocol import leaves
 
 
@@ -32,6 +44,17 @@ def test_fedckas_cnn_refuses_small_images():
     assert net.features(net.init(0), torch.zeros(2, 1, 16, 16), False)[0].shape == (2, 256)
 
 
+def test_what_cannot_shrink_is_refused():
+    """Images below 16x16 in VGG-13 and sequences below 4 in the 1-D CNN."""
+    with pytest.raises(UserError, match="at least 16x16 pixels, not 15x16"):
+        vgg13.build(vgg13.Params(), (3, 15, 16), 10)
+    with pytest.raises(UserError, match="at least 4 steps, not 3"):
+        cnn1d.build(cnn1d.Params(), (9, 1, 3), 6)
+    for module, shape in ((vgg13, (3, 16, 16)), (cnn1d, (9, 1, 4))):
+        net = module.build(module.Params(), shape, 6)
+        assert net.logits(net.init(0), torch.zeros(2, *shape)).shape == (2, 6)
+
+
 def test_a_padded_cnn2_takes_images_of_four_pixels():
     """Padding leaves the poolings alone to shrink the image: 4x4 -> 2x2 -> 1x1."""
     padded = cnn2.Params(padding="same")
@@ -42,7 +65,16 @@ def test_a_padded_cnn2_takes_images_of_four_pixels():
 
 
 @pytest.mark.parametrize(
-    ("model", "groups", "hint"), [(resnet18, 24, "64"), (mobilenet_v2, 16, "8"), (spherefed_convnet, 5, "32")]
+    ("model", "groups", "hint"),
+    [
+        (resnet18, 24, "64"),
+        (resnet50, 24, "64"),
+        (vgg13, 24, "64"),
+        (googlenet, 32, "16"),
+        (shufflenet_v2, 4, "2"),
+        (mobilenet_v2, 16, "8"),
+        (spherefed_convnet, 5, "32"),
+    ],
 )
 def test_groups_must_divide_every_layer(model, groups, hint):
     """A number of groups that does not fit is refused before anything is built, and a divisor is named."""
@@ -59,7 +91,7 @@ def test_groups_must_divide_every_layer(model, groups, hint):
         (mlp, {"hidden": (0,)}),
         (mlp, {"width": 3}),
         (cnn2, {"channels": (10,)}),
-        (resnet18, {"stem": "tiny"}),
+        (resnet18, {"stem": "large"}),
         (resnet18, {"wrap": 0}),
         (mobilenet_v2, {"norm": "layer"}),
     ],

@@ -7,14 +7,21 @@ import importlib
 import pytest
 import torch
 
-from edgefl.models import mobilenet_v2, resnet18
+from edgefl.models import googlenet, lstm, mobilenet_v2, resnet18, resnet34, resnet50, shufflenet_v2
 from edgefl.protocol import BUFFERS
 from edgefl.protocol.vision import torchvision
 
 
 @pytest.mark.parametrize(
     ("model", "original", "classifier"),
-    [(resnet18, "resnet18", "fc"), (mobilenet_v2, "mobilenet_v2", "classifier.1")],
+    [
+        (resnet18, "resnet18", "fc"),
+        (resnet34, "resnet34", "fc"),
+        (resnet50, "resnet50", "fc"),
+        (shufflenet_v2, "shufflenet_v2_x1_0", "fc"),
+        (googlenet, "googlenet", "fc"),
+        (mobilenet_v2, "mobilenet_v2", "classifier.1"),
+    ],
 )
 def test_logits_agree_with_torchvision(model, original, classifier):
     """With the ImageNet stem and the same weights, torchvision's network gives the same logits."""
@@ -23,7 +30,8 @@ def test_logits_agree_with_torchvision(model, original, classifier):
     # Statistics other than the initial 0 and 1.
     x = torch.randn(4, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     weights = {**weights, BUFFERS: net.features(weights, x, True)[1]}
-    network = torchvision().models.get_model(original, weights=None, num_classes=10).eval()
+    without = {"aux_logits": False, "init_weights": False} if original == "googlenet" else {}
+    network = torchvision().models.get_model(original, weights=None, num_classes=10, **without).eval()
     state = {**weights["body"], **weights[BUFFERS]}
     state |= {f"{classifier}.{name}": value for name, value in weights["head"].items()}
     missing, unexpected = network.load_state_dict(state, strict=False)
@@ -74,3 +82,29 @@ def test_other_import_errors_are_not_hidden(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", broken)
     with pytest.raises(RuntimeError, match="torchvision is broken"):
         torchvision()
+
+
+def test_the_lstm_is_torchs():
+    """The same weights in torch's LSTM, whose two biases are added, give the same last hidden state."""
+    net = lstm.build(lstm.Params(hidden=5), (3, 1, 7), 4)
+    weights = net.init(0)
+    x = torch.randn(2, 3, 1, 7, generator=torch.Generator().manual_seed(0))
+    network = torch.nn.LSTM(3, 5, batch_first=True)
+    body = weights["body"]
+    state = {"weight_ih_l0": body["inputs.weight"], "weight_hh_l0": body["state.weight"]}
+    state |= {"bias_ih_l0": body["inputs.bias"], "bias_hh_l0": torch.zeros(20)}
+    network.load_state_dict(state)
+    torch.testing.assert_close(net.features(weights, x, False)[0], network(x.squeeze(2).mT)[1][0][0])
+
+
+def test_a_projection_head_follows_the_wrap():
+    """A hidden layer as wide as its input with ReLU, then a linear layer."""
+    net = resnet18.build(resnet18.Params(wrap=8, projection=4), (3, 8, 8), 10)
+    plain = resnet18.build(resnet18.Params(wrap=8), (3, 8, 8), 10)
+    weights, x = net.init(0), torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    body = weights["body"]
+    renamed = {**body, "fc.weight": body["fc.0.weight"], "fc.bias": body["fc.0.bias"]}
+    inner, _ = plain.features({**weights, "body": renamed}, x, False)
+    hidden = torch.nn.functional.linear(inner, body["fc.1.weight"], body["fc.1.bias"]).relu()
+    expected = torch.nn.functional.linear(hidden, body["fc.3.weight"], body["fc.3.bias"])
+    torch.testing.assert_close(net.features(weights, x, False)[0], expected)

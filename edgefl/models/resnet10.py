@@ -1,0 +1,19 @@
+"""ResNet-10, a basic block in each stage (FedNTD, section G.3): 4,903,242 parameters with 10 classes.
+
+FedNTD's batch norm keeps no running statistics; here it does, as in the other networks.
+"""
+
+from __future__ import annotations
+
+from edgefl.models._layers import Variants
+from edgefl.models._resnets import resnet
+from edgefl.protocol import Net
+
+
+class Params(Variants):
+    """The variants of ResNet-10."""
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """The network on samples of ``shape``; see ``resnet``."""
+    return resnet("resnet10", params, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))

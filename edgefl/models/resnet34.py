@@ -1,0 +1,16 @@
+"""ResNet-34 (He et al. 2016), torchvision's, with stems for small images."""
+
+from __future__ import annotations
+
+from edgefl.models._layers import Variants
+from edgefl.models._resnets import resnet
+from edgefl.protocol import Net
+
+
+class Params(Variants):
+    """The variants of ResNet-34."""
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """The network on samples of ``shape``; see ``resnet``."""
+    return resnet("resnet34", params, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))

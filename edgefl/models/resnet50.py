@@ -1,0 +1,19 @@
+"""ResNet-50 (He et al. 2016), torchvision's, with stems for small images.
+
+FedCKA's experiments on CIFAR-100 and Tiny ImageNet end it in MOON's projection head (``projection: 256``).
+"""
+
+from __future__ import annotations
+
+from edgefl.models._layers import Variants
+from edgefl.models._resnets import resnet
+from edgefl.protocol import Net
+
+
+class Params(Variants):
+    """The variants of ResNet-50."""
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """The network on samples of ``shape``; see ``resnet``."""
+    return resnet("resnet50", params, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))
