@@ -44,11 +44,11 @@ class _Published(NamedTuple):
 
     Attributes:
         inside: the folder of its files, under its root.
-        dataset: imports its class.
+        dataset: imports its class, or what makes a part.
     """
 
     inside: str
-    dataset: Callable[[], type[Any]]
+    dataset: Callable[[], Callable[..., Any]]
 
 
 def read(spec: Spec, folder: Path | None, dataset: str, *, download: bool) -> Arrays:
@@ -81,12 +81,49 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
     return _read(spec, folder, _Published(inside, lambda: dataset), download=download)
 
 
-def _read(spec: Spec, folder: Path | None, published: _Published, *, download: bool) -> Arrays:
+def read_by(
+    spec: Spec, folder: Path | None, inside: str, dataset: Callable[[], Callable[..., Any]], *, download: bool
+) -> Arrays:
+    """``read`` with what makes a part: (root, train=..., download=...) -> data and targets.
+
+    Raises:
+        DataError: see ``read_as``.
+    """
+    return _read(spec, folder, _Published(inside, dataset), download=download)
+
+
+def found_in(name: str, folder: Path | None, below: Sequence[str], parts: Sequence[str], recipe: str) -> Path:
+    """The folder of a dataset that is in one layout: the data folder or one of those below it.
+
+    Args:
+        name: the dataset.
+        folder: the data folder; None for the user's cache.
+        below: names that the dataset's own folder may have.
+        parts: what has to be in it.
+        recipe: how to get them, for the message.
+
+    Raises:
+        DataError: there is none.
+    """
+    root = _root(folder)
+    for place in (root, *(root / one for one in below)):
+        if all((place / part).exists() for part in parts):
+            return place
+    raise DataError(
+        f"no {name} files in {root}", where=f"{root}, and {' and '.join(below)} in it", hint=recipe
+    )
+
+
+def _root(folder: Path | None) -> Path:
     if folder is not None and not folder.is_dir():
         raise DataError(
             f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"
         )
-    root = folder or cache_folder() / "data"
+    return folder or cache_folder() / "data"
+
+
+def _read(spec: Spec, folder: Path | None, published: _Published, *, download: bool) -> Arrays:
+    root = _root(folder)
     names = sorted({spec.name, spec.name.replace("-", "_")})
     layouts: tuple[_Layout, ...] = (
         partial(_torchvision_files, published=published, download=download),
@@ -126,7 +163,7 @@ def _downloaded(spec: Spec, root: Path, published: _Published) -> Arrays:
         return _by_torchvision(published.dataset(), root, download=True)
 
 
-def _by_torchvision(dataset: type[Any], root: Path, *, download: bool) -> Arrays:
+def _by_torchvision(dataset: Callable[..., Any], root: Path, *, download: bool) -> Arrays:
     with warnings.catch_warnings():
         # CIFAR's pickles of 2009 name a dtype in a way that NumPy 2.4.0 to 2.4.4 warn about.
         warnings.filterwarnings(

@@ -19,7 +19,11 @@ from edgefl.data import source_of
 DATASETS = list(catalogue.entries("datasets"))
 # Those of known content; the others describe what their parameters name.
 SOURCES = [name for name in DATASETS if hasattr(catalogue.load("datasets", name), "SPEC")]
-OWN = [name for name in DATASETS if name not in SOURCES]
+OWN = [
+    name
+    for name in DATASETS
+    if "path" in getattr(catalogue.load("datasets", name), "Params", Strict).model_fields
+]
 PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
@@ -36,8 +40,10 @@ def _rng(seed):
 def test_the_catalogue_has_the_promised_names():
     """The names that scenarios rely on."""
     assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
-    assert set(OWN) >= {"folder", "parquet"}
-    assert set(PARTITIONS) >= {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client"}
+    assert set(OWN) == {"folder", "parquet"}
+    assert set(DATASETS) - {*SOURCES, *OWN} >= {"cinic10", "emnist", "tiny-imagenet"}
+    names = {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client", "size-skew"}
+    assert set(PARTITIONS) >= names
     assert set(AUGMENTATIONS) >= {"none", "shift", "crop-flip", "cutout", "contrastive"}
 
 

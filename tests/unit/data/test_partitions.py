@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import classes_per_client, dirichlet, dirichlet_equal, iid, shards
+from edgefl.data.partitions import classes_per_client, dirichlet, dirichlet_equal, iid, shards, size_skew
 
 CLASSES = 10
 EVEN = np.arange(1000) % CLASSES  # a hundred samples of each class
@@ -344,3 +344,30 @@ def test_classes_per_client_refuses_too_many_clients():
         classes_per_client.split(classes_per_client.Params(k=10), EVEN, CLASSES, 1001, _rng())
     with pytest.raises(UserError, match="to give each of 5 clients"):
         classes_per_client.split(classes_per_client.Params(k=1), np.zeros(4, dtype=np.int64), 1, 5, _rng())
+
+
+# --- size skew
+
+
+def test_size_skew_is_of_sizes_alone():
+    """Sizes follow Dir(alpha): the variance of a share is (1/n)(1 - 1/n)/(n alpha + 1); classes are mixed."""
+    clients, alpha = 5, 2.0
+    params = size_skew.Params(alpha=alpha, min_samples=1)
+    labels = np.arange(10_000) % CLASSES
+    draws = [size_skew.split(params, labels, CLASSES, clients, _rng(seed)) for seed in range(300)]
+    shares = np.array([_sizes(parts) for parts in draws]) / len(labels)
+    expected = (1 / clients) * (1 - 1 / clients) / (clients * alpha + 1)
+    assert shares.var(axis=0).mean() == pytest.approx(expected, rel=0.1)
+    largest = max(draws[0], key=len)
+    mixed = np.bincount(labels[largest], minlength=CLASSES) / len(largest)
+    assert np.abs(mixed - 1 / CLASSES).max() < 0.03
+
+
+def test_size_skew_keeps_the_least_size_or_says_so():
+    """Drawn again until it holds; refused where no draw does."""
+    parts = size_skew.split(size_skew.Params(alpha=0.5, min_samples=40), EVEN, CLASSES, 5, _rng())
+    assert min(_sizes(parts)) >= 40
+    with pytest.raises(UserError, match="too few training samples"):
+        size_skew.split(size_skew.Params(min_samples=300), EVEN, CLASSES, 5, _rng())
+    with pytest.raises(UserError, match="none of 10,000 draws"):
+        size_skew.split(size_skew.Params(alpha=0.01, min_samples=199), EVEN, CLASSES, 5, _rng())

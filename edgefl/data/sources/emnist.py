@@ -1,0 +1,51 @@
+"""EMNIST: handwritten letters and digits, 28 x 28 grey (Cohen, Afshar, Tapson and van Schaik 2017)."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from pydantic import Field
+
+from edgefl.core.params import Strict
+from edgefl.data.readers import read_by
+from edgefl.data.source import Source
+from edgefl.data.spec import Arrays, Spec
+from edgefl.protocol.vision import torchvision
+
+# Letters whose lower case is merged with the upper case are left out of the last.
+_BALANCED = string.digits + string.ascii_uppercase + "abdefghnqrt"
+# split -> classes, training and test images (Table II)
+_SPLITS = {
+    "balanced": (_BALANCED, 112_800, 18_800),
+    "byclass": (string.digits + string.ascii_letters.swapcase(), 697_932, 116_323),
+    "digits": (string.digits, 240_000, 40_000),
+    "letters": (string.ascii_lowercase, 124_800, 20_800),
+}
+
+
+class Params(Strict):
+    """Which of its splits."""
+
+    split: Literal["balanced", "byclass", "digits", "letters"] = Field(
+        "letters",
+        description="letters: 26 classes; byclass: 62 of unequal sizes; balanced: 47; digits: 10",
+    )
+
+
+def build(params: Params) -> Source:
+    """The split, in torchvision's layout, as Parquet or as a tree of images; see ``edgefl.data.readers``."""
+    names, train, test = _SPLITS[params.split]
+    spec = Spec(f"emnist-{params.split}", (1, 28, 28), len(names), train, test, tuple(names))
+
+    def dataset(root: Path, **how: Any) -> Any:
+        found = torchvision().datasets.EMNIST(root, params.split, **how)
+        # NIST's files hold images column by column, and count letters from 1.
+        return SimpleNamespace(data=found.data.mT, targets=found.targets - int(params.split == "letters"))
+
+    def load(folder: Path | None, *, download: bool) -> Arrays:
+        return read_by(spec, folder, "EMNIST/raw", lambda: dataset, download=download)
+
+    return Source(spec, load, f"EMNIST, split {params.split!r}")
