@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
+from edgefl.core.nodes import short
 from edgefl.core.sourced import Costs
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -59,11 +60,11 @@ def parse(text: object, dimension: str) -> float:
     example, units = _DIMENSIONS[dimension]
     if text == 0 and not isinstance(text, bool):
         return 0.0
-    match = _QUANTITY.match(text) if isinstance(text, str) else None
+    match, shown = _QUANTITY.match(text) if isinstance(text, str) else None, short(repr(text))
     if match is None:
         article = "an" if dimension[0] in "aeiou" else "a"
         raise ValueError(
-            f"{text!r} is not {article} {dimension}; write a number and a unit, such as '{example}'"
+            f"{shown} is not {article} {dimension}; write a number and a unit, such as '{example}'"
         )
     number, unit = match[1], match[2]
     if unit not in units:
@@ -72,7 +73,7 @@ def parse(text: object, dimension: str) -> float:
         )
     amount = float(number) * units[unit]
     if amount < 0 or not math.isfinite(amount):
-        raise ValueError(f"{text!r} is not a valid {dimension}: it must be finite and not negative")
+        raise ValueError(f"{shown} is not a valid {dimension}: it must be finite and not negative")
     return amount
 
 

@@ -92,7 +92,7 @@ def test_a_run_has_the_document_of_its_command(capsys, tmp_path):
     assert status == 0
     assert stripped(edgefl.run("quickstart", **given).document) == stripped(json.loads(out))
     assert edgefl.open(tmp_path / "one").document == json.loads(out)
-    assert list(json.loads(out)) == ["group_dir", "runs", "averages", "pairs", "differences"]
+    assert list(json.loads(out)) == ["group_dir", "runs", "averages", "pairs", "published", "differences"]
     assert capsys.readouterr() == ("", "")
 
 

@@ -54,7 +54,10 @@ def test_help_has_a_line_for_each_paragraph(name):
     ("arguments", "words"),
     [
         (["run", "quickstart", "--seed", "a"], "'--seed': must be a whole number; got 'a'"),
-        (["compare", "runs", "--target", "95%"], "'--target': must be a number; got '95%'"),
+        (
+            ["compare", "runs", "--target", "95%"],
+            "the target accuracy must be greater than 0 and at most 1, not '95%'",
+        ),
         (["bench", "m.onnx", "--batch", "0"], "'--batch': must be at least 1; got '0'"),
     ],
 )
