@@ -296,7 +296,9 @@ def only_kind_of(name: str) -> str:
     what, choice = f"{name!r} is the name of several", [f"{kind} {own}" for kind, own in having.items()]
     if not having:
         every = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
-        near = {closest(name, every.values()), *(each for each in every.values() if name in each)}
+        # What is in a folder, such as a paper's scenario, would crowd out the rest.
+        within = {each for each in every.values() if name in each and "/" not in each}
+        near = {closest(name, every.values()), *within}
         what, choice = f"nothing is named {name!r}", [label for label, each in every.items() if each in near]
     hint = (not having and lead("", name, having)) or one_of(choice[:MOST])
     listed = f"edgefl list {name if name in KINDS else ''}".strip()
