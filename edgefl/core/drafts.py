@@ -273,7 +273,7 @@ class _Sweep(NamedTuple):
 
     def check_apart(self) -> None:
         """Refuses a pair's setting that an axis would silently replace, and a scale, which may be of axes."""
-        if any(SCALE in keys for keys in (self.axes, *self.pairs)):
+        if SCALE in self.axes or any(SCALE in pair for pair in self.pairs):
             hint = "choose one with --set scale=NAME"
             raise ScenarioError("a scale cannot be swept", where=str(self.document.place([SWEEP])), hint=hint)
         for place, pair in enumerate(self.pairs):

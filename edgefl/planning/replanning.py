@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from edgefl.core.cost import Trace
 from edgefl.core.drafts import Draft, redrafted
@@ -99,7 +99,7 @@ def _check_settable(override: Override) -> None:
 def _draft(reader: Reader, overrides: Sequence[Override], name: str, file: str) -> Draft:
     """The run's settings with others in their place."""
     resolved = reader.resolved()
-    kept = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
+    kept: dict[str, Any] = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
     settings = {**as_given(resolved["scenario"]), "name": name, **kept}
     if _changes_fleet(overrides) and not _replaces_fleet(overrides):
         # As it was read then, with all its links.
