@@ -70,6 +70,7 @@ class Task(Strict):
         augment: a component: the augmentation of training batches; a method's phase may use another.
         personal_test: a client with n training images of a class is tested on floor(``personal_test`` n) test
             images of it.
+        share: of each class's training images, the share that is dealt at all; null for all. For smaller runs.
         samples: each client's number of training samples in place of a split, or a sampler whose draws are
             rounded to at least 1. For the clock alone; nothing can be trained.
         public: images without labels that the server and every client have, for methods that need them.
@@ -80,6 +81,7 @@ class Task(Strict):
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
     augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None
     samples: Annotated[
         SerializeAsAny[Sampler] | None,
         ByName("samplers"),

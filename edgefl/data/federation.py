@@ -138,6 +138,7 @@ def federate(
     personal_test: float = 0.3,
     holdout: float = 0.0,
     public: int = 0,
+    share: float = 1.0,
 ) -> Federation:
     """Splits a dataset among clients.
 
@@ -155,6 +156,8 @@ def federate(
             neither training nor tuning then sees the test set.
         public: how many training images no client has: they are the public ones, drawn uniformly from those
             that are not held out.
+        share: of each class's training images that are not held out, what clients and public images share;
+            the rest is left out.
 
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
@@ -175,6 +178,8 @@ def federate(
         train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
         test_x, test_y = train_x, train_y
         _check_holdout(holdout, len(train), len(test))
+    if share < 1:
+        train = train[stratified(train_y[train], share, seeds.generator(seed, "share"))[1]]
     public_x = None
     if public:
         chosen = drawn_public(len(train), public, seed, least=clients)

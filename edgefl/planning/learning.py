@@ -179,6 +179,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         personal_test=task.personal_test,
         holdout=holdout,
         public=task.withheld,
+        share=1.0 if task.share is None else task.share,
     )
     if task.public is None or task.public.dataset is None or task.withheld:
         return federation
