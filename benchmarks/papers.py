@@ -2,9 +2,9 @@
 
     python benchmarks/papers.py [--data-dir DIR] [--only NAME]... [--processes N] [--out FILE]
 
-Each run is a file of ``scenarios/papers`` at ``scale=2core``, with the settings named here; everything takes three
-hours of processor time. FILE (JSON) has every run and is written whenever one ends; a run that is there is not
-done again. Beside it are the tables in Markdown. No figure depends on the machine's speed, but for the
+Each run is a file of ``scenarios/papers`` at ``scale=2core``, with the settings named here; everything takes
+three hours of processor time. FILE (JSON) has every run and is written whenever one ends; a run that is there
+is not done again. Beside it are the tables in Markdown. No figure depends on the machine's speed, but for the
 processor's time.
 """
 
@@ -65,8 +65,9 @@ EXPERIMENTS: dict[str, tuple[str, dict[str, Any], dict[str, dict[str, Any]]]] = 
     "SphereFed, Table 2, on CIFAR-10": (
         "spherefed-table2-mobilenet-v2",
         {
-            "task.dataset": "cifar10", "task.share": 0.1, "task.partition": {"name": "dirichlet", "alpha": 0.5},
-            "local.epochs": 2, "local.steps": None, "server.rounds": 4, "evaluate.every": 1, "model.stem": "imagenet",
+            "task.dataset": "cifar10", "task.share": 0.1,
+            "task.partition": {"name": "dirichlet", "alpha": 0.5},
+            "local.epochs": 2, "local.steps": None, "server.rounds": 4, "evaluate.every": 1,
         },
         {
             f"{name}, {row['method']}": {"model": model, **row}

@@ -60,6 +60,11 @@ class Public(Strict):
     dataset: Annotated[Component | None, OfKind("datasets")] = None
 
 
+def one_or_many(value: Any) -> Any:
+    """A list's components, each as its record: a mistake is told once, not for each member of a union."""
+    return tuple(Component.model_validate(one) for one in value) if isinstance(value, list) else value
+
+
 class Task(Strict):
     """The data, and how clients share it.
 
@@ -67,10 +72,13 @@ class Task(Strict):
         dataset: a component.
         partition: a component: how training data is split among clients.
         clients: how many.
-        augment: a component: the augmentation of training batches; a method's phase may use another.
+        augment: a component, or a list of them, applied in order: the augmentation of training batches; a
+            method's phase may use another.
         personal_test: a client with n training images of a class is tested on floor(``personal_test`` n) test
             images of it.
-        share: of each class's training images, the share that is dealt at all; null for all. For smaller runs.
+        pooled: training and test images are merged before they are split, and this share of each client's
+            own, drawn at random, tests it; the global model is tested on all clients'. Null: not merged.
+        share: the share of each class's training images that is dealt at all, for smaller runs; null for all.
         samples: each client's number of training samples in place of a split, or a sampler whose draws are
             rounded to at least 1. For the clock alone; nothing can be trained.
         public: images without labels that the server and every client have, for methods that need them.
@@ -79,8 +87,11 @@ class Task(Strict):
     dataset: Annotated[Component, OfKind("datasets")]
     partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
-    augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
+    augment: Annotated[
+        Component | Annotated[tuple[Component, ...], Field(min_length=1)], OfKind("augmentations")
+    ] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
+    pooled: Annotated[float, Field(gt=0, lt=1)] | None = None
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
     samples: Annotated[
         SerializeAsAny[Sampler] | None,
@@ -88,6 +99,11 @@ class Task(Strict):
         BeforeValidator(_distribution, json_schema_input_type=Count | Sampler | None),
     ] = None
     public: Public | None = None
+
+    @field_validator("augment", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return one_or_many(value)
 
     @model_validator(mode="after")
     def _has_images(self) -> Task:
@@ -296,7 +312,7 @@ class LearningSpec(Strict):
     @field_validator("model", mode="before")
     @classmethod
     def _one_or_many(cls, value: Any) -> Any:
-        return tuple(Component.model_validate(one) for one in value) if isinstance(value, list) else value
+        return one_or_many(value)
 
     @property
     def models(self) -> tuple[Component, ...]:

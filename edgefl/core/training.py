@@ -19,6 +19,7 @@ from edgefl.core.named import ByName
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Strict
+from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes
 from edgefl.core.units import Seconds
 
@@ -75,12 +76,15 @@ class Local(Strict):
         batch_size: samples a batch, or ``fit``: the largest that fits every device of the fleet that can
             train.
         optimizer: by its name, with its parameters.
+        first_weights: of what clients keep for themselves: ``alike``, so that all clients with one model begin
+            with the same weights, or of each client's ``own``; null for alike.
     """
 
     epochs: Count | Fit | None = None
     steps: Count | Fit | None = None
     batch_size: BatchSize = 32
     optimizer: Annotated[SerializeAsAny[Optimizer], ByName("optimizers", "sgd")] = Sgd(lr=0.01)
+    first_weights: Literal["alike", "own"] | None = None
 
     @field_validator("optimizer", mode="before")
     @classmethod
@@ -105,6 +109,10 @@ class Local(Strict):
         if self.epochs is not None and self.steps is not None:
             raise ValueError("give either epochs or steps, not both")
         return self
+
+    def first_seed(self, root: int, client: int) -> int:
+        """The seed of the weights that a client begins with, from the run's."""
+        return derive(root, "init", client=client if self.first_weights == "own" else -1)
 
     @property
     def size(self) -> int:

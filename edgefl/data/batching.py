@@ -253,6 +253,9 @@ def prepared(
 
 
 def _floats(images: Tensor) -> Tensor:
+    """Pixels in [0, 1]; signals as they are, in memory of their own."""
+    if images.dtype != torch.uint8:
+        return images.clone()
     return images.to(torch.float32).div_(_BRIGHTEST)
 
 

@@ -19,7 +19,8 @@ from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
 Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
-"""(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters."""
+"""(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters. A
+partition by users is given users in place of labels."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class Federation:
 
     Attributes:
         spec: the dataset.
-        train_x: (N, C, H, W) uint8; None if planned without files.
+        train_x: (N, C, H, W) uint8, of signals float32; None if planned without files.
         train_y: (N,) int64.
         parts: for each client the indices of its training images, sorted.
-        test_x: (M, C, H, W) uint8, or None likewise; with a holdout, the same tensor as ``train_x``.
+        test_x: (M, C, H, W), or None likewise; with a holdout, or pooled, the same tensor as ``train_x``.
         test_y: (M,) int64.
-        test: the indices of all test images, sorted; with a holdout those of the held-out images.
+        test: the indices of all test images, sorted; with a holdout those of the held-out images, pooled
+            those that test a client.
         test_parts: for each client the indices of its personal test images, sorted; an index may occur
             twice, and an array may be empty.
         class_counts: (clients, classes) int64, training images of each class.
@@ -139,6 +141,8 @@ def federate(
     holdout: float = 0.0,
     public: int = 0,
     share: float = 1.0,
+    pooled: float = 0.0,
+    users: Labels | int = 0,
 ) -> Federation:
     """Splits a dataset among clients.
 
@@ -158,6 +162,10 @@ def federate(
             that are not held out.
         share: of each class's training images that are not held out, what clients and public images share;
             the rest is left out.
+        pooled: if above 0, training and test images are merged before they are split, and this share of each
+            client's own tests it, at least one if it has two.
+        users: of a partition by users, whose each sample is, or how many users there are, as large as each
+            other where there are no images to say whose they are; 0 for a partition by labels.
 
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
@@ -172,6 +180,13 @@ def federate(
     train_x, test_x = (
         (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
     )
+    owners = _owners(arrays, users)
+    if pooled:
+        _check_pooled(holdout)
+        train_y = test_y = np.concatenate([train_y, test_y])
+        if train_x is not None and test_x is not None:
+            train_x = test_x = torch.cat([train_x, test_x]).contiguous(memory_format=torch.channels_last)
+        owners = None if owners is None else (np.concatenate(owners),) * 2
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
@@ -186,8 +201,18 @@ def federate(
         public_x = public_images(spec, train_x, train[chosen])
         train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
-    found = _sound(partition(train_y[train], spec.classes, clients, rng), clients, len(train), partition)
+    keys, kinds = train_y[train], spec.classes
+    if isinstance(users, tuple) or users:
+        if owners is None:
+            owners = (np.arange(len(train_y)) * int(users) // len(train_y),) * 2
+        named, keys = np.unique(owners[0][train], return_inverse=True)
+        kinds = len(named)
+    found = _sound(partition(keys, kinds, clients, rng), clients, len(train), partition)
     parts = tuple(train[part] for part in found)
+    test_parts: tuple[Ints, ...] = ()
+    if pooled:
+        parts, test_parts = _tested(parts, pooled, seed)
+        test = np.sort(np.concatenate(test_parts))
     counts = _class_counts(parts, train_y, spec.classes)
     return Federation(
         spec=spec,
@@ -197,12 +222,47 @@ def federate(
         test_x=test_x,
         test_y=torch.from_numpy(test_y),
         test=test,
-        test_parts=_personal_tests(counts, test_y, test, personal_test, seed),
+        test_parts=test_parts or _personal_tests(counts, test_y, test, personal_test, seed),
         class_counts=counts,
         samples=counts.sum(axis=1),
         assumed=arrays is None and labels is None,
         public_x=public_x,
     )
+
+
+def _owners(arrays: Arrays | None, users: Labels | int) -> Labels | None:
+    """Whose the training and the test samples are, as far as it is known."""
+    if isinstance(users, tuple):
+        return users
+    if arrays is None or arrays.train_users is None or arrays.test_users is None:
+        return None
+    return arrays.train_users, arrays.test_users
+
+
+def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:
+    """Each client's samples in two: those to train on, and ``share`` of them, rounded, to be tested on."""
+    kept, tested = [], []
+    for client, part in enumerate(parts):
+        count = min(max(round(share * len(part)), 1), len(part) - 1)
+        rng = seeds.generator(seed, "personal test", client=client)
+        chosen = rng.choice(len(part), count, replace=False)
+        tested.append(np.sort(part[chosen]))
+        kept.append(np.delete(part, chosen))
+    return tuple(kept), tuple(tested)
+
+
+def _check_pooled(holdout: float) -> None:
+    """Refuses to hold out images where clients test themselves.
+
+    Raises:
+        UserError: both are asked for.
+    """
+    if holdout:
+        raise UserError(
+            "a holdout and pooled data exclude each other: what tests a client is drawn from its own samples",
+            where="task.pooled",
+            hint="remove task.pooled, or set evaluate.on to test",
+        )
 
 
 def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:

@@ -128,8 +128,7 @@ def _hash(value: Any) -> str:
 
 def _facts_of(arrays: Arrays) -> Decoded:
     whole = hashlib.sha256()
-    for name in _ARRAYS:
-        array = _stored(name, getattr(arrays, name))
+    for name, array in _present(arrays).items():
         whole.update(repr((name, array.shape)).encode())
         whole.update(array.reshape(-1).view(np.uint8))
     return Decoded(arrays, *moments(arrays.train_x), whole.hexdigest()[:32])
@@ -138,9 +137,14 @@ def _facts_of(arrays: Arrays) -> Decoded:
 # --- entries
 
 
-def _stored(name: str, array: Any) -> Any:
-    """An array as it lies in memory and in its file: images as (N, H, W, C)."""
-    return np.ascontiguousarray(array.transpose(0, 2, 3, 1) if name.endswith("_x") else array)
+def _present(arrays: Arrays) -> dict[str, Any]:
+    """The arrays that there are, as they lie in memory and in their files: images as (N, H, W, C)."""
+    found = {name: getattr(arrays, name) for name in _ARRAYS}
+    return {
+        name: np.ascontiguousarray(array.transpose(0, 2, 3, 1) if name.endswith("_x") else array)
+        for name, array in found.items()
+        if array is not None
+    }
 
 
 def _text(path: Path) -> str:
@@ -156,7 +160,7 @@ def _read(entry: Path) -> Decoded | None:
     try:
         facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
         checks = facts["checks"]
-        loaded = {name: _mapped(entry / f"{name}.npy", checks[name]) for name in _ARRAYS}
+        loaded = {name: _mapped(entry / f"{name}.npy", checks[name]) for name in checks}
         found = Decoded(Arrays(**loaded), tuple(facts["mean"]), tuple(facts["std"]), str(facts["content"]))
         if facts["check"] != _check_of(found, checks):
             return None
@@ -182,12 +186,12 @@ def _mapped(path: Path, check: int) -> Any:
 
 
 def _check_of(found: Decoded, checks: Mapping[str, int]) -> str:
-    return _hash([found.mean, found.std, found.content, {name: checks[name] for name in _ARRAYS}])
+    return _hash([found.mean, found.std, found.content, dict(checks)])
 
 
 def _write(folder: Path, key: str, found: Decoded) -> None:
     """Adds an entry under its final name when it is complete; without space for it, adds none."""
-    arrays = {name: _stored(name, getattr(found.arrays, name)) for name in _ARRAYS}
+    arrays = _present(found.arrays)
     size = sum(array.nbytes for array in arrays.values())
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

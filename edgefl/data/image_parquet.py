@@ -46,6 +46,29 @@ def labels_of(files: Sequence[Path], column: str | None = None) -> Ints:
     return np.concatenate(found)
 
 
+def users_of(files: Sequence[Path], column: str) -> Ints:
+    """Whose each image is, (N,) int64, numbered in the order of the column's values.
+
+    Raises:
+        DataError: pyarrow is missing, or a file has no such column.
+    """
+    found: list[Any] = []
+    for path in files:
+        with _opened(path) as file:
+            names = file.schema_arrow.names
+            if column not in names:
+                raise DataError(
+                    f"{path.name} has no column {column!r}; its columns are {', '.join(names)}",
+                    where=str(path),
+                    hint="task.dataset.user must name one",
+                )
+            with explained(f"{path.name} is unreadable", str(path)):
+                found += file.read(columns=[column])[column].to_pylist()
+    if None in found:
+        raise DataError(f"{found.count(None)} images have no {column}", where=str(files[0].parent))
+    return np.unique(np.array(found), return_inverse=True)[1].astype(np.int64)
+
+
 def images_of(files: Sequence[Path], count: int, form: Form, column: str | None = None) -> Pixels:
     """The images of files, (N, C, H, W).
 

@@ -30,6 +30,8 @@ class Source:
         where: the file or folder that describes it, for messages.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
+        users: whose the samples are, in the order of ``labels``; or how many users' they are, where the files
+            say whose; 0 if nobody's.
     """
 
     spec: Spec
@@ -37,6 +39,7 @@ class Source:
     where: str
     labels: Labels | None = None
     embedded: bool = False
+    users: Labels | int = 0
 
     def facts(self) -> Spec:
         """``spec`` before images are read: a mean and a deviation that are not known yet are 0 and 1."""
@@ -137,11 +140,14 @@ def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
     """
     parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
     for part, (x, y) in parts.items():
-        if x.dtype != np.dtype(np.uint8) or y.dtype != np.dtype(np.int64):
+        if x.dtype not in (np.uint8, np.float32) or y.dtype != np.dtype(np.int64):
             raise DataError(
-                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not uint8 and int64",
+                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not uint8 (signals: "
+                "float32) and int64",
                 where=where,
             )
+        if x.dtype == np.float32 and not np.isfinite(x).all():
+            raise DataError(f"{spec.name}'s {part} signals have values that are not finite", where=where)
         if len(x) != len(y) or not len(x):
             raise DataError(
                 f"{spec.name}'s {part} files hold {len(x)} images and {len(y)} labels", where=where

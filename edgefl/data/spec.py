@@ -54,26 +54,36 @@ class Spec:
 
 @dataclass(frozen=True)
 class Arrays:
-    """A dataset's images and labels.
+    """A dataset's images, or signals, and labels.
 
     Attributes:
-        train_x: (N, C, H, W) uint8.
+        train_x: (N, C, H, W) uint8; of signals float32, as they were measured.
         train_y: (N,) int64.
-        test_x: (M, C, H, W) uint8.
+        test_x: (M, C, H, W), of the same type.
         test_y: (M,) int64.
+        train_users: (N,) int64, whose each sample is, from 0; None where nobody's.
+        test_users: (M,) int64 likewise.
     """
 
     train_x: Pixels
     train_y: Ints
     test_x: Pixels
     test_y: Ints
+    train_users: Ints | None = None
+    test_users: Ints | None = None
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel of (N, C, H, W), with pixels scaled to [0, 1].
 
-    A channel whose pixels are all alike has the deviation 1, by which images can be divided.
+    Signals are not scaled. A channel whose pixels are all alike has the deviation 1, by which images can be
+    divided.
     """
+    if x.dtype != np.uint8:
+        axes = (0, 2, 3)
+        spread = x.std(axes, dtype=np.float64)
+        mean = x.mean(axes, dtype=np.float64)
+        return tuple(mean.tolist()), tuple(np.where(spread > 0, spread, 1.0).tolist())
     levels = np.arange(_LEVELS) / (_LEVELS - 1)
     means, deviations = [], []
     for channel in range(x.shape[1]):

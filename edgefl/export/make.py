@@ -70,6 +70,13 @@ def export(
     """
     _check(options)
     source = trained(folder, access, options.version)
+    train_x = source.federation.train_x
+    if train_x is not None and train_x.is_floating_point() and not options.form.raw_input:
+        raise UserError(
+            f"{source.federation.spec.name} has signals, not pixels that a model could scale itself",
+            where="--raw-input",
+            hint="pass --raw-input: the model then takes normalised float32 values",
+        )
     clients: Sequence[int | None] = [options.client]
     if options.all_clients:
         clients = range(source.federation.clients)

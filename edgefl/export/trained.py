@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgefl.core import seeds
 from edgefl.core.errors import UserError
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning
@@ -114,7 +113,8 @@ class Trained:
 
     def _initial(self, client: int) -> Tree | None:
         """The state that a client begins with; None where the method keeps none."""
-        place, seed = self.learning.spec.model_of(client), seeds.derive(self.meta["seed"], "init")
+        spec = self.learning.spec
+        place, seed = spec.model_of(client), spec.local.first_seed(self.meta["seed"], client)
         return self.learning.methods[place].client(self.learning.nets[place].init(seed))
 
 

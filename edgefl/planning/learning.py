@@ -74,6 +74,7 @@ class Learning:
         return self.augmentations[_key(phase.augment)]
 
 
+Composed: TypeAlias = Component | tuple[Component, ...]
 Need: TypeAlias = Literal["pixels", "labels", "embedded", "nothing"]
 
 
@@ -169,6 +170,13 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
+    by_users = getattr(partition, "BY_USERS", False)
+    if by_users and source.users == 0:
+        raise ScenarioError(
+            f"{source.spec.name} does not say whose its samples are, which {task.partition.name} needs",
+            where=str(document.place(["task", "partition"])),
+            hint="femnist, uci-har and parquet with user: COLUMN do; or choose another partition",
+        )
     federation = federate(
         content.spec,
         content.arrays,
@@ -179,7 +187,9 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         personal_test=task.personal_test,
         holdout=holdout,
         public=task.withheld,
-        share=1.0 if task.share is None else task.share,
+        share=task.share or 1.0,
+        pooled=task.pooled or 0.0,
+        users=source.users if by_users else 0,
     )
     if task.public is None or task.public.dataset is None or task.withheld:
         return federation
@@ -281,25 +291,34 @@ def learn_from(
 
 
 def _augmentations(
-    methods: tuple[Method, ...], task: Component, document: Document
+    methods: tuple[Method, ...], task: Composed, document: Document
 ) -> Mapping[str, Augmentation | None]:
     """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
-    chosen: dict[str, tuple[Component, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
+    chosen: dict[str, tuple[Composed, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
     for method in methods:
         for exchange in method.exchanges:
             for phase in exchange.work.phases:
                 if phase.augment is not None:
                     chosen[_key(phase.augment)] = (phase.augment, ("method", "augment"))
     found: dict[str, Augmentation | None] = {}
-    for key, (component, path) in chosen.items():
-        module, params = resolve("augmentations", component, document, path)
-        found[key] = None if component.name == "none" else partial(_augmented, module, params)
+    for key, (composed, path) in chosen.items():
+        places: list[tuple[Component, tuple[str | int, ...]]] = (
+            [(composed, path)]
+            if isinstance(composed, Component)
+            else [(one, (*path, nth)) for nth, one in enumerate(composed)]
+        )
+        steps = [
+            resolve("augmentations", one, document, place) for one, place in places if one.name != "none"
+        ]
+        found[key] = partial(_augmented, steps) if steps else None
     return found
 
 
-def _augmented(module: ModuleType, params: Any, x: Tensor, *given: Any) -> Tensor:
-    augmented: Tensor = module.augment(params, x, *given)
-    return returned(augmented, Tensor, module.augment, "a tensor")
+def _augmented(steps: Sequence[tuple[ModuleType, Any]], x: Tensor, generator: torch.Generator) -> Tensor:
+    """Augmented by each in order; all draw from one stream."""
+    for module, params in steps:
+        x = returned(module.augment(params, x, generator), Tensor, module.augment, "a tensor")
+    return x
 
 
 def _key(component: Component | None) -> str:

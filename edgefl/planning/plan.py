@@ -214,13 +214,14 @@ def check_whole(plan: Plan) -> None:
 
 def _left_out(data: Federation, scenario: Scenario) -> list[str]:
     """How many training samples the partition gives to nobody, in words; nothing where there are none."""
-    held = len(data.test) if scenario.evaluate.on == "holdout" else 0
-    held += scenario.task.withheld
+    task = scenario.task
+    held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
+    held += task.withheld
     whole, given = len(data.train_y) - held, int(data.samples.sum())
     if not data.parts or given >= whole:
         return []
-    share = show_share((whole - given) / whole)
-    return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
+    key, share = "share" if task.share else "partition", show_share((whole - given) / whole)
+    return [f"task.{key}: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:

@@ -74,7 +74,12 @@ class Context:
 
     def initial_state(self, client: int) -> Tree | None:
         """The state that a client starts the run with."""
-        return self.initial_states[self.builder.model(client)]
+        learning, place = self.builder.learning, self.builder.model(client)
+        if learning.spec.local.first_weights != "own":
+            return self.initial_states[place]
+        with torch.no_grad(), one_thread():
+            seed = learning.spec.local.first_seed(learning.spec.seed, client)
+            return learning.methods[place].client(self.moved(learning.nets[place].init(seed)))
 
     def _state_for(self, job: Job) -> Tree | None:
         """The state that a job starts from: the one that its client's previous job wrote."""

@@ -32,6 +32,9 @@ class Params(OwnImages):
     label: Annotated[
         str | None, Field(description="the column of labels; null for label, fine_label or labels")
     ] = None
+    user: Annotated[
+        str | None, Field(description="the column that says whose an image is, for by-user; null for none")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ def build(params: Params) -> Source:
         labels = train_y[parts[0]], train_y[parts[1]]
     form = params.form(image_parquet.first_images(files.train, params.label, LOOKED_AT))
     spec = params.spec(form, names, labels)
+    users: Labels | int = 0
+    if params.user is not None:
+        owners = image_parquet.users_of([*files.train, *files.test], params.user)
+        count = len(owners) - len(labels[1]) if files.test else 0
+        users = (owners[:count], owners[count:]) if parts is None else (owners[parts[0]], owners[parts[1]])
 
     def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter
         how = {
@@ -74,7 +82,7 @@ def build(params: Params) -> Source:
         }
         return decoded_once([*files.train, *files.test], how, lambda: _decoded(params, files, parts, form))
 
-    return Source(spec, load, params.path, labels=labels)
+    return Source(spec, load, params.path, labels=labels, users=users)
 
 
 def _files(root: Path) -> _Files:

@@ -1,0 +1,45 @@
+"""By user: a client's samples are one user's, or several users', as they were collected.
+
+LEAF (Caldas et al. 2018) splits FEMNIST by writer; FLex&Chill, Table 5, trains 36 writers drawn from 712.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from edgefl.core.errors import UserError
+from edgefl.core.params import Strict
+
+BY_USERS = True
+"""``split`` is given each sample's user in place of its class."""
+
+
+class Params(Strict):
+    """How many users a client has."""
+
+    users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")
+
+
+def split(
+    params: Params, owners: NDArray[np.int64], users: int, clients: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """All samples of the users that are drawn; the others' are left out.
+
+    Raises:
+        UserError: there are fewer users than the clients need.
+    """
+    each = params.users_per_client
+    needed = clients * each
+    if needed > users:
+        raise UserError(
+            f"{clients} clients of {each} each need {needed} users, and the data have {users}",
+            where="task.partition",
+            hint="use fewer clients, or fewer users per client",
+        )
+    client = np.full(users, clients)
+    client[rng.permutation(users)[:needed]] = np.repeat(np.arange(clients), each)
+    holder = client[owners]
+    order = np.argsort(holder, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(holder, minlength=clients)))[:clients]

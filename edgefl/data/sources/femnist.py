@@ -1,0 +1,77 @@
+"""FEMNIST: EMNIST's characters by writer, in LEAF's JSON files (Caldas et al. 2018, section 3.1).
+
+3,550 writers and 805,263 characters of 62 classes: digits, then capital and small letters. Which of a
+writer's characters are for testing is LEAF's choice, by default a tenth (its ``preprocess.sh -t sample``).
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgefl.core.errors import DataError
+from edgefl.core.params import Strict
+from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.data.readers import found_in
+from edgefl.data.source import Source
+from edgefl.data.spec import Arrays, Spec
+
+_WRITERS = 3550
+_SHAPE = (1, 28, 28)
+_BRIGHTEST = 255
+_FOLDERS = ("femnist", "femnist/data", "leaf/data/femnist/data")
+_RECIPE = (
+    "in TalwalkarLab/leaf's data/femnist, run ./preprocess.sh -s niid --sf 1.0 -k 0 -t sample; "
+    "it writes data/train/*.json and data/test/*.json"
+)
+
+
+class Params(Strict):
+    """No parameters."""
+
+
+def build(params: Params) -> Source:  # noqa: ARG001 - the signature
+    """The characters of all writers that the files have."""
+    names = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
+    spec = Spec("femnist", _SHAPE, len(names), 724_737, 80_526, names)
+
+    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - LEAF's scripts make the files
+        root = found_in(spec.name, folder, _FOLDERS, ("train", "test"), _RECIPE)
+        parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
+        if not all(parts):
+            raise DataError("there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE)
+
+        def decode() -> Arrays:
+            (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts)
+            _, users = np.unique(train + test, return_inverse=True)
+            return Arrays(train_x, train_y, test_x, test_y, users[: len(train)], users[len(train) :])
+
+        how = {"layout": "leaf", "files": [len(part) for part in parts]}
+        return decoded_once([*parts[0], *parts[1]], how, decode)
+
+    return Source(spec, load, "FEMNIST", users=_WRITERS)
+
+
+def _read(files: list[Path]) -> tuple[Any, Any, list[str]]:
+    """Images, labels and writers of LEAF's files.
+
+    Raises:
+        DataError: a file is not LEAF's.
+    """
+    x, y, users = [], [], []
+    for path in files:
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))["user_data"]
+            for user, own in data.items():
+                x.append(np.array(own["x"], dtype=np.float64).reshape(-1, *_SHAPE))
+                y.append(np.array(own["y"], dtype=np.int64))
+                users += [user] * len(y[-1])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(
+                f"{path.name} is not one of LEAF's files: {error}", where=str(path), hint=_RECIPE
+            ) from error
+    return np.rint(np.concatenate(x) * _BRIGHTEST).astype(np.uint8), np.concatenate(y), users

@@ -1,0 +1,81 @@
+"""UCI HAR: phones' accelerometers and gyroscopes of 30 people, 6 activities (Anguita et al., ESANN 2013).
+
+A sample is 2.56 s at 50 Hz: three axes each of the body's acceleration, of its angular velocity and of the
+whole acceleration, (9, 1, 128). The published split tests on 9 people who are not trained on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgefl.core.errors import DataError
+from edgefl.core.params import Strict
+from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.data.readers import found_in
+from edgefl.data.source import Source
+from edgefl.data.spec import Arrays, Spec
+
+_TRAINED_ON = 21
+_SIGNALS = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
+_STEPS = 128
+_FOLDERS = ("uci_har", "uci-har", "UCI HAR Dataset")
+_RECIPE = "unpack there https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip"
+_NAMES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
+
+
+class Params(Strict):
+    """No parameters."""
+
+
+def build(params: Params) -> Source:  # noqa: ARG001 - the signature
+    """The raw signals, float32, in the units of the files: g and rad/s."""
+    spec = Spec("uci-har", (len(_SIGNALS), 1, _STEPS), len(_NAMES), 7_352, 2_947, _NAMES)
+
+    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
+        root = found_in(
+            spec.name, folder, _FOLDERS, ("train/Inertial Signals", "test/Inertial Signals"), _RECIPE
+        )
+        parts = {part: _files(root, part) for part in ("train", "test")}
+
+        def decode() -> Arrays:
+            (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts.values())
+            return Arrays(train_x, train_y, test_x, test_y, train, test)
+
+        return decoded_once([*parts["train"], *parts["test"]], {"layout": "uci-har"}, decode)
+
+    return Source(spec, load, "UCI HAR", users=_TRAINED_ON)
+
+
+def _files(root: Path, part: str) -> list[Path]:
+    """A part's files: the signals in order, the activities, the people."""
+    folder = root / part
+    signals = [folder / "Inertial Signals" / f"{name}_{part}.txt" for name in _SIGNALS]
+    return [*signals, folder / f"y_{part}.txt", folder / f"subject_{part}.txt"]
+
+
+def _read(files: list[Path]) -> tuple[Any, Any, Any]:
+    """Signals (N, 9, 1, 128), activities and people, which both begin at 1 in the files.
+
+    Raises:
+        DataError: a file is not UCI HAR's, or the files have different numbers of samples.
+    """
+    found = []
+    for path in files:
+        try:
+            found.append(np.loadtxt(path, dtype=np.float32, ndmin=2))
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read {path.name}: {error}", where=str(path)) from error
+    *signals, activities, people = found
+    shapes = {one.shape for one in signals}
+    if shapes != {(len(activities), _STEPS)} or len(people) != len(activities):
+        raise DataError(
+            f"the files do not belong together: {len(activities)} activities, {len(people)} people, and "
+            f"signals of {sorted(shapes)}",
+            where=str(files[0].parent),
+            hint=_RECIPE,
+        )
+    x = np.stack(signals, axis=1)[:, :, None, :]
+    return x, activities[:, 0].astype(np.int64) - 1, people[:, 0].astype(np.int64) - 1
