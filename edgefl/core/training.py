@@ -76,8 +76,8 @@ class Local(Strict):
         batch_size: samples a batch, or ``fit``: the largest that fits every device of the fleet that can
             train.
         optimizer: by its name, with its parameters.
-        first_weights: of what clients keep for themselves: ``alike``, so that all clients with one model begin
-            with the same weights, or of each client's ``own``; null for alike.
+        first_weights: of what clients keep to themselves: ``alike``, so that all clients with one model
+            begin with the same weights, or of each client's ``own``; null for alike.
     """
 
     epochs: Count | Fit | None = None

@@ -180,13 +180,11 @@ def federate(
     train_x, test_x = (
         (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
     )
-    owners = _owners(arrays, users)
     if pooled:
         _check_pooled(holdout)
         train_y = test_y = np.concatenate([train_y, test_y])
         if train_x is not None and test_x is not None:
             train_x = test_x = torch.cat([train_x, test_x]).contiguous(memory_format=torch.channels_last)
-        owners = None if owners is None else (np.concatenate(owners),) * 2
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
@@ -202,11 +200,9 @@ def federate(
         train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
     keys, kinds = train_y[train], spec.classes
-    if isinstance(users, tuple) or users:
-        if owners is None:
-            owners = (np.arange(len(train_y)) * int(users) // len(train_y),) * 2
-        named, keys = np.unique(owners[0][train], return_inverse=True)
-        kinds = len(named)
+    if users != 0:
+        owner = _owner(arrays, users, len(train_y), both=bool(pooled))
+        keys, kinds = owner[train], int(owner.max()) + 1
     found = _sound(partition(keys, kinds, clients, rng), clients, len(train), partition)
     parts = tuple(train[part] for part in found)
     test_parts: tuple[Ints, ...] = ()
@@ -230,13 +226,13 @@ def federate(
     )
 
 
-def _owners(arrays: Arrays | None, users: Labels | int) -> Labels | None:
-    """Whose the training and the test samples are, as far as it is known."""
-    if isinstance(users, tuple):
-        return users
-    if arrays is None or arrays.train_users is None or arrays.test_users is None:
-        return None
-    return arrays.train_users, arrays.test_users
+def _owner(arrays: Arrays | None, users: Labels | int, samples: int, *, both: bool) -> Ints:
+    """Whose each training sample is, followed by whose the test samples are where both parts are pooled."""
+    if isinstance(users, int):
+        if arrays is None or arrays.train_users is None or arrays.test_users is None:
+            return np.arange(samples) * users // samples
+        users = arrays.train_users, arrays.test_users
+    return np.concatenate(users) if both else users[0]
 
 
 def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:

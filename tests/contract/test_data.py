@@ -28,7 +28,7 @@ PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
 # What each partition may leave out; the others share everything out.
-DROPS = {"classes-per-client"}
+DROPS = {"classes-per-client", "by-user"}
 # What needs no more than a sample for every client.
 NEVER_REFUSES = {"iid", "dirichlet-equal", "shards"}
 
@@ -41,8 +41,8 @@ def test_the_catalogue_has_the_promised_names():
     """The names that scenarios rely on."""
     assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
     assert set(OWN) == {"folder", "parquet"}
-    assert set(DATASETS) - {*SOURCES, *OWN} >= {"cinic10", "emnist", "tiny-imagenet"}
-    names = {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client", "size-skew"}
+    assert set(DATASETS) - {*SOURCES, *OWN} >= {"cinic10", "emnist", "femnist", "tiny-imagenet", "uci-har"}
+    names = {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client", "size-skew", "by-user"}
     assert set(PARTITIONS) >= names
     assert set(AUGMENTATIONS) >= {"none", "shift", "crop-flip", "cutout", "contrastive"}
 

@@ -25,7 +25,7 @@ DERIVED = {"fedcka-table4", "spherefed-fig5"}
 SMALL = {
     "task.dataset": "digits", "task.augment": "none", "server.rounds": 2,
     "local.epochs": None, "local.steps": 1, "local.batch_size": 8, "evaluate.every": 2, "sweep": None,
-    "model": {"name": "mlp", "hidden": [8]},
+    "model": {"name": "mlp", "hidden": [16]},
 }  # fmt: skip
 
 
@@ -80,6 +80,8 @@ def test_it_runs_two_rounds(file, tmp_path):
     small = {**SMALL, "task.clients": clients, "server.participants": clients}
     if "public" in found["task"]:
         small["task.public.samples"] = 20
+    if partition == "by_user":
+        small["task.partition"] = "iid"
     if isinstance(partition, dict) and partition["name"] == "shards":
         small["task.partition"] = {"name": "shards", "shards_per_client": 2}
     folder = edgefl.run(str(file), overrides=small, engine="loop", out=tmp_path / "run").folder

@@ -31,15 +31,16 @@ def split(
         UserError: there are fewer users than the clients need.
     """
     each = params.users_per_client
-    needed = clients * each
-    if needed > users:
+    present, user = np.unique(owners, return_inverse=True)
+    needed, there = clients * each, len(present)
+    if needed > there:
         raise UserError(
-            f"{clients} clients of {each} each need {needed} users, and the data have {users}",
+            f"{clients} clients of {each} each need {needed} users, and {there} of {users} have samples",
             where="task.partition",
             hint="use fewer clients, or fewer users per client",
         )
-    client = np.full(users, clients)
-    client[rng.permutation(users)[:needed]] = np.repeat(np.arange(clients), each)
-    holder = client[owners]
+    client = np.full(there, clients)
+    client[rng.permutation(there)[:needed]] = np.repeat(np.arange(clients), each)
+    holder = client[user]
     order = np.argsort(holder, kind="stable")
     return np.split(order, np.cumsum(np.bincount(holder, minlength=clients)))[:clients]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from edgefl.core.errors import UserError
 from edgefl.data import Arrays, Spec, assumed_labels, federate
-from edgefl.data.partitions import classes_per_client, iid
+from edgefl.data.partitions import by_user, classes_per_client, iid
 
 SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
 IID = partial(iid.split, iid.Params())
@@ -169,3 +170,60 @@ def test_a_partition_gives_no_sample_twice(parts):
     with pytest.raises(UserError, match="the index 5 is given more than once") as caught:
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)
     assert caught.value.where.startswith(__file__)
+
+
+def test_a_share_is_dealt():
+    """Of each class; what is left out is nobody's, and the same for every partition."""
+    found = federate(SPEC, _toy(), IID, 4, seed=0, share=0.5)
+    dealt = np.sort(np.concatenate(found.parts))
+    assert np.bincount(dealt % 2).tolist() == [10, 10]
+    other = federate(SPEC, _toy(), ONE_CLASS, 2, seed=0, share=0.5)
+    assert set(np.concatenate(other.parts).tolist()) <= set(dealt.tolist())
+
+
+def test_pooled_clients_test_themselves():
+    """Of all 50 images, 20% of each client's own; nothing is both trained and tested on."""
+    found = federate(SPEC, _toy(), IID, 5, seed=0, pooled=0.2)
+    assert [len(part) for part in found.parts] == [8] * 5
+    assert [len(part) for part in found.test_parts] == [2] * 5
+    together = np.sort(np.concatenate([*found.parts, *found.test_parts]))
+    assert together.tolist() == list(range(50))
+    assert found.test.tolist() == sorted(np.concatenate(found.test_parts).tolist())
+    assert found.test_x is found.train_x
+    assert found.train_x[45].unique().tolist() == [105]  # the test images stand after the others
+    assert found.class_counts.sum() == 40
+    for part, test in zip(found.parts, found.test_parts, strict=True):
+        assert not set(part.tolist()) & set(test.tolist())
+
+
+def test_pooled_data_have_no_holdout():
+    """Both replace the test set."""
+    with pytest.raises(UserError, match="exclude each other"):
+        federate(SPEC, _toy(), IID, 5, seed=0, pooled=0.2, holdout=0.2)
+
+
+BY_USER = partial(by_user.split, by_user.Params())
+
+
+def test_a_client_has_one_users_samples():
+    """All of them; pooled, those of the test part too."""
+    owners = np.arange(40) // 10, np.arange(10) % 4
+    arrays = replace(_toy(), train_users=owners[0], test_users=owners[1])
+    for given in (owners, 4):  # said by the source, or by the images
+        found = federate(SPEC, arrays, BY_USER, 3, seed=0, users=given)
+        whose = [set(owners[0][part].tolist()) for part in found.parts]
+        assert [len(one) for one in whose] == [1, 1, 1]
+        assert len(set.union(*whose)) == 3
+        assert found.samples.tolist() == [10, 10, 10]
+    pooled = federate(SPEC, arrays, BY_USER, 4, seed=0, users=4, pooled=0.1)
+    everyone = np.concatenate(owners)
+    for part, test in zip(pooled.parts, pooled.test_parts, strict=True):
+        assert len(set(everyone[np.concatenate([part, test])].tolist())) == 1
+
+
+def test_several_users_make_a_client_and_too_few_are_refused():
+    """Two each; a third client has nobody left."""
+    two = partial(by_user.split, by_user.Params(users_per_client=2))
+    assert federate(SPEC, None, two, 2, seed=0, users=4).samples.tolist() == [20, 20]
+    with pytest.raises(UserError, match="need 6 users, and 4 of 4 have samples"):
+        federate(SPEC, None, two, 3, seed=0, users=4)

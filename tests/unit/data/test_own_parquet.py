@@ -56,6 +56,21 @@ def test_both_parts(tmp_path, below):
     assert spec.mean[0] == pytest.approx(85 / 4 / 255)
 
 
+@pytest.mark.parametrize("parts", [("train", "test"), ("all",)])
+def test_a_column_says_whose_an_image_is(tmp_path, parts):
+    """In the order of the images, whatever the column's type; a user has one number in both parts."""
+    root = tmp_path / "flowers"
+    for part in parts:
+        _write(root / f"{part}.parquet", [10, 20, 30, 40], [0, 1, 0, 1])
+        table = pq.read_table(root / f"{part}.parquet").append_column("who", pa.array(["b", "a", "a", "c"]))
+        pq.write_table(table, root / f"{part}.parquet")
+    source = _source(root, user="who")
+    _, arrays = source.read(None, download=False)
+    for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
+        assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
+    assert "has no column 'whom'; its columns are image, label, who" in _refused(root, user="whom")
+
+
 def test_a_share_is_for_testing(tmp_path):
     """Without a test part: of every class, and each image keeps its label."""
     _write(tmp_path / "images.parquet", range(20), [level % 2 for level in range(20)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from test_readers import _idx
 
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError
-from edgefl.data import source_of
+from edgefl.data import channels_last, federate, normalised, source_of
 from edgefl.data.sources import cifar10
 
 
@@ -104,6 +105,74 @@ def test_tiny_imagenets_archive_is_read(tiny):
         assert np.abs(x[:, 0].mean(axis=(1, 2)) - y).max() < 3  # JPEG is lossy
 
 
+def test_leafs_files_say_who_wrote_what(tmp_path):
+    """A writer's characters are in both parts; white is 1.0 in LEAF's files; a class is a character."""
+    written = {part: {} for part in ("train", "test")}
+    for part, count in (("train", 62), ("test", 2)):
+        for number in (1, 2):
+            x = np.full((count, 784), number / 2)
+            written[part][f"f{number}"] = {"x": x.tolist(), "y": list(range(count))}
+            folder = tmp_path / "femnist" / "data" / part
+            folder.mkdir(parents=True, exist_ok=True)
+            one = {"user_data": {f"f{number}": written[part][f"f{number}"]}}
+            (folder / f"all_data_{number}.json").write_text(json.dumps(one))
+    spec, found = source("femnist").read(tmp_path, download=False)
+    assert found.train_users.tolist() == [0] * 62 + [1] * 62
+    assert found.test_users.tolist() == [0, 0, 1, 1]
+    assert np.unique(found.train_x[found.train_users == 0]).tolist() == [128]
+    assert np.unique(found.test_x[found.test_users == 1]).tolist() == [255]
+    assert (spec.class_names[9], spec.class_names[10], spec.class_names[36]) == ("9", "A", "a")
+    # A second time from the cache.
+    assert source("femnist").read(tmp_path, download=False)[1].test_users.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"users": []}', '{"user_data": {"a": {"x": [[1]], "y": [0]}}}'])
+def test_what_is_not_leafs_is_refused(tmp_path, text):
+    """With the file's name."""
+    for part in ("train", "test"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "some.json").write_text(text)
+    with pytest.raises(DataError, match=r"some\.json is not one of LEAF's files"):
+        source("femnist").read(tmp_path, download=False)
+
+
+@pytest.fixture
+def har(tmp_path):
+    """UCI HAR's files; a value says its signal, its sample and its time step."""
+    axes = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
+    for part, samples in (("train", 12), ("test", 6)):
+        folder = tmp_path / "UCI HAR Dataset" / part
+        (folder / "Inertial Signals").mkdir(parents=True)
+        for signal, name in enumerate(axes):
+            values = signal + np.arange(samples)[:, None] / 100 + np.arange(128) / 100_000
+            np.savetxt(folder / "Inertial Signals" / f"{name}_{part}.txt", values)
+        np.savetxt(folder / f"y_{part}.txt", np.arange(samples) % 6 + 1, fmt="%d")
+        np.savetxt(folder / f"subject_{part}.txt", np.arange(samples) // 4 + 1, fmt="%d")
+    return tmp_path
+
+
+def test_uci_hars_signals_are_not_scaled(har):
+    """float32 (N, 9, 1, 128) in the files' units; activities and people from 0; moments of the values."""
+    spec, found = source("uci-har").read(har, download=False)
+    assert (found.train_x.dtype, found.train_x.shape) == (np.float32, (12, 9, 1, 128))
+    assert found.train_x[7, 3, 0, 50] == pytest.approx(3 + 0.07 + 0.0005)
+    assert found.train_y.tolist() == [0, 1, 2, 3, 4, 5] * 2
+    assert found.train_users.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert spec.mean == pytest.approx(found.train_x.mean((0, 2, 3), dtype=np.float64))
+    federation = federate(spec, channels_last(found), lambda *_: [np.arange(12)], 1, seed=0)
+    x = normalised(federation, np.arange(12), "train")
+    assert x.mean((0, 2, 3)).abs().max() < 1e-3
+    assert x.std((0, 2, 3), correction=0).numpy() == pytest.approx(1, abs=1e-3)
+    assert federation.train_x[7, 3, 0, 50] == found.train_x[7, 3, 0, 50]  # normalised into memory of its own
+
+
+def test_files_of_uci_har_that_do_not_belong_together_are_refused(har):
+    """A sample fewer in one of them."""
+    np.savetxt(har / "UCI HAR Dataset" / "train" / "y_train.txt", [1] * 11, fmt="%d")
+    with pytest.raises(DataError, match="11 activities, 12 people"):
+        source("uci-har").read(har, download=False)
+
+
 def test_a_broken_table_of_tiny_imagenet_is_refused(tiny):
     """An id that is no class."""
     (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn99999999\t0\t0\t1\t1\n")
@@ -117,6 +186,8 @@ def test_a_broken_table_of_tiny_imagenet_is_refused(tiny):
         ("emnist", {}, "EMNIST/raw"),
         ("cinic10", {"validation": "train"}, "datashare"),
         ("tiny-imagenet", {}, "tiny-imagenet-200.zip"),
+        ("femnist", {}, "preprocess.sh"),
+        ("uci-har", {}, "archive.ics.uci.edu"),
     ],
 )
 def test_what_is_not_there_is_refused_with_a_recipe(tmp_path, name, params, recipe):

@@ -1,11 +1,20 @@
 """Settings that leave nothing to train on, or to evaluate, are refused before a run, at their line."""
 
-import pytest
+from collections import Counter
 
+import pytest
+import torch
+
+from edgefl.compute.loading import batch_kernels
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
+from edgefl.core.steps import Passes
+from edgefl.data.augmentations import cutout, shift
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
+from edgefl.protocol import Phase
+from edgefl.runs.context import Context
+from edgefl.runs.states import States
 
 TEXT = """\
 task:
@@ -69,3 +78,63 @@ def test_refusals_name_the_line(tmp_path, changes, line, says):
     error = _refused(tmp_path, **changes)
     assert says in error.what
     assert f"mine.yaml:{line}" in error.where
+
+
+def test_a_dataset_of_nobodys_has_no_users(tmp_path):
+    """At the partition's line, before anything is read."""
+    error = _refused(tmp_path, partition="by-user")
+    assert "digits does not say whose" in error.what
+    assert "mine.yaml:4" in error.where
+
+
+def _augmented(tmp_path, augment):
+    """The augmentation of a scenario's batches."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(TEXT.format(**{**DEFAULTS, "augment": augment}))
+    learning = plan(load(file)[0], DataAccess(need="embedded")).learning
+    return learning.augment(learning.methods[0].exchanges[0].work.phases[0])
+
+
+def test_augmentations_compose_in_order(tmp_path):
+    """Drawn from one stream, each from what the one before it left; one alone is as without a list."""
+    x = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(0)
+    expected = shift.augment(shift.Params(), x, generator)
+    expected = cutout.augment(cutout.Params(size=3), expected, generator)
+    both = _augmented(tmp_path, "[shift, none, {name: cutout, size: 3}]")
+    assert torch.equal(both(x, torch.Generator().manual_seed(0)), expected)
+    turned = _augmented(tmp_path, "[{name: cutout, size: 3}, shift]")
+    assert not torch.equal(turned(x, torch.Generator().manual_seed(0)), expected)
+    alone = [_augmented(tmp_path, one)(x, torch.Generator().manual_seed(0)) for one in ("shift", "[shift]")]
+    assert torch.equal(*alone)
+    assert _augmented(tmp_path, "[none]") is None
+
+
+def test_composed_augmentations_are_priced_together(tmp_path):
+    """The bytes of both, less the batch that is loaded and normalised once."""
+
+    def kernels(augment):
+        phase = Phase("train", lambda carry, _: carry, Passes(epochs=1))
+        (found,) = batch_kernels(phase, _augmented(tmp_path, augment), (1, 8, 8), [16]).values()
+        return Counter(kernel for kernel in found if kernel.op not in {"load", "normalise"})
+
+    assert kernels("[shift, cutout]") == kernels("shift") + kernels("cutout")
+
+
+def test_a_mistake_in_a_list_of_augmentations_is_told_at_its_place(tmp_path):
+    """Its own parameters, checked as one's alone are."""
+    error = _refused(tmp_path, augment="[shift, {name: cutout, sise: 3}]")
+    assert "unknown key 'sise'" in error.what
+    assert "task.augment.1.sise" in error.where
+
+
+@pytest.mark.parametrize(("first", "alike"), [("alike", True), ("own", False)])
+def test_clients_first_weights(tmp_path, first, alike):
+    """What a client that has not trained yet keeps: all clients' the same, or each its own; reproducible."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(TEXT.format(**DEFAULTS).replace("fedavg", "local") + f"local: {{first_weights: {first}}}")
+    planned = plan(load(file)[0], DataAccess(need="embedded"))
+    one, other = (Context(planned, States(None, 0)) for _ in range(2))
+    weights = [one.state(client)["head"]["weight"] for client in range(3)]
+    assert torch.equal(weights[0], weights[1]) == alike
+    assert torch.equal(weights[1], other.state(1)["head"]["weight"])
