@@ -26,7 +26,7 @@ def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="gl
     ones = np.ones(len(rounds), dtype=np.int64)
     return History(
         model, rounds + 1, rounds, seconds * rounds, 100 * rounds, joules * rounds, known * ones,
-        2 * ones, 3.0 * rounds, accuracy, 1 - accuracy,
+        2 * ones, 3.0 * rounds, 0.5 * rounds, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice |
         named = [
             SimpleNamespace(
                 seed=seed,
+                clients=2,
                 evaluated_on="test",
                 energy=EnergyTotal(1.0, int(mine[0].energy_known[-1]) if mine else 2, 2),
                 joules_between=Interval(204.0, None),

@@ -24,6 +24,7 @@ _META = {
     "target": None,
     "evaluated_on": "test",
     "status": "done",
+    "batch_size": 32,
 }
 _TRACE = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
 

@@ -24,7 +24,10 @@ def plot(
     runs: RunFolders,
     out: Annotated[Path, typer.Option(metavar="FILE", help="FILE.pdf, FILE.svg or FILE.png.")],
     x: Annotated[
-        str, typer.Option("--x", help="time, round, bytes, joules or client-seconds; several as time,bytes.")
+        str,
+        typer.Option(
+            "--x", help="time, round, epochs, bytes, joules or client-seconds; several as time,bytes."
+        ),
     ] = "time",
     y: Annotated[
         str, typer.Option("--y", help="accuracy, loss, or target: x until it was reached.")

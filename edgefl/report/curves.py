@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ class Axis(NamedTuple):
 AXES: Mapping[str, Axis] = {
     "time": Axis("virtual time", "s"),
     "round": Axis("round", ""),
+    "epochs": Axis("epochs of all clients' data", ""),
     "bytes": Axis("bytes of all clients", "B"),
     "joules": Axis("energy of all clients", "J"),
     "client_seconds": Axis("client-seconds", "s"),
@@ -38,10 +39,14 @@ AXES: Mapping[str, Axis] = {
 _COLUMNS = {
     "time": "t_s",
     "round": "round",
+    "epochs": "epochs",
     "bytes": "bytes",
     "joules": "joules",
     "client_seconds": "client_s",
 }
+
+
+_DRAWN = [f"{what}{end}" for what in ("accuracy", "loss") for end in ("", "_low", "_high")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +55,8 @@ class Curve:
 
     Of several runs, evaluations after the same round are taken together, and so are the last ones of all:
     runs of unlike length, as with a target or a limit of time, also end in their mean. The last point is what
-    ``compare`` shows.
+    ``compare`` shows. A run of one client beside those of several is centralised: two points, the line that
+    it ended at.
 
     Attributes:
         group: the runs' place among those that are compared.
@@ -104,7 +110,26 @@ def curves(
         models = [model for model in each[0] if all(model in run for run in each)]
         energy = energy_of(one)
         found += [_curve(group, seeds, [run[model] for run in each], energy) for model in models]
-    return found
+    alone = {group for group, one in enumerate(compared) if all(run.clients == 1 for run in one.runs)}
+    if len(alone) == len(compared):
+        return found
+    federated = [curve for curve in found if curve.group not in alone]
+    return [_reference(curve, federated) if curve.group in alone else curve for curve in found]
+
+
+def _reference(curve: Curve, among: Sequence[Curve]) -> Curve:
+    """A centralised run beside federated ones: what it ended with, as a line as long as their curves."""
+    ends = {axis: [one.x[axis][-1] for one in among if axis in one.x] for axis in AXES}
+
+    def last(values: Floats | None) -> Floats | None:
+        return None if values is None else values[[-1, -1]]
+
+    return replace(
+        curve,
+        round=curve.round[[-1, -1]],
+        x={axis: np.array([0.0, max(found)]) for axis, found in ends.items() if found},
+        **{name: last(getattr(curve, name)) for name in _DRAWN},
+    )
 
 
 def axes(found: Sequence[Curve]) -> dict[str, Axis]:

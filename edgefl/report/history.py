@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.core.steps import batch_sizes
 from edgefl.report.timeline import Floats, Ints, Jobs, jobs_of
 from edgefl.store import Reader
 
@@ -37,6 +38,8 @@ class History:
         energy_clients: how many had taken part.
         client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
             over or broken off. At the run's end it is ``Summary.client_s``.
+        epochs: passes over all clients' data that work took which was over: the samples of its batches over
+            those that all clients have.
         accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
     """
 
@@ -49,6 +52,7 @@ class History:
     energy_known: Ints
     energy_clients: Ints
     client_s: Floats
+    epochs: Floats
     accuracy: Floats
     loss: Floats
 
@@ -72,13 +76,25 @@ def histories(reader: Reader, jobs: Jobs | None = None) -> dict[str, History]:
     if not rows:
         return {}
     jobs = jobs_of(reader) if jobs is None else jobs
+    epochs = _epochs(reader, jobs)
     by_model: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_model.setdefault(row["model"], []).append(row)
-    return {model: _history(model, mine, jobs) for model, mine in by_model.items()}
+    return {model: _history(model, mine, jobs, epochs) for model, mine in by_model.items()}
 
 
-def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs) -> History:
+def _epochs(reader: Reader, jobs: Jobs) -> Floats:
+    """The share of all clients' samples that each job's steps went over, (n,); more than 1 where repeated."""
+    samples = reader.arrays(
+        "SELECT samples FROM fleet JOIN kinds USING (kind) ORDER BY client", samples=np.int64
+    )["samples"]
+    size = reader.meta["batch_size"]
+    batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
+    mean = np.array([batch[count] for count in samples.tolist()])
+    return jobs.steps * mean[jobs.client] / max(1, samples.sum())
+
+
+def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats) -> History:
     def column(name: str, dtype: type[np.generic] = np.int64) -> Any:
         return np.array([row[name] for row in rows], dtype=dtype)
 
@@ -93,6 +109,7 @@ def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs) -> History:
         energy_known=column("energy_known"),
         energy_clients=took_part,
         client_s=_client_s(jobs, t_s),
+        epochs=_sums(jobs, "worked_s", np.where(np.isnan(jobs.worked_s), 0, epochs), t_s),
         accuracy=column("accuracy", np.float64),
         loss=column("loss", np.float64),
     )
@@ -100,11 +117,14 @@ def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs) -> History:
 
 def _client_s(jobs: Jobs, t_s: Floats) -> Floats:
     """The client-seconds of stages that were over at some times, (n,) ascending."""
-    sums = np.zeros(len(t_s) + 1)
-    for stage, station in zip(_STAGES, _STATIONS, strict=True):
-        seconds: Floats = getattr(jobs, f"{stage}_s")
-        sums += np.bincount(_first_at(jobs, station, t_s), weights=seconds, minlength=len(sums))
-    return np.cumsum(sums[:-1])
+    stages = zip(_STAGES, _STATIONS, strict=True)
+    return np.sum([_sums(jobs, at, getattr(jobs, f"{stage}_s"), t_s) for stage, at in stages], axis=0)
+
+
+def _sums(jobs: Jobs, station: str, values: Floats, t_s: Floats) -> Floats:
+    """The sum of the values of the jobs that had passed a station or ended, at some times (n,) ascending."""
+    counted = np.bincount(_first_at(jobs, station, t_s), weights=values, minlength=len(t_s) + 1)
+    return np.cumsum(counted[:-1])
 
 
 def _first_at(jobs: Jobs, station: str, t_s: Floats) -> Ints:

@@ -39,6 +39,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "batteries": _capacities_j(planned.resolved["devices"]),
         "blind": is_blind(plan),
         "participants": _participants(plan),
+        "batch_size": plan.scenario.local.size,
         "measures": {one.name: one.unit for one in planned.learning.measures},
         "data": asdict(federation.spec),
         "data_notes": list(planned.data_notes),

@@ -264,7 +264,8 @@ class Result(Shown):
         (Student's t, n - 1), at each evaluation by itself. What cannot be drawn is left out, with a note.
 
         Args:
-            x: "time", "round", "bytes", "joules" or "client_seconds"; several as "time,bytes", side by side.
+            x: "time", "round", "epochs", "bytes", "joules" or "client_seconds"; several as "time,bytes", side
+                by side.
             y: "accuracy", "loss", or "target" for the time, bytes or joules until a target was reached.
             model: "global" or "personal"; None for "global", unless no run has evaluated one.
             columns: the width: one column of a paper (3.5 in) or two (7.16 in); None for 2 if x are several.

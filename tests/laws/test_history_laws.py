@@ -10,6 +10,7 @@ from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
 
+from edgefl.core.steps import batch_sizes
 from edgefl.report.history import histories
 from edgefl.report.summary import summary
 
@@ -24,7 +25,7 @@ def test_a_history_ends_in_the_summary(plan_):
     for model, history in found.items():
         assert history.accuracy[-1] == whole.accuracy[model].value
         assert history.round[-1] == whole.accuracy[model].round
-        for name in ("version", "t_s", "bytes", "client_s"):
+        for name in ("version", "t_s", "bytes", "client_s", "epochs"):
             assert (np.diff(getattr(history, name)) >= 0).all()
         if history.t_s[-1] < whole.virtual_s:
             continue
@@ -34,6 +35,21 @@ def test_a_history_ends_in_the_summary(plan_):
         nothing = math.nan if whole.energy.energy_clients else 0.0
         joules = nothing if whole.energy.joules is None else whole.energy.joules
         assert history.joules[-1] == pytest.approx(joules, nan_ok=True)
+
+
+@given(fleets())
+@settings(max_examples=12)
+def test_epochs_are_those_of_the_work_that_is_over(plan_):
+    """Each job's steps, of as many samples as its client's mean batch has, over all clients' samples."""
+    with recorded(plan_, [0.5]) as reader:
+        found, jobs = histories(reader), reader.rows("jobs")
+    samples = plan_.clients.samples.tolist()
+    mean = [count / max(1, len(batch_sizes(count, plan_.scenario.local.size))) for count in samples]
+    for history in found.values():
+        for t_s, epochs in zip(history.t_s, history.epochs, strict=True):
+            over = [job for job in jobs if job["worked_s"] is not None and job["worked_s"] <= t_s]
+            seen = math.fsum(job["steps"] * mean[job["client"]] for job in over)
+            assert epochs == pytest.approx(seen / sum(samples))
 
 
 @given(fleets())

@@ -95,7 +95,7 @@ def test_an_unknown_energy_is_left_out_and_said():
     assert chart_of(whole, Choice(x="joules")).x_label == "energy of the clients where it is known (J)"
     with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
         chart_of({"a": unknown}, Choice(x="joules"))
-    assert raised.value.hint == "known: time, round, bytes, client-seconds"
+    assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
 
 
 def test_nothing_evaluated_is_an_error():
@@ -180,8 +180,11 @@ def test_nothing_known_of_a_target_is_an_error(spent, target, words):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"x": "metres"}, "x must be time, round, bytes, joules or client-seconds, not 'metres'"),
-        ({"x": "time,metres"}, "x must be time, round, bytes, joules or client-seconds, not 'metres'"),
+        ({"x": "metres"}, "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'"),
+        (
+            {"x": "time,metres"},
+            "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'",
+        ),
         ({"x": "round", "y": "target"}, "x must be time, bytes or joules, not 'round'"),
         ({"y": "f1"}, "y must be accuracy, loss or target, not 'f1'"),
         ({"model": "own"}, "model must be global or personal, not 'own'"),

@@ -29,14 +29,14 @@ def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="glo
     spent = rounds + 1.0
     return History(
         model, rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
-        2 * ones, 3 * spent, accuracy, 1 - accuracy,
+        2 * ones, 3 * spent, 0.5 * spent, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 
 def group(*runs, seeds=(1, 2, 3)):
     """The curves of one group of runs, a history each."""
     energy = EnergyTotal(1.0, 2, 2)
-    named = [SimpleNamespace(seed=seed, energy=energy) for seed in seeds[: len(runs)]]
+    named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
     return curves([Compared("one", tuple(named))], lambda run: by_run[id(run)])
 
@@ -53,6 +53,26 @@ def test_one_run_is_its_history_without_a_band():
     assert curve.round.tolist() == [0, 1, 2]
     assert curve.x.keys() == AXES.keys()
     assert curve.accuracy_low is curve.accuracy_high is curve.loss_low is curve.loss_high is None
+
+
+def test_a_run_of_one_client_is_a_line_beside_others():
+    """As long as their curves, at what it ended with; alone, or among its like, it is a curve."""
+    energy = EnergyTotal(1.0, 2, 2)
+    runs = [SimpleNamespace(seed=1, energy=energy, clients=clients) for clients in (2, 1)]
+    found = {id(runs[0]): history([0, 1], [0.1, 0.5]), id(runs[1]): history([0, 1, 2], [0.3, 0.9, 0.8])}
+
+    def drawn(*chosen):
+        compared = [Compared("one", (run,)) for run in chosen]
+        return curves(compared, lambda run: {"global": found[id(run)]})
+
+    federated, centralised = drawn(*runs)
+    assert federated.accuracy.tolist() == [0.1, 0.5]
+    assert centralised.accuracy.tolist() == [0.8, 0.8]
+    assert {axis: x.tolist() for axis, x in centralised.x.items()} == {
+        axis: [0, x[-1]] for axis, x in federated.x.items()
+    }
+    (alone,) = drawn(runs[1])
+    assert alone.accuracy.tolist() == [0.3, 0.9, 0.8]
 
 
 def test_runs_of_three_seeds_are_means_in_their_intervals():
@@ -114,7 +134,7 @@ def test_a_single_evaluation_is_a_point():
 
 def test_a_group_without_evaluations_has_no_curve():
     """As on the null engine; the other groups keep their places."""
-    runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2)) for _ in range(2)]
+    runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2), clients=2) for _ in range(2)]
     found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
     groups = [Compared("one", (run,)) for run in runs]
     (curve,) = curves(groups, lambda run: found[id(run)])

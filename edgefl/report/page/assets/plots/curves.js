@@ -1,4 +1,4 @@
-/* Accuracy or loss over time, rounds, bytes, energy or client-seconds, with a band over seeds. */
+/* Accuracy or loss over time, rounds, epochs, bytes, energy or client-seconds, with a band over seeds. */
 (() => {
   const { series } = edgefl;
   const UNITS = { accuracy: "share", loss: "" };
@@ -179,7 +179,9 @@
           ...bounds.map((key) => curve[key]?.[place]),
         ]),
       );
-      const units = axes.map((axis) => `${page.axes[axis].label} (${page.axes[axis].unit})`);
+      const units = axes
+        .map((axis) => page.axes[axis])
+        .map(({ label, unit }) => (unit ? `${label} (${unit})` : label));
       return { columns: ["run", "model", "seeds", "round", ...units, "accuracy", ...bounds], rows };
     },
   });
