@@ -7,7 +7,8 @@ Data, Equations 1-3. A step minimises the base's objective + mu * l_cka::
 
 a, g and v are a layer's flattened activations (B, d) of one batch in the training, the received and the
 client's previous model; s is linear CKA. Gradients flow through a alone. The two frozen models run in
-evaluation mode and end after layer M, so that a client keeps the tensors before it and no others.
+evaluation mode and end after layer M, so that a client keeps the tensors before it and no others. Of the
+7-layer CNN, M = 7 compares the logits, too (Figure 6).
 
 Algorithm 1 prints w_l where Equation 1 has the received w_g. What the paper leaves open: where a layer is
 read (after its nonlinearity, before pooling), the sign of the Frobenius norm (s = -||a - g||_F^2), the width
@@ -38,6 +39,7 @@ from edgefl.protocol import (
     layers_of,
     needs_received,
     neutral_over,
+    reading,
     tensors_before,
     with_previous,
 )
@@ -58,7 +60,9 @@ class Params(Strict):
     layers: Annotated[
         int | None,
         Field(
-            ge=1, description="how many of the first layers are compared, M; null is 2, or 1 if there is one"
+            ge=1,
+            description="how many of the first layers are compared, M, the classifier after the body's last; "
+            "null is 2, or 1 if there is one",
         ),
     ] = None
     similarity: Annotated[
@@ -83,8 +87,10 @@ def build(params: Params, site: Site) -> Method:
     if not params.mu:
         base = site.base(net)
         return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
-    names, (prepared, similarity) = net.first_layers(params.layers or _default(net)), _similarity(params)
-    needed = tensors_before(net, names)
+    count, (prepared, similarity) = params.layers or _default(net), _similarity(params)
+    # The layer after the body's is the classifier, and its activation the logits.
+    names, whole = net.first_layers(count), count > len(net.layers)
+    needed = net.parts() if whole else tensors_before(net, names)
 
     def kept(weights: Tree) -> Tree:
         return {part: {name: weights[part][name] for name in found} for part, found in needed.items()}
@@ -92,19 +98,28 @@ def build(params: Params, site: Site) -> Method:
     def loss(seen: Seen, carry: Carry) -> Tensor:
         if seen.x.shape[0] == 1:
             return seen.logits.new_zeros(())
-        received, previous = (
-            layers_of(seen.net, _filled(seen.weights, carry["fedcka"][model]), seen.x, names)
-            for model in ("received", "previous")
-        )
+        frozen = [_filled(seen.weights, carry["fedcka"][model]) for model in ("received", "previous")]
+        others = [_outputs(seen.net, weights, seen.x, names, whole=whole) for weights in frozen]
+        mine = [*(seen.layers[name] for name in names), *([seen.logits] if whole else [])]
         terms = []
-        for name in names:
-            own, *others = (prepared(layers[name].flatten(1)) for layers in (seen.layers, received, previous))
-            terms.append(contrast(*(similarity(own, other) for other in others)))
+        for layers in zip(mine, *others, strict=True):
+            own, *of_frozen = (prepared(layer.flatten(1)) for layer in layers)
+            terms.append(contrast(*(similarity(own, other) for other in of_frozen)))
         return params.mu * torch.stack(terms).mean()
 
     base = site.base(net.with_term(loss, names))
-    needs_received("fedcka", base, params.base, net, ("body",))
+    needs_received("fedcka", base, params.base, net, ("body", "head") if whole else ("body",))
     return replace(with_previous(base, "fedcka", net, kept), neutral=neutral_over(params.base, base, mu=0.0))
+
+
+def _outputs(net: Net, weights: Tree, x: Tensor, names: tuple[str, ...], *, whole: bool) -> list[Tensor]:
+    """The activations of some layers and, of a whole model, its logits, without a gradient."""
+    if not whole:
+        found = layers_of(net, weights, x, names)
+        return [found[name] for name in names]
+    with torch.no_grad(), reading(names) as found:
+        logits = net.logits(weights, x)
+    return [*(found[name] for name in names), logits]
 
 
 def _filled(weights: Tree, some: Tree) -> Tree:

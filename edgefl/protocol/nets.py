@@ -132,7 +132,7 @@ class Net:
         return replace(self, terms=(*self.terms, Term(loss, layers)))
 
     def first_layers(self, count: int) -> tuple[str, ...]:
-        """The names of the first layers.
+        """The names of the first layers of the body; the layer after its last is the classifier.
 
         Raises:
             UserError: the net has fewer.
@@ -143,10 +143,10 @@ class Net:
                 f"{self.name} has no inner layers whose activations can be read",
                 hint="use a model with inner layers, such as cnn2",
             )
-        if count > known:
+        if count > known + 1:
             raise UserError(
-                f"the first {count} layers were asked for, and {self.name} has {known}",
-                hint=f"ask for at most {known}: {', '.join(self.layers)}",
+                f"the first {count} layers were asked for, and {self.name} has {known + 1}",
+                hint=f"ask for at most {known + 1}: {', '.join(self.layers)} and the classifier",
             )
         return self.layers[:count]
 

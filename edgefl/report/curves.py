@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ _COLUMNS = {
 }
 
 
-_DRAWN = [f"{what}{end}" for what in ("accuracy", "loss") for end in ("", "_low", "_high")]
+_DRAWN = ["round"] + [f"{what}{end}" for what in ("accuracy", "loss") for end in ("", "_low", "_high")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,16 +120,11 @@ def curves(
 def _reference(curve: Curve, among: Sequence[Curve]) -> Curve:
     """A centralised run beside federated ones: what it ended with, as a line as long as their curves."""
     ends = {axis: [one.x[axis][-1] for one in among if axis in one.x] for axis in AXES}
-
-    def last(values: Floats | None) -> Floats | None:
-        return None if values is None else values[[-1, -1]]
-
-    return replace(
-        curve,
-        round=curve.round[[-1, -1]],
-        x={axis: np.array([0.0, max(found)]) for axis, found in ends.items() if found},
-        **{name: last(getattr(curve, name)) for name in _DRAWN},
-    )
+    changes: dict[str, Any] = {
+        name: None if (values := getattr(curve, name)) is None else values[[-1, -1]] for name in _DRAWN
+    }
+    x = {axis: np.array([0.0, max(found)]) for axis, found in ends.items() if found}
+    return replace(curve, x=x, **changes)
 
 
 def axes(found: Sequence[Curve]) -> dict[str, Axis]:

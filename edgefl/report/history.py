@@ -91,7 +91,8 @@ def _epochs(reader: Reader, jobs: Jobs) -> Floats:
     size = reader.meta["batch_size"]
     batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
     mean = np.array([batch[count] for count in samples.tolist()])
-    return jobs.steps * mean[jobs.client] / max(1, samples.sum())
+    epochs: Floats = jobs.steps * mean[jobs.client] / max(1, samples.sum())
+    return epochs
 
 
 def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats) -> History:
@@ -118,7 +119,9 @@ def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats)
 def _client_s(jobs: Jobs, t_s: Floats) -> Floats:
     """The client-seconds of stages that were over at some times, (n,) ascending."""
     stages = zip(_STAGES, _STATIONS, strict=True)
-    return np.sum([_sums(jobs, at, getattr(jobs, f"{stage}_s"), t_s) for stage, at in stages], axis=0)
+    return sum(
+        (_sums(jobs, at, getattr(jobs, f"{stage}_s"), t_s) for stage, at in stages), np.zeros(len(t_s))
+    )
 
 
 def _sums(jobs: Jobs, station: str, values: Floats, t_s: Floats) -> Floats:

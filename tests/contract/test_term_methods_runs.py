@@ -251,8 +251,8 @@ def test_a_model_without_a_stage_is_refused():
     flat, two = (build_net("mlp", (1, 4, 4), 10, hidden=widths) for widths in ((), (5, 4)))
     with pytest.raises(UserError, match="which mlp cannot"):
         build_method("fedalign", flat)
-    with pytest.raises(UserError, match="the first 3 layers were asked for, and mlp has 2"):
-        build_method("fedcka", two, layers=3)
+    with pytest.raises(UserError, match="the first 4 layers were asked for, and mlp has 3"):
+        build_method("fedcka", two, layers=4)
     with pytest.raises(UserError, match="mlp has no inner layers"):
         build_method("fedcka", flat)
     assert copies("fedcka", build_net("mlp", (1, 4, 4), 10, hidden=(5,))) == 2 * 4 * (16 * 5 + 5)

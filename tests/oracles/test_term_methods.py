@@ -312,6 +312,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Loss]] = {
     "moon": ("moon", {"mu": 1.5, "tau": 0.3}, moon),
     "fedcka": ("fedcka", {"mu": 1.2}, cka),
     "fedcka, one layer": ("fedcka", {"mu": 1.2, "layers": 1}, partial(cka, layers=1)),
+    "fedcka, the logits too": ("fedcka", {"mu": 1.2, "layers": 3}, partial(cka, layers=3)),
     "fedcka, kernel": (
         "fedcka",
         {"mu": 1.2, "similarity": "kernel", "bandwidth": 0.6},
