@@ -111,9 +111,9 @@ def curves(
         energy = energy_of(one)
         found += [_curve(group, seeds, [run[model] for run in each], energy) for model in models]
     alone = {group for group, one in enumerate(compared) if all(run.clients == 1 for run in one.runs)}
-    if len(alone) == len(compared):
-        return found
     federated = [curve for curve in found if curve.group not in alone]
+    if not federated:
+        return found
     return [_reference(curve, federated) if curve.group in alone else curve for curve in found]
 
 
