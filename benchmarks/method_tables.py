@@ -44,8 +44,6 @@ CLAIMS = (
     Claim("SphereFed + FFC", _BEFORE, "SphereFed, Table 4", {DIRICHLET: 0.95}),
     Claim("FedBABU", "FedAvg", "SphereFed, Table 2", {DIRICHLET: 1.01}),
     Claim("CCVR", _BEFORE, "SphereFed, Table 2", {DIRICHLET: 0.15}),
-    Claim("FedClassAvg", "local", "FedClassAvg, Table 2", {SHARDS: 3.31}),
-    Claim("FedProto", "local", "FedClassAvg, Table 2", {SHARDS: -5.12}),
     Claim("LG-FedAvg", "FedRep", "SphereFed, Table 8", {DIRICHLET: 8.32}),
 )
 _MODELS = {

@@ -17,13 +17,17 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import edgefl
+from edgefl.core.drafts import load
 from edgefl.core.host import processor
+from edgefl.core.scenario import told
+from edgefl.report.published import _Ours
+from edgefl.report.settings import dotted
 
 _OUT = Path(__file__).parent / "results" / "papers.json"
 _SEEDS = (1, 2, 3)
@@ -106,32 +110,39 @@ def run(experiment: str, row: str, seed: int, data_dir: Path | None) -> dict[str
     }  # fmt: skip
 
 
-def tables(runs: list[Mapping[str, Any]]) -> str:
-    """Mean and standard deviation over the seeds that have run, in Markdown."""
-    lines = []
+def published(experiment: str, row: str) -> float | None:
+    """The accuracy that the paper prints for a row; None where it prints none for these settings."""
+    file, common, rows = EXPERIMENTS[experiment]
+    given = {"scale": "2core", **common, **rows[row]}
+    path = Path(__file__).parents[1] / "scenarios" / "papers" / f"{file}.yaml"
+    (draft,) = load(path, [f"{key}={json.dumps(value)}" for key, value in given.items()])
+    scenario = draft.scenario
+    ours = _Ours(scenario.name, None, dotted(scenario.resolved()), [])
+    found = [told(one) for one in scenario.published.runs] if scenario.published else []
+    return next((figures["accuracy"] for settings, figures in found if ours.has(settings)), None)
+
+
+def tables(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Mean and standard deviation over the seeds that have run, beside the published figure, in Markdown."""
+    lines = ["| table | run | published | here | seeds |", "| --- | --- | --- | --- | --- |"]
     for experiment, (_, _, rows) in EXPERIMENTS.items():
-        lines += [
-            f"**{experiment}**",
-            "",
-            "| run | accuracy | before the last exchange | seeds |",
-            "|---|---|---|---|",
-        ]
         for row in rows:
-            mine = [
-                one for one in runs if (one["experiment"], one["row"]) == (experiment, row) and one["curve"]
-            ]
-            ends = _spread([one["curve"][-1][1] for one in mine])
-            before = _spread([one["before"] for one in mine if one["before"] is not None])
-            lines.append(f"| {row} | {ends} | {before} | {len(mine)} |")
-        lines.append("")
+            mine = [one for one in runs if (one["experiment"], one["row"]) == (experiment, row)]
+            ends = [one["curve"][-1][1] for one in mine if one["status"] == "done"]
+            before = [one["before"] for one in mine if one["before"] is not None]
+            here = _spread(ends) + (f", before its calibration {_spread(before)}" if before else "")
+            here += f"; {len(mine) - len(ends)} diverged" if len(ends) < len(mine) else ""
+            paper = published(experiment, row)
+            shown = "-" if paper is None else f"{100 * paper:.1f}"
+            lines.append(f"| {experiment} | {row} | {shown} | {here} | {len(mine)} |")
     return "\n".join(lines)
 
 
-def _spread(values: list[float]) -> str:
+def _spread(values: Sequence[float]) -> str:
     if not values:
         return "-"
     spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{100 * statistics.mean(values):.1f}%{spread}"
+    return f"{100 * statistics.mean(values):.1f}{spread}"
 
 
 def main() -> None:
@@ -165,7 +176,7 @@ def main() -> None:
             given.out.write_text(
                 f'{{"processor": {json.dumps(processor())}, "runs": [\n{lines}\n]}}\n', encoding="utf-8"
             )
-            given.out.with_suffix(".md").write_text(tables(done), encoding="utf-8")
+            given.out.with_suffix(".md").write_text(tables(done) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
