@@ -63,8 +63,8 @@ MOVES = frozenset(
     ones_like pow prod reciprocal reciprocal_ relu relu_ remainder roll rsqrt rsub _safe_softmax
     scalar_tensor sigmoid sigmoid_ sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
     _softmax_backward_data sort sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
-    _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_ zeros
-    zeros_like""".split()  # noqa: SIM905 - names as words
+    _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_
+    zeros zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 # Those of them that do not read their first operand: it is written, or only gives the shape.
@@ -276,14 +276,12 @@ def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
 
     Counted as a product of n x k and k x n, k being rounded up.
     """
-    given = tensors(list(arguments))
-    matrix, rights = given[0], given[1].shape[-1] if len(given) > 1 else 0
-    if name == "cholesky_solve":
-        matrix, rights = given[1], given[0].shape[-1]
-    *batch, m, n = matrix.shape
+    # Its factor comes second.
+    matrix, *sides = tensors(list(arguments))[:: -1 if name == "cholesky_solve" else 1]
+    (*batch, m, n), rights = matrix.shape, sides[0].shape[-1] if sides else 0
     k = ceil(FACTORED[name](max(m, n), min(m, n), rights))
     product = Product(min(m, n), min(m, n), k, prod(batch))
-    moved = sum(map(size_bytes, tensors([given, result])))
+    moved = sum(map(size_bytes, tensors([matrix, sides, result])))
     return [Kernel.multiplying(name.removeprefix("_linalg_"), product, moved, roles.stage)]
 
 
@@ -339,10 +337,10 @@ def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> i
     return prod(len({tap * apart % step for tap in range(size)}) for size, step, apart in sides)
 
 
-# Operations of factoring a matrix (m x n, m >= n) or solving for r right sides, over 2 n^2; Golub and Van Loan
-# 2013, Sections 8.3.3 (eigenvectors of a symmetric matrix: 9 n^3), 8.6 (thin singular vectors: 14 m n^2 + 8 n^3;
-# a pseudo-inverse multiplies them: 2 m n^2), 3.1 (a triangle: n^2 r), 3.2 (LU: 2/3 n^3, then two triangles; an
-# inverse: 2 n^3) and 4.2 (Cholesky: n^3 / 3).
+# Operations of factoring a matrix (m x n, m >= n) or solving for r right sides, over 2 n^2, by Golub and Van
+# Loan 2013: Sections 8.3.3 (eigenvectors of a symmetric matrix: 9 n^3), 8.6 (thin singular vectors:
+# 14 m n^2 + 8 n^3; a pseudo-inverse multiplies them: 2 m n^2), 3.1 (a triangle: n^2 r), 3.2 (LU: 2/3 n^3,
+# then two triangles; an inverse: 2 n^3) and 4.2 (Cholesky: n^3 / 3).
 FACTORED: dict[str, Callable[[int, int, int], float]] = {
     "_linalg_eigh": lambda m, n, r: n * 9 // 2,  # noqa: ARG005 - one signature for all
     "_linalg_svd": lambda m, n, r: 7 * m + 4 * n,  # noqa: ARG005 - as above

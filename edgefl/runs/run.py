@@ -179,7 +179,7 @@ class Run:
             "slowest_client": need.slowest,
             "loss": means.get("loss"),
             "live_versions": json.dumps(need.live_versions),
-            **_server_work(need),
+            **({} if need.served is None else {f"server_{k}": v for k, v in need.served._asdict().items()}),
             "host_s": time.perf_counter() - start,
         }
         self._merges.append(row)
@@ -261,9 +261,3 @@ class Run:
                 common["version"], zip(personal_scores.clients, *columns, strict=True)
             )
         return accuracies, losses
-
-
-def _server_work(need: Merge) -> dict[str, float | None]:
-    """What a merge cost the server, as columns; empty where its work is free."""
-    found = {} if need.served is None else need.served._asdict()
-    return {f"server_{name}": None if math.isnan(value) else value for name, value in found.items()}

@@ -269,7 +269,7 @@ class World:
     ) -> Ask:
         """Asks for a merge of flights that arrived; a new version exists when it is answered.
 
-        Where the server has a device, its work is done first: the merge, and all that follows, is as much later.
+        Where the server has a device, its work is done first, and all that follows is as much later.
 
         Args:
             exchange: its name.
