@@ -41,9 +41,9 @@ RANDOM = frozenset(
 # Views, allocations and questions about metadata: no data moves.
 FREE = frozenset(
     """alias as_strided as_strided_ chunk detach detach_ diagonal empty empty_like empty_strided expand
-    is_same_size lift_fresh _linalg_check_errors narrow new_empty new_empty_strided permute resize_ select
-    slice split split_with_sizes squeeze squeeze_ t t_ transpose transpose_ unbind unfold unsqueeze
-    unsqueeze_ view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
+    is_same_size lift_fresh _linalg_check_errors _local_scalar_dense narrow new_empty new_empty_strided
+    permute resize_ select slice split split_with_sizes squeeze squeeze_ t t_ transpose transpose_ unbind
+    unfold unsqueeze unsqueeze_ view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
 )
 
 # Operators that read their operands and write their results once; their cost is those bytes.

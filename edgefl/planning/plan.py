@@ -181,7 +181,7 @@ def planned(
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
-            *server_notes(draft, learning, served),
+            *server_notes(draft, learning, served, devices),
             *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),

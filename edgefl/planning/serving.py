@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from edgefl.compute.serving import merge_trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.serving import Served, Serving
+from edgefl.core.sourced import sourced
 from edgefl.core.units import show_bytes
-from edgefl.planning.assumed import assumptions
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import Learning
 
@@ -42,7 +42,7 @@ def serving(draft: Draft, learning: Learning, board: Board | None) -> Serving | 
             if reason := board.refusal(traces[exchange].work(cost.uploads), found.dtype):
                 raise ScenarioError(f"merging in {exchange!r} is more than {name} can do: {reason}")
     except UserError as error:
-        error.where, error.hint = error.where or place, error.hint or "choose another server.device, or none"
+        error.where, error.hint = error.where or place, error.hint or "without server.device, merging is free"
         raise
     return found
 
@@ -55,11 +55,15 @@ def merges(draft: Draft, learning: Learning, server: Serving) -> dict[str, Serve
     return {name: server.price(name, uploads) for name, uploads in asked.items()}
 
 
-def server_notes(draft: Draft, learning: Learning, server: Serving | None) -> Iterator[str]:
-    """What the server's numbers assume, and where its memory is too small, as sentences."""
+def server_notes(
+    draft: Draft, learning: Learning, server: Serving | None, clients: Container[str]
+) -> Iterator[str]:
+    """What its numbers assume, if its device is none of its clients', and where its memory is too small."""
     if server is None:
         return
-    yield from (line for line in assumptions({server.name: server.board}, {}) if ": assumed" in line)
+    guesses = [key for key, number in sourced(server.board) if number.status == "assumed"]
+    if guesses and server.name not in clients:
+        yield f"{server.name}: assumed {', '.join(guesses)}"
     room = server.board.usable_memory_bytes
     for name, cost in merges(draft, learning, server).items():
         if room is not None and cost.peak_bytes > room:
