@@ -46,7 +46,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield from _batteries(runs)
     yield from carbon_rows(runs)
     yield PEAK
-    yield from server_rows(runs) if any(run.server for run in runs) else [_FREE]
+    yield from list(server_rows(runs))[: None if any(run.server for run in runs) else 1]
     if any(run.refused for run in runs):
         yield REFUSED
     yield from to_target(runs, _evaluated(runs))
@@ -260,7 +260,6 @@ _OF_SERVER: tuple[tuple[str, str, str, Show], ...] = (
     ("  energy", "joules", "J", show_joules),
     ("  peak memory", "peak_bytes", "B", show_bytes),
 )
-_FREE = Row("merging on the server", lambda _: "free (no server.device)")
 _TIME = Row(
     "virtual time",
     _time,

@@ -316,7 +316,8 @@ def test_where_it_is_shown(tmp_path, capsys):
     energy = out.splitlines()[out.splitlines().index(label) + 2]
     assert energy.split()[0] == "energy"
     assert "unknown" in energy
-    assert "free (no server.device)" in run_command(capsys, "compare", free, "--all")[1]
+    rows = run_command(capsys, "compare", free, "--all")[1].splitlines()
+    assert [line.split()[-1] for line in rows if line.startswith("merging on the server")] == ["free"]
     given = ("quickstart", "--set", "sweep=null", "--set", "method=ffc")
     profiled = run_command(capsys, "profile", *given, "--set", "server.device=raspberry-pi-5")[1]
     assert "a merge on the server" in profiled
@@ -337,3 +338,22 @@ def test_a_server_that_no_file_describes(capsys, name):
     assert code == 2
     assert "server.device" in err
     assert "Traceback" not in err
+
+
+def test_the_server_s_share_of_spherefed_table_1():
+    """MobileNetV2 (l = 1280), C = 100: 9 l^3 + 4 l^2 C for FFC; CCVR, 10 epochs of 500 draws a class, 140x.
+
+    The paper prints 2.1e4 GFLOP for CCVR and 1.9e4 for FedAvg, both of clients and server; CCVR's clients
+    gather covariances, 2 l^2 for each of 50,000 samples. A larger batch has the same operations.
+    """
+    net, width, classes = build_net("mobilenet_v2", (3, 32, 32), 100), 1280, 100
+    solved = traced("spherefed", "calibrate", net).work(10).flops
+    assert solved == 9 * width**3 + 4 * width**2 * classes
+    tuned = traced("ccvr", "statistics", net, batch_size=25_000).work(10).flops
+    drawn = 500 * classes
+    assert tuned == (
+        classes * (9 * width**3 + 2 * width**3 + 2 * 500 * width**2) + 10 * drawn * 4 * width * classes
+    )
+    assert tuned / solved == pytest.approx(140, rel=0.01)
+    gathered = 2 * width**2 * 50_000
+    assert 0.1e13 < tuned + gathered < 0.3e13

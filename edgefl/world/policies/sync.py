@@ -1,7 +1,6 @@
 """Synchronous rounds: the server asks some clients, waits for all of them, merges, and goes on.
 
-McMahan et al. 2017, Algorithm 1. Evaluating takes no virtual time, and merging only where ``server.device`` is
-given.
+McMahan et al. 2017, Algorithm 1. Merging takes virtual time where ``server.device`` is given; evaluating never.
 """
 
 from __future__ import annotations
