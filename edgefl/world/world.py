@@ -293,6 +293,7 @@ class World:
         if served is not None:
             yield self.env.timeout(served.seconds)
             self._settle()
+            self._checks.ends_once(some, Kind.MERGED)
         base, self.version = self.version, self.version + 1
         self._record(Kind.MERGED, exchange=exchange)
         rows = self._end(some, _MERGED, np.full(len(some), self.env.now), self._turns)

@@ -268,6 +268,27 @@ def test_critical_paths_name_the_server(plan_, bandwidth):
         assert waited_s == pytest.approx(every_s)
 
 
+def test_merges_one_after_another_are_all_on_the_path():
+    """A late upload is merged before those of the next exchange, which wait for both merges."""
+    given = plan(
+        [prices("train", 3, compute_s=[1.0, 1.0, 5.0]), prices("late", 3, compute_s=1.0)],
+        policy="deadline",
+        params=catalogue.load("policies", "deadline").Params(seconds="3 s", late="merge"),
+    )
+    given = replace(given, serving=server())
+    with recorded(given) as reader:
+        merges = reader.rows("merges", "version")
+        found = Explainer(reader, Recorded(given, {}, {}))
+    assert [(row["exchange"], row["server_uploads"]) for row in merges] == [
+        ("train", 2),
+        ("train", 1),
+        ("late", 3),
+    ]
+    of_server = found.parts.phase == PHASES.index("server")
+    parts_s = (found.parts.to_s - found.parts.from_s)[of_server]
+    assert parts_s == pytest.approx([row["server_seconds"] for row in merges])
+
+
 def test_without_a_device_nothing_changes(tmp_path):
     """The same plan, the same events, and tables that say that it is free."""
     free, priced = small(tmp_path / "free"), small(tmp_path / "priced", server__device="laptop-cpu")
