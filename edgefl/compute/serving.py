@@ -33,20 +33,16 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
     """
     found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in (*AT, CHECK)}
     counts = {uploads: Counter(kernels) for uploads, (kernels, _) in found.items()}
-    every = {
-        kernel: [counts[uploads][kernel] for uploads in AT] for each in counts.values() for kernel in each
-    }
+    every = {one: [counts[uploads][one] for uploads in AT] for each in counts.values() for one in each}
     regular = {one: at for one, at in every.items() if through(at, CHECK) == counts[CHECK][one]}
     rest = [[kernel for kernel in kernels if kernel not in regular] for kernels, _ in found.values()]
     same = len({tuple(kernel[:4] for kernel in each) for each in rest}) == 1
     numbers = (zip(*(one[4:] for one in each), strict=True) for each in zip(*rest, strict=False))
     if not same or any(through(at, CHECK) != last for each in numbers for *at, last in each):
-        what = (
-            f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads' number"
-        )
+        what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
         raise UserError(what)
-    peaks = [found[uploads][1] for uploads in AT]
-    return MergeTrace(list(regular.items()), list(zip(*rest[:-1], strict=True)), peaks)
+    growing = list(zip(*rest[:-1], strict=True))
+    return MergeTrace(list(regular.items()), growing, [found[uploads][1] for uploads in AT])
 
 
 def one_merge(
