@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 from torch import Tensor
@@ -41,9 +41,9 @@ RANDOM = frozenset(
 # Views, allocations and questions about metadata: no data moves.
 FREE = frozenset(
     """alias as_strided as_strided_ chunk detach detach_ diagonal empty empty_like empty_strided expand
-    is_same_size lift_fresh narrow new_empty new_empty_strided permute resize_ select slice split
-    split_with_sizes squeeze squeeze_ t t_ transpose transpose_ unbind unfold unsqueeze unsqueeze_ view
-    _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
+    is_same_size lift_fresh _linalg_check_errors _local_scalar_dense narrow new_empty new_empty_strided
+    permute resize_ select slice split split_with_sizes squeeze squeeze_ t t_ transpose transpose_ unbind
+    unfold unsqueeze unsqueeze_ view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
 )
 
 # Operators that read their operands and write their results once; their cost is those bytes.
@@ -59,12 +59,12 @@ MOVES = frozenset(
     minimum mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward _native_batch_norm_legit
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
     native_dropout native_group_norm native_group_norm_backward native_layer_norm native_layer_norm_backward
-    ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward norm normal_ one_hot ones
+    ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward nonzero norm normal_ one_hot ones
     ones_like pow prod reciprocal reciprocal_ relu relu_ remainder roll rsqrt rsub _safe_softmax
     scalar_tensor sigmoid sigmoid_ sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
-    _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward _to_copy
-    topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_ zeros
-    zeros_like""".split()  # noqa: SIM905 - names as words
+    _softmax_backward_data sort sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
+    _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_
+    zeros zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 # Those of them that do not read their first operand: it is written, or only gives the shape.
@@ -271,14 +271,18 @@ def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> l
     return [Kernel.multiplying(op, Product(m, n, k, prod(batch)), moved, *role)]
 
 
-def _eigenvectors(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """A symmetric matrix's eigenvalues and eigenvectors: 9 n^3 operations.
+def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
+    """A matrix (m x n) that is factored, or solved for r right sides; see ``FACTORED``.
 
-    Golub and Van Loan 2013, Section 8.3.3; counted as a product of n x 4.5 n and 4.5 n x n.
+    Counted as a product of n x k and k x n, k being rounded up.
     """
-    (*batch, n, _), moved = arguments[0].shape, sum(map(size_bytes, tensors([arguments[0], result])))
-    product = Product(n, n, 9 * n // 2, prod(batch))
-    return [Kernel.multiplying("eigh", product, moved, roles.stage)]
+    # Its factor comes second.
+    matrix, *sides = tensors(list(arguments))[:: -1 if name == "cholesky_solve" else 1]
+    (*batch, m, n), rights = matrix.shape, sides[0].shape[-1] if sides else 0
+    k = ceil(FACTORED[name](max(m, n), min(m, n), rights))
+    product = Product(min(m, n), min(m, n), k, prod(batch))
+    moved = sum(map(size_bytes, tensors([matrix, sides, result])))
+    return [Kernel.multiplying(name.removeprefix("_linalg_"), product, moved, roles.stage)]
 
 
 def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -333,13 +337,28 @@ def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> i
     return prod(len({tap * apart % step for tap in range(size)}) for size, step, apart in sides)
 
 
+# Operations of factoring a matrix (m x n, m >= n) or solving for r right sides, over 2 n^2, by Golub and Van
+# Loan 2013: Sections 8.3.3 (eigenvectors of a symmetric matrix: 9 n^3), 8.6 (thin singular vectors:
+# 14 m n^2 + 8 n^3; a pseudo-inverse multiplies them: 2 m n^2), 3.1 (a triangle: n^2 r), 3.2 (LU: 2/3 n^3,
+# then two triangles; an inverse: 2 n^3) and 4.2 (Cholesky: n^3 / 3).
+FACTORED: dict[str, Callable[[int, int, int], float]] = {
+    "_linalg_eigh": lambda m, n, r: n * 9 // 2,  # noqa: ARG005 - one signature for all
+    "_linalg_svd": lambda m, n, r: 7 * m + 4 * n,  # noqa: ARG005 - as above
+    "linalg_pinv": lambda m, n, r: 8 * m + 4 * n,  # noqa: ARG005 - as above
+    "linalg_solve_triangular": lambda m, n, r: r / 2,  # noqa: ARG005 - as above
+    "_linalg_solve_ex": lambda m, n, r: n / 3 + r,  # noqa: ARG005 - as above
+    "linalg_inv_ex": lambda m, n, r: n,  # noqa: ARG005 - as above
+    "linalg_cholesky_ex": lambda m, n, r: n / 6,  # noqa: ARG005 - as above
+    "cholesky_solve": lambda m, n, r: r,  # noqa: ARG005 - as above
+}
+
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
     "mm": partial(_matrices, "mm"),
     "bmm": partial(_matrices, "bmm"),
     "addmm": partial(_matrices, "addmm"),
     "addmm_": partial(_matrices, "addmm"),
     "baddbmm_": partial(_matrices, "baddbmm"),
-    "_linalg_eigh": _eigenvectors,
+    **{name: partial(_factored, name) for name in FACTORED},
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

@@ -156,6 +156,8 @@ class Server(Strict):
         downlink: the same for what the server sends.
         until: when the rounds are over, by default after 10; ``rounds: N`` is short for ``until: {rounds:
             N}``.
+        device: a device's name: what the server computes in merges takes its time, memory and energy; null
+            for a server whose work is free.
     """
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
@@ -166,6 +168,7 @@ class Server(Strict):
     uplink: Rate | None = None
     downlink: Rate | None = None
     until: Until = Until(rounds=10)
+    device: Annotated[str | None, NameOf("devices")] = None
 
     @model_validator(mode="before")
     @classmethod

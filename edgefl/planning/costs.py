@@ -11,6 +11,7 @@ from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
+from edgefl.core.serving import Served
 from edgefl.planning.sharing import SharedLink
 
 
@@ -307,6 +308,7 @@ class Profile:
         exchanges: one for each exchange and model.
         layers: each model layer by layer, if requested.
         shared: what exchanges cost the server's link and cells; None where clients share nothing.
+        server: what a merge of each exchange costs the server; None where its work is free.
     """
 
     scenario: str
@@ -317,3 +319,4 @@ class Profile:
     exchanges: Sequence[ExchangeCost]
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
+    server: Mapping[str, Served] | None = field(default=None, metadata=OPTIONAL)

@@ -36,6 +36,7 @@ from edgefl.planning.limits import check_limits, check_size
 from edgefl.planning.measures import check_measures
 from edgefl.planning.memory import tight
 from edgefl.planning.pricing import prices
+from edgefl.planning.serving import server_board, server_notes, serving
 from edgefl.protocol import Assignment, Ctx
 
 
@@ -84,11 +85,13 @@ class Ground(NamedTuple):
         fleet: with all links that its members name, and its carbon record complete.
         devices: by name.
         assumed: what its devices and links assume, as sentences.
+        server: the server's device; None where its work is free.
     """
 
     fleet: Fleet
     devices: Mapping[str, Board]
     assumed: tuple[str, ...]
+    server: Board | None = None
 
 
 @placed
@@ -116,8 +119,10 @@ def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> 
         fleet = fleet_of(draft, access.fleets)
         _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+    with mistakes.collected():
+        server = server_board(draft)
     mistakes.check()
-    return Ground(with_carbon(fleet, devices), devices, assumptions(devices, fleet.links))
+    return Ground(with_carbon(fleet, devices), devices, assumptions(devices, fleet.links), server)
 
 
 @placed
@@ -159,6 +164,7 @@ def planned(
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     clients = replace(clients, admitted=admitted)
+    served = serving(draft, learning, ground.server)
     found = Plan(
         scenario=scenario,
         clients=clients,
@@ -175,14 +181,16 @@ def planned(
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
+            *server_notes(draft, learning, served, devices),
             *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
             *carbon_notes(fleet.carbon),
         ),
+        serving=served,
     )
     check_whole(found)
-    return Planned(found, learning, _resolved(scenario, learning, fleet, devices), tuple(data_notes))
+    return Planned(found, learning, _resolved(scenario, learning, ground), tuple(data_notes))
 
 
 def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
@@ -352,9 +360,7 @@ def _check_staleness(draft: Draft, learning: Learning, *, stale: bool) -> None:
         )
 
 
-def _resolved(
-    scenario: Scenario, learning: Learning, fleet: Fleet, devices: Mapping[str, Board]
-) -> dict[str, Any]:
+def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[str, Any]:
     """The scenario with all defaults written out and the contents of all named files."""
     data = scenario.resolved()
     if learning.federation.assumed:
@@ -363,6 +369,7 @@ def _resolved(
     return {
         **{key: content for key, content in contents.items() if content},
         "scenario": data,
-        "fleet": fleet.model_dump(mode="json"),
-        "devices": {name: device.model_dump(mode="json") for name, device in devices.items()},
+        "fleet": ground.fleet.model_dump(mode="json"),
+        "devices": {name: device.model_dump(mode="json") for name, device in ground.devices.items()},
+        **({"server_device": ground.server.model_dump(mode="json")} if ground.server is not None else {}),
     }

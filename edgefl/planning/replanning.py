@@ -20,6 +20,7 @@ from edgefl.planning.plan import Ground, Planned, ground_of, planned
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.planning.recorded_learning import federation_of
+from edgefl.planning.serving import server_board
 from edgefl.protocol.codec import Codec
 from edgefl.store import Reader, read_plan
 
@@ -61,6 +62,9 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
     draft = _draft(reader, overrides, name, file)
     recorded = read_plan(reader)
     ground = _ground(reader, draft, overrides)
+    before = recorded.serving
+    same = before is not None and before.name == draft.scenario.server.device
+    ground = ground._replace(server=before.board if before and same else server_board(draft))
     learning = learn_from(
         draft.scenario.learning, draft.document, federation_of(reader, recorded.scenario.task)
     )

@@ -22,7 +22,7 @@ from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between, texts
 from edgefl.report.pairs import Pair, PairTexts, one_line, pair_texts, pairs
 from edgefl.report.published import Beside, of_runs, tables
-from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows
+from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows, server_rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.summary import DryRun, Summary
@@ -249,6 +249,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *_shared(runs),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
+        *_noted([run for run in runs if run.summary.server], server_rows),
         *_noted(emitting, carbon_rows),
         *map(_line, _boundaries([run.summary for run in emitting])),
         *(Line(text, "yellow") for text in few(Compared(run.name, (run,)) for run in found)),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.serving import Served
 from edgefl.core.units import (
     show_bits,
     show_bytes,
@@ -38,7 +39,9 @@ def profile(costs: Profile) -> RenderableType:
     blocks = [block for work in costs.exchanges for block in _exchange(work)]
     # What is unknown shows in the tables.
     assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
-    return Group(*blocks, *_shared(costs), *(Line(note, "dim") for note in (_NOT_COUNTED, *assumed)))
+    free = "" if costs.server else "; merging on the server is free, as there is no server.device"
+    notes = (_NOT_COUNTED + free, *assumed)
+    return Group(*blocks, *_shared(costs), *_served(costs), *(Line(note, "dim") for note in notes))
 
 
 _NOT_COUNTED = "not counted: reading from storage, and evaluation, which is no work of the protocol"
@@ -86,6 +89,23 @@ def _shared(costs: Profile) -> Iterator[RenderableType]:
         yield Line()
 
 
+def _served(costs: Profile) -> Iterator[RenderableType]:
+    """What merges cost the server."""
+    if costs.server:
+        yield Line("a merge on the server", "bold")
+        yield Fitted(costs.server.items(), _SERVED)
+        yield Line()
+
+
+_SERVED: dict[str, Callable[[tuple[str, Served]], Cell]] = {
+    "exchange": lambda row: row[0],
+    "uploads": lambda row: f"{row[1].uploads:,}",
+    "work": lambda row: show_flops(row[1].flops),
+    "moved": lambda row: show_bytes(row[1].moved_bytes),
+    "time": lambda row: show_seconds(row[1].seconds),
+    "energy": lambda row: between(show_joules, row[1].joules, None),
+    "peak memory": lambda row: show_bytes(row[1].peak_bytes),
+}
 _ABOUT_SHARED = (
     "least time: all payloads at the full rate; alone: one client, on its own link; all at once: what each "
     "gets, max-min fair"

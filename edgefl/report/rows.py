@@ -46,6 +46,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield from _batteries(runs)
     yield from carbon_rows(runs)
     yield PEAK
+    yield from list(server_rows(runs))[: None if any(run.server for run in runs) else 1]
     if any(run.refused for run in runs):
         yield REFUSED
     yield from to_target(runs, _evaluated(runs))
@@ -242,6 +243,23 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
         yield from emission_rows(f"  {WAITING}, apart", "waiting", runs)
 
 
+def server_rows(runs: Sequence[Summary]) -> Iterator[Row]:  # noqa: ARG001 - as others are made
+    """What merges cost the server; no part of what clients take."""
+    for label, name, unit, show in _OF_SERVER:
+        figure: Figure = lambda run, name=name: getattr(run.server, name, None)  # type: ignore[misc]  # noqa: E731
+        yield Row(label, partial(_server_shown, show, figure), figure, unit, "lower", f"server.{name}")
+
+
+def _server_shown(show: Show, figure: Figure, one: Compared) -> str:
+    return one.show(show, figure, UNKNOWN if one.first.server else "free")
+
+
+_OF_SERVER: tuple[tuple[str, str, str, Show], ...] = (
+    ("merging on the server", "seconds", "s", show_seconds),
+    ("  work", "flops", "FLOP", show_flops),
+    ("  energy", "joules", "J", show_joules),
+    ("  peak memory", "peak_bytes", "B", show_bytes),
+)
 _TIME = Row(
     "virtual time",
     _time,

@@ -16,6 +16,7 @@ from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.nodes import short
+from edgefl.core.serving import Served
 from edgefl.core.wording import quoted
 from edgefl.report.answers import Shown
 from edgefl.report.batteries import BatteryUse, battery_use
@@ -102,6 +103,8 @@ class Summary(Shown):
         turnout: how many of the clients that a round asks for took part; None where there are no rounds.
         exchanges: the work of the clients that can do it, by exchange and device.
         published: what its scenario says a paper reports; None where it does not.
+        server: what all merges cost the server, which is no part of any other figure but the time; the
+            memory is that of the largest. None where its work is free.
         scale: the scenario's scale at which it was run; None for the scenario as it stands.
     """
 
@@ -157,6 +160,7 @@ class Summary(Shown):
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
     published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     scale: str | None = field(default=None, metadata=OPTIONAL)
+    server: Served | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
@@ -377,7 +381,19 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
         measures=measured(reader),
         turnout=_turnout(reader, used.jobs),
+        server=_server(reader),
     )
+
+
+def _server(reader: Reader) -> Served | None:
+    (row,) = reader.query(
+        "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
+        "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
+        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes FROM merges"
+    )
+    found = Served(**{name: row[name] for name in Served._fields})
+    found = found if row["merges"] == row["known"] else found._replace(joules=None)
+    return None if found.seconds is None else found
 
 
 def _turnout(reader: Reader, jobs: Mapping[str, Mapping[str, int]]) -> Turnout | None:

@@ -117,12 +117,14 @@ class Merges:
         place: the exchange's place in the run.
         round: from 0; -1 before the first, the number of rounds after the last.
         t_s: virtual seconds.
+        server_s: how long the server worked on it until then.
     """
 
     version: Ints
     place: Ints
     round: Ints
     t_s: Floats
+    server_s: Floats
 
     def __len__(self) -> int:
         return len(self.version)
@@ -135,9 +137,11 @@ def merges_of(reader: Reader) -> Merges:
         UserError: the run is damaged.
     """
     sql = (
-        "SELECT version, place, round, t_s FROM merges CROSS JOIN exchanges USING (exchange) ORDER BY version"
+        "SELECT version, place, round, t_s, IFNULL(server_seconds, 0.0) AS server_s "
+        "FROM merges CROSS JOIN exchanges USING (exchange) ORDER BY version"
     )
-    return Merges(**reader.arrays(sql, version=np.int64, place=np.int64, round=np.int64, t_s=np.float64))
+    ints: dict[str, type[np.generic]] = dict.fromkeys(("version", "place", "round"), np.int64)
+    return Merges(**reader.arrays(sql, **ints, t_s=np.float64, server_s=np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 10
+FORMAT = 11
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -64,7 +64,10 @@ CREATE TABLE server_events (
 CREATE TABLE merges (
   version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
   jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, live_versions TEXT NOT NULL,
-  host_s REAL NOT NULL);
+  host_s REAL NOT NULL,
+  server_uploads INTEGER, server_seconds REAL, server_flops INTEGER, server_moved_bytes INTEGER,
+  server_joules REAL, server_peak_bytes INTEGER);
+CREATE TABLE server_work (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE evaluations (
   version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL,
   accuracy REAL NOT NULL, loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER,

@@ -15,7 +15,7 @@ def is_blind(plan: Plan) -> bool:
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
     keep their speed and never fail, links are not shared and keep their rates, no client's work is as much as
-    fits into a time, and neither time nor energy ends the run.
+    fits into a time, the server's work takes no time, and neither time nor energy ends the run.
     """
     return not any(sights(plan))
 
@@ -36,6 +36,8 @@ def sights(plan: Plan) -> Iterator[str]:
         yield "failures"
     if plan.scenario.local.fit is not None:
         yield "local training that fits into a time"
+    if server.device is not None:
+        yield "server.device"
     if server.until.time is not None:
         yield "until.time"
     if server.until.energy is not None:

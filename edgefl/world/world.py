@@ -269,6 +269,8 @@ class World:
     ) -> Ask:
         """Asks for a merge of flights that arrived; a new version exists when it is answered.
 
+        Where the server has a device, its work is done first, and all that follows is as much later.
+
         Args:
             exchange: its name.
             flights: what is merged.
@@ -286,6 +288,12 @@ class World:
         self._checks.order(exchange, some)
         self._checks.staleness(some.rows)
         self._checks.merging(correction, self.version - self._round_from)
+        serving = self.plan.serving
+        served = None if serving is None else serving.price(exchange, len(some))
+        if served is not None:
+            yield self.env.timeout(served.seconds)
+            self._settle()
+            self._checks.ends_once(some, Kind.MERGED)
         base, self.version = self.version, self.version + 1
         self._record(Kind.MERGED, exchange=exchange)
         rows = self._end(some, _MERGED, np.full(len(some), self.env.now), self._turns)
@@ -309,6 +317,7 @@ class World:
                     slowest=last[0] if last else -1,
                     live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
                     regular=self.serving,
+                    served=served,
                 )
             )
         )

@@ -6,7 +6,7 @@
   a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
   shortens the first three.
 - "away" are the seconds of a stage in which the client was not busy with it: it was not available.
-- "unavailable" is what the server waited for clients, "timer" for its policy's timer.
+- "unavailable" is what the server waited for clients, "timer" for its policy's timer, "server" its own work.
 
 A stage of which only the end is in the round counts in proportion.
 """
@@ -27,7 +27,7 @@ from edgefl.world.timeline import jitters
 CAUSES = (
     "rate", "latency", "loss", "sharing", "repeats",
     "compute", "memory", "launch", "slowdown", "jitter", "speed",
-    "away", "unavailable", "timer",
+    "away", "unavailable", "timer", "server",
 )  # fmt: skip
 _AT = {name: place for place, name in enumerate(CAUSES)}
 _STAGES = ("receive_s", "work_s", "transmit_s")
@@ -42,7 +42,7 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
         UserError: a number that pricing needs is unknown for a device.
     """
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
-    for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer")):
+    for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)

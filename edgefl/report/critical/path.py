@@ -5,6 +5,8 @@ longest chain of dependencies that ends in that merge, cut off where the round b
 backwards, from one cause to the one before it, so that its parts follow each other without a gap and sum to
 the round's time:
 
+- A merge on a server whose work takes time waited for that work first: "server". What it waited for before
+  is found at the time at which the work began.
 - A merge at the time at which one of its jobs arrived, or a job of its exchange was lost, waited for that
   job: for the last arrival of a synchronous round or of a buffer, for the n-th of ``overselect``. Of several
   it is the one that was dispatched last.
@@ -32,8 +34,10 @@ from edgefl.core.event import Kind
 from edgefl.report.timeline import Bools, Floats, Ints, Timeline
 from edgefl.report.usage import ENDINGS
 
-PHASES = ("download", "compute", "upload", "waiting for clients", "timer")
-_CLIENTS, _TIMER = PHASES.index("waiting for clients"), PHASES.index("timer")
+PHASES = ("download", "compute", "upload", "waiting for clients", "timer", "server")
+_CLIENTS, _TIMER, _SERVER = (PHASES.index(one) for one in ("waiting for clients", "timer", "server"))
+# Of a time: what a sum of times may be rounded by.
+_ROUNDING = 1e-12
 _LOST = ENDINGS.index(Kind.LOST)
 
 
@@ -128,6 +132,15 @@ class _Server:
         while now_s > begin_s:
             if not merging and merge > first and self._merges.t_s[merge - 1] == now_s:
                 merge, merging = merge - 1, True
+            if merging and self._merges.server_s[merge]:
+                since_s = self._began(merge)
+                yield _SERVER, -1, max(since_s, begin_s), now_s
+                now_s = since_s
+                if now_s <= begin_s:
+                    return
+                if merge > first and self._merges.t_s[merge - 1] == now_s:
+                    merge -= 1
+                    continue
             phase, job = self._cause(merge, now_s, merging=merging)
             if phase == _TIMER:
                 since_s = _before(self._acted_s, now_s)
@@ -138,6 +151,16 @@ class _Server:
             if since_s < now_s:
                 yield phase, job, max(since_s, begin_s), now_s
             now_s, merging = since_s, False
+
+    def _began(self, merge: int) -> float:
+        """When the server began to work on a merge: at what it noted or did then, if at anything."""
+        now_s = float(self._merges.t_s[merge])
+        began_s = now_s - float(self._merges.server_s[merge])
+        for known_s in (self._noted_s, self._acted_s):
+            near = known_s[np.searchsorted(known_s, began_s - _ROUNDING * now_s) :][:1]
+            if len(near) and near[0] <= began_s + _ROUNDING * now_s:
+                return float(near[0])
+        return began_s
 
     def _cause(self, merge: int, now_s: float, *, merging: bool) -> tuple[int, int]:
         """What a merge, or a dispatch, at a time waited for: a phase, and a job.

@@ -32,7 +32,7 @@ class Part:
     """A part of a critical path.
 
     Attributes:
-        phase: "download", "compute", "upload", "waiting for clients" or "timer".
+        phase: "download", "compute", "upload", "waiting for clients", "timer" or "server".
         from_s, to_s: virtual seconds.
         exchange, client, device, link: of its job; None where there is none.
         lost: whether its job was lost.

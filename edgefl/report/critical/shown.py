@@ -29,7 +29,7 @@ _CAUSE = {
     "repeats": "repeated uploads",
     "compute": "arithmetic", "memory": "memory", "launch": "kernel launches", "slowdown": "slowdown",
     "jitter": "jitter", "speed": "changing speed", "away": "client away",
-    "unavailable": "no client available", "timer": "the policy's timer",
+    "unavailable": "no client available", "timer": "the policy's timer", "server": "the server's work",
 }  # fmt: skip
 _CHANGE = {
     "link": "median link",
@@ -88,7 +88,7 @@ def _title(one: Round) -> str:
 def _held_up(found: RoundExplanation) -> str:
     one = found.of
     phase, cause = one.phase or "", one.cause or ""
-    if one.client is None or phase in {"timer", "waiting for clients"}:
+    if one.client is None or phase in {"timer", "waiting for clients", "server"}:
         spent_s = sum(part.to_s - part.from_s for part in found.path if part.phase == phase)
         return f"{show_share(spent_s / one.seconds)} of it {_mostly(phase, cause)}"
     lost = any(part.lost and part.client == one.client for part in found.path)
@@ -99,6 +99,8 @@ def _held_up(found: RoundExplanation) -> str:
 def _mostly(phase: str, cause: str) -> str:
     if phase == "timer":
         return "waiting for the policy's timer"
+    if phase == "server":
+        return "waiting for the server to merge"
     if phase == "away":
         return "waiting while the client was away"
     return phase if phase == "waiting for clients" else f"{phase} ({_CAUSE[cause]})"

@@ -1,7 +1,6 @@
 """Synchronous rounds: the server asks some clients, waits for all of them, merges, and goes on.
 
-McMahan et al. 2017, Algorithm 1. Merging and evaluating take no virtual time: the server is not what is
-studied.
+McMahan et al. 2017, Algorithm 1. Merging takes virtual time where there is a ``server.device``.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _rounds_s(found: Timeline, rounds: int | None) -> Floats:
 
 
 def _chosen(merges: Merges, mine: Bools) -> Merges:
-    return Merges(merges.version[mine], merges.place[mine], merges.round[mine], merges.t_s[mine])
+    return Merges(**{name: column[mine] for name, column in vars(merges).items()})
 
 
 def _record(run: int, device: str, what: str, seconds: Floats, left_out: int) -> list[Durations]:

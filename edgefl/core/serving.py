@@ -1,0 +1,109 @@
+"""What merges cost the server: their work by the number of uploads, and its price on the server's device.
+
+All of a merge's products run at the device's rate for fp32, also where the method computes in float64; bytes
+are those of the tensors' own types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from edgefl.core.cost import Kernel, Work
+from edgefl.core.devices import Board
+from edgefl.core.devices.board import TRACED
+from edgefl.core.ledger import known
+from edgefl.core.price import Working, in_dtype
+
+
+class Served(NamedTuple):
+    """What a merge of so many uploads costs; joules are the whole device's, None where a power is unknown."""
+
+    uploads: int = 0
+    seconds: float = 0.0
+    flops: int = 0
+    moved_bytes: int = 0
+    joules: float | None = 0.0
+    peak_bytes: int = 0
+
+
+AT, CHECK = (2, 3, 5), 7
+"""The numbers of uploads through which polynomials go, and the one at which they are checked."""
+
+
+def through(values: Sequence[int], uploads: int) -> int:
+    """The polynomial of degree 2 through values at ``AT`` (Lagrange); its values are whole numbers."""
+    (a, b, c), n = values, uploads
+    return (2 * a * (n - 3) * (n - 5) - 3 * b * (n - 2) * (n - 5) + c * (n - 2) * (n - 3)) // 6
+
+
+@dataclass(frozen=True)
+class MergeTrace:
+    """The work of an exchange's merge by its number of uploads.
+
+    Attributes:
+        counts: kernels whose size is always the same, with how many there are at each of ``AT``.
+        growing: the others, as they are at each of ``AT``.
+        peaks: bytes at the worst moment at each of ``AT``; taken to be linear from the last two on.
+    """
+
+    counts: Sequence[tuple[Kernel, Sequence[int]]]
+    growing: Sequence[Sequence[Kernel]]
+    peaks: Sequence[int]
+
+    def work(self, uploads: int) -> Work:
+        """The kernels of a merge of so many uploads."""
+        found = Work({kernel: max(through(counts, uploads), 0) for kernel, counts in self.counts})
+        for each in self.growing:
+            sides = [through(side, uploads) for side in zip(*(one[4:] for one in each), strict=True)]
+            found += Work({Kernel(*each[0][:4], *sides): 1})
+        return found
+
+    def peak_bytes(self, uploads: int) -> int:
+        """The memory at the worst moment."""
+        _, low, high = self.peaks
+        return low + (high - low) * (uploads - AT[1]) // (AT[2] - AT[1])
+
+    def written(self) -> str:
+        """As text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def read_back(cls, text: str) -> MergeTrace:
+        """What ``written`` made a text of."""
+        given = json.loads(text)
+        counts = [(Kernel(*kernel), values) for kernel, values in given["counts"]]
+        return cls(counts, [[Kernel(*one) for one in each] for each in given["growing"]], given["peaks"])
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The server: its device, and the work of each exchange's merge, by name."""
+
+    name: str
+    board: Board
+    traces: Mapping[str, MergeTrace]
+    _known: dict[tuple[str, int], Served] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def dtype(self) -> str:
+        """The number type that it computes in: fp32, or the first that it supports."""
+        supported = self.board.dtypes()
+        return TRACED if TRACED in supported else supported[0]
+
+    def price(self, exchange: str, uploads: int) -> Served:
+        """What a merge of so many uploads costs; without any, nothing is merged.
+
+        Raises:
+            UserError: a number that timing needs is unknown.
+        """
+        key = exchange, uploads
+        if uploads and key not in self._known:
+            trace = self.traces[exchange]
+            work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
+            working = Working.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
+            cost = working.seconds, work.flops, work.bytes, known(working.joules), peak
+            self._known[key] = Served(uploads, *cost)
+        return self._known.get(key, Served())

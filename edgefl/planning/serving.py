@@ -1,0 +1,71 @@
+"""The server's work: traced off the method's merges, and priced on the scenario's ``server.device``."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from edgefl.compute.serving import merge_trace
+from edgefl.core.devices import Board
+from edgefl.core.drafts import Draft
+from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.serving import Served, Serving
+from edgefl.core.sourced import sourced
+from edgefl.core.units import show_bytes
+from edgefl.planning.fleets import device
+from edgefl.planning.learning import Learning
+
+
+def server_board(draft: Draft) -> Board | None:
+    """The server's device; None where its work is free.
+
+    Raises:
+        UserError: no file has its name, or the file is wrong.
+    """
+    name = draft.scenario.server.device
+    return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
+
+
+def serving(draft: Draft, learning: Learning, board: Board | None) -> Serving | None:
+    """The server and its work; None where its work is free.
+
+    Raises:
+        UserError: a merge cannot be traced, or the device cannot do it or lacks a number that timing needs.
+    """
+    name, place = draft.scenario.server.device, str(draft.document.place(["server", "device"]))
+    if name is None or board is None:
+        return None
+    method, net, clients = learning.methods[0], learning.nets[0], draft.scenario.task.clients
+    try:
+        traces = {one.name: merge_trace(method, one, net, clients) for one in method.exchanges}
+        found = Serving(name, board, traces)
+        for exchange, cost in merges(draft, learning, found).items():
+            if reason := board.refusal(traces[exchange].work(cost.uploads), found.dtype):
+                raise ScenarioError(f"merging in {exchange!r} is more than {name} can do: {reason}")
+    except UserError as error:
+        error.where, error.hint = error.where or place, error.hint or "without server.device, merging is free"
+        raise
+    return found
+
+
+def merges(draft: Draft, learning: Learning, server: Serving) -> dict[str, Served]:
+    """What a merge of each exchange costs, with the uploads of all clients that are asked at a time."""
+    clients, server_ = draft.scenario.task.clients, draft.scenario.server
+    exchanges = learning.methods[0].exchanges
+    asked = {one.name: clients if one.who == "all" else server_.participants or clients for one in exchanges}
+    return {name: server.price(name, uploads) for name, uploads in asked.items()}
+
+
+def server_notes(
+    draft: Draft, learning: Learning, server: Serving | None, clients: Container[str]
+) -> Iterator[str]:
+    """What its numbers assume, if its device is none of its clients', and where its memory is too small."""
+    if server is None:
+        return
+    guesses = [key for key, number in sourced(server.board) if number.status == "assumed"]
+    if guesses and server.name not in clients:
+        yield f"{server.name}: assumed {', '.join(guesses)}"
+    room = server.board.usable_memory_bytes
+    for name, cost in merges(draft, learning, server).items():
+        if room is not None and cost.peak_bytes > room:
+            needs = f"merging {cost.uploads:,} uploads in {name!r} needs {show_bytes(cost.peak_bytes)}"
+            yield f"server.device: {needs}, and {server.name} has {show_bytes(room)}"

@@ -1,0 +1,380 @@
+"""What the server computes: closed forms, the clock that waits for it, and where it is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from builders import build_method, build_net
+from commands import run_command
+from fleets import fleets
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from interrupted import interrupted, scenario
+from plans import device, kernel, plan, play, prices
+from recorded import recorded
+from replayed import assert_same, small
+from resumed import same_runs
+
+import edgefl
+from edgefl.compute.serving import merge_trace, one_merge
+from edgefl.compute.tracer import Tracer
+from edgefl.core import catalogue
+from edgefl.core.cost import ELEMENTWISE
+from edgefl.core.event import Kind
+from edgefl.core.serving import MergeTrace, Serving
+from edgefl.planning.recorded import Recorded
+from edgefl.report.critical.explain import Explainer
+from edgefl.report.critical.path import PHASES
+from edgefl.world.needs import Merge
+
+WIDTH, CLASSES, CLIENTS, PUBLIC = 24, 10, 5, 16
+NET = build_net("mlp", (1, 8, 8), hidden=(WIDTH,))
+NUMBERS = sum(leaf.numel() for part in NET.init(0).values() for leaf in part.values())
+
+
+def traced(method, exchange="train", net=NET, **parameters):
+    """The trace of an exchange's merge."""
+    built = build_method(method, net, clients=CLIENTS, **parameters)
+    (found,) = (one for one in built.exchanges if one.name == exchange)
+    return merge_trace(built, found, net, CLIENTS)
+
+
+@pytest.mark.parametrize("uploads", [1, 2, 4, 30])
+def test_averaging_by_closed_form(uploads):
+    """P numbers are scaled once (8 P bytes), then added n - 1 times (12 P); n + 2 models are held at most."""
+    trace = traced("fedavg")
+    work = trace.work(uploads)
+    assert work.flops == 0
+    assert work.bytes == 8 * NUMBERS + 12 * NUMBERS * (uploads - 1)
+    assert work.launches == 4 * uploads
+    assert trace.peak_bytes(uploads) == 4 * NUMBERS * (uploads + 2)
+
+
+@pytest.mark.parametrize("uploads", [1, 2, 7, 50])
+@pytest.mark.parametrize("width", [24, 33])
+def test_the_head_of_ffc_by_closed_form(width, uploads):
+    """Eigenvectors of V (9 l^3), and two products of them and U (2 l^2 C each), however many sent theirs."""
+    net = build_net("mlp", (1, 8, 8), hidden=(width,))
+    work = traced("ffc", "calibrate", net).work(uploads)
+    assert work.flops == 2 * width**2 * (9 * width // 2) + 4 * width**2 * CLASSES
+    # U and V in fp32 are read, their sums in fp64 read and written.
+    numbers = width * (width + CLASSES)
+    once = traced("ffc", "calibrate", net).work(1).bytes
+    assert work.bytes == once + (uploads - 1) * numbers * (4 + 8 + 8)
+
+
+def test_ccvr_by_closed_form():
+    """Of each class a root of its covariance and M draws, then epochs of forward and weight gradient."""
+    drawn, epochs = 20, 3
+    work = traced("ccvr", "statistics", virtual=drawn, epochs=epochs, batch_size=16).work(4)
+    a_class = 2 * WIDTH**2 * (9 * WIDTH // 2) + 2 * WIDTH**3 + 2 * drawn * WIDTH**2
+    assert work.flops == CLASSES * a_class + epochs * CLASSES * drawn * 4 * WIDTH * CLASSES
+
+
+def test_the_coefficients_of_ktpfl_by_closed_form():
+    """Two products of the clients' coefficients (N x N) with all predictions (N x P C), whoever sends."""
+    work = traced("ktpfl").work(3)
+    assert work.flops == 2 * 2 * CLIENTS**2 * PUBLIC * CLASSES
+
+
+def test_the_step_of_fedopt_is_added_to_its_base():
+    """FedAvg's work is part of it, and the step does not depend on the number of uploads."""
+    fedavg, fedopt = traced("fedavg"), traced("fedopt")
+    beyond = [fedopt.work(uploads).bytes - fedavg.work(uploads).bytes for uploads in (1, 2, 9)]
+    assert beyond[0] > 0
+    assert len(set(beyond)) == 1
+
+
+# Its merge takes seconds to trace by default.
+SETTINGS = {"ccvr": {"virtual": 4, "epochs": 1}}
+
+
+@pytest.mark.parametrize("method", sorted(catalogue.entries("methods")))
+def test_any_number_of_uploads_is_known(method):
+    """What polynomials say of 1, 4 and 11 uploads is what a trace of so many says."""
+    built = build_method(method, NET, clients=CLIENTS, **SETTINGS.get(method, {}))
+    for exchange in built.exchanges:
+        trace = merge_trace(built, exchange, NET, CLIENTS)
+        assert MergeTrace.read_back(trace.written()).work(4) == trace.work(4)
+        for uploads in (1, 4, 11):
+            kernels, peak = one_merge(built, exchange, NET, CLIENTS, uploads)
+            assert +Counter(trace.work(uploads).kernels) == Counter(kernels)
+            if uploads > 3:
+                assert trace.peak_bytes(uploads) == peak
+
+
+PAIRS = """
+from dataclasses import replace
+import torch
+from edgefl.core.params import Strict
+from edgefl.protocol import averaging, leaves, local_training, plain_objective
+
+class Params(Strict):
+    how: str = "pairs"
+
+def build(params, site):
+    base = averaging(site, local_training(site, plain_objective(site.net)), shared=tuple(site.net.parts()))
+    (train,) = base.exchanges
+    def merge(server, arrivals):
+        flat = torch.stack([torch.cat([leaf.flatten() for leaf in leaves(one.upload)]) for one in arrivals])
+        times = {"pairs": 1, "looks": float(flat.sum()) > 0 if params.how == "looks" else 0}
+        for _ in range(int(times.get(params.how, len(arrivals) ** 3))):
+            flat @ flat.mT
+        return train.merge(server, arrivals)
+    return replace(base, exchanges=(replace(train, merge=merge),))
+"""
+
+
+@pytest.fixture
+def own_method(tmp_path, monkeypatch):
+    """A method whose server compares all pairs of uploads."""
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "pairs.py").write_text(PAIRS)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+
+
+@pytest.mark.usefixtures("own_method")
+@pytest.mark.parametrize("how", ["pairs", "looks"])
+def test_work_that_grows_with_the_square(how):
+    """A product of (n x P) and (P x n); also where the merge asks for a value, which is then a real one."""
+    trace = traced("pairs", how=how)
+    assert [trace.work(uploads).flops for uploads in (1, 6, 40)] == [
+        2 * uploads**2 * NUMBERS for uploads in (1, 6, 40)
+    ]
+
+
+@pytest.mark.usefixtures("own_method")
+def test_work_that_no_square_bounds_is_refused(capsys):
+    """With the exchange, the place and what to do."""
+    given = ["check", "quickstart", "--set", "server.device=laptop-cpu", "--set", "sweep=null"]
+    code, _, err = run_command(capsys, *given, "--set", "method={name: pairs, how: cube}")
+    assert code == 2
+    assert "the server's work in 'train' is neither affine nor quadratic" in err
+    assert "server.device" in err
+    assert "Traceback" not in err
+
+
+A, B = torch.empty(12, 12, device="meta"), torch.empty(12, 5, device="meta")
+LINALG = {
+    "solve": (lambda: torch.linalg.solve(A, B), 2 * 12**3 / 3 + 2 * 12**2 * 5),
+    "inverse": (lambda: torch.linalg.inv(A), 2 * 12**3),
+    "cholesky": (lambda: torch.linalg.cholesky(A), 12**3 / 3),
+    "cholesky solve": (lambda: torch.cholesky_solve(B, A), 2 * 12**2 * 5),
+    "triangle": (lambda: torch.linalg.solve_triangular(A, B, upper=True), 12**2 * 5 + 12**2),
+    "svd": (lambda: torch.linalg.svd(B, full_matrices=False), 14 * 12 * 5**2 + 8 * 5**3),
+    "pinv": (lambda: torch.linalg.pinv(B), 16 * 12 * 5**2 + 8 * 5**3),
+    "eigenvectors": (lambda: torch.linalg.eigh(A), 9 * 12**3),
+}
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_factoring_by_closed_form(name):
+    """Golub and Van Loan 2013; a half of n^2 operations is rounded up, as in the triangle's."""
+    call, flops = LINALG[name]
+    with Tracer() as tracer:
+        call()
+    assert sum(one.flops for one in tracer.kernels) == flops
+
+
+# A merge of n uploads reads n GB, at 0.5 GB/s, in n kernels of 1 ms.
+def server(**numbers):
+    """A server whose merges take 2.001 s an upload."""
+    trace = MergeTrace([(kernel(ELEMENTWISE, size=10**9), (2, 3, 5))], [], (20, 30, 50))
+    return Serving("board", device(**numbers), {"train": trace, "late": trace})
+
+
+A_MERGE_S = 2.001
+
+
+def test_a_merge_is_priced_like_a_client_s_work():
+    """Seconds by the roofline, joules of the whole device, and none of them known without its power."""
+    found = server().price("train", 3)
+    assert found.seconds == pytest.approx(3 * A_MERGE_S)
+    assert (found.flops, found.moved_bytes, found.peak_bytes) == (0, 3 * 10**9, 30)
+    assert found.joules == pytest.approx(3 * A_MERGE_S * 4.0)
+    assert server(active=None).price("train", 3).joules is None
+    assert server().price("train", 0).seconds == 0
+
+
+def test_the_clock_waits_exactly_as_long():
+    """Every round is longer by the merge's seconds, and its clients are asked after them."""
+    free = plan([prices("train", 3, compute_s=[1.0, 2.0, 4.0])], rounds=3)
+    events, needs = play(replace(free, serving=server()))
+    merge_s = server().price("train", 3).seconds
+    ends_s = [need.t_s for need in needs if isinstance(need, Merge)]
+    now_s, expected = 0.0, []
+    for _ in range(3):
+        now_s = (now_s + 4.0) + merge_s
+        expected.append(now_s)
+    assert ends_s == expected
+    asked = sorted({event.t_s for event in events if event.kind == Kind.DISPATCHED})
+    assert asked == [0.0, *expected[:-1]]
+    assert [need.served.seconds for need in needs if isinstance(need, Merge)] == [merge_s] * 3
+
+
+def test_a_version_exists_when_its_merge_is_done():
+    """Buffered: clients that arrive meanwhile wait, and nobody is asked before."""
+    given = plan(
+        [prices("train", 4, compute_s=[1.0, 2.0, 3.0, 4.0])],
+        rounds=4,
+        policy="fedbuff",
+        params=catalogue.load("policies", "fedbuff").Params(buffer=2),
+    )
+    events, needs = play(replace(given, serving=server()))
+    merges = [(need.t_s - need.served.seconds, need.t_s) for need in needs if isinstance(need, Merge)]
+    # Clients 0 and 1 are merged from 2 s on; client 0, asked again at 1 s, and client 2 arrive meanwhile.
+    assert merges[0] == pytest.approx((2.0, 2.0 + 2 * A_MERGE_S))
+    assert merges[1][0] == pytest.approx(merges[0][1])
+    for event in events:
+        if event.kind == Kind.DISPATCHED:
+            assert not any(began + 1e-9 < event.t_s < ended - 1e-9 for began, ended in merges)
+
+
+def test_a_time_limit_that_comes_before_the_merge_is_done():
+    """Its jobs are cut, and no version is made."""
+    given = plan([prices("train", 2, compute_s=[1.0, 2.0])], until={"time": 4.0})
+    events, needs = play(replace(given, serving=server()))
+    assert not [need for need in needs if isinstance(need, Merge)]
+    assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(fleets(), st.floats(1e-3, 10))
+def test_critical_paths_name_the_server(plan_, bandwidth):
+    """Whatever the policy: parts follow each other, sum to their round, and the server's are its seconds."""
+    of_server = server(bandwidth=bandwidth * 1e9)
+    traces = dict.fromkeys((one.exchange for one in plan_.prices), of_server.traces["train"])
+    plan_ = replace(plan_, serving=Serving("board", of_server.board, traces))
+    with recorded(plan_) as reader:
+        if not (merges := reader.rows("merges")):
+            return
+        found = Explainer(reader, Recorded(plan_, {}, {}))
+    rounds, parts = found.rounds, found.parts
+    assert (parts.to_s > parts.from_s).all()
+    for place in range(len(rounds.number)):
+        from_s, to_s = parts.from_s[parts.round == place], parts.to_s[parts.round == place]
+        if rounds.to_s[place] > rounds.from_s[place]:
+            assert (from_s[0], to_s[-1]) == (rounds.from_s[place], rounds.to_s[place])
+            assert from_s[1:].tolist() == to_s[:-1].tolist()
+    waited = parts.phase == PHASES.index("server")
+    waited_s = (parts.to_s - parts.from_s)[waited].sum()
+    every_s = sum(row["server_seconds"] for row in merges)
+    assert found.causes.sum() == pytest.approx(found.rounds.to_s[-1])
+    assert waited_s <= every_s * (1 + 1e-9)
+    if plan_.scenario.server.policy.name == "sync":
+        assert waited_s == pytest.approx(every_s)
+
+
+def test_merges_one_after_another_are_all_on_the_path():
+    """A late upload is merged before those of the next exchange, which wait for both merges."""
+    given = plan(
+        [prices("train", 3, compute_s=[1.0, 1.0, 5.0]), prices("late", 3, compute_s=1.0)],
+        policy="deadline",
+        params=catalogue.load("policies", "deadline").Params(seconds="3 s", late="merge"),
+    )
+    given = replace(given, serving=server())
+    with recorded(given) as reader:
+        merges = reader.rows("merges", "version")
+        found = Explainer(reader, Recorded(given, {}, {}))
+    assert [(row["exchange"], row["server_uploads"]) for row in merges] == [
+        ("train", 2),
+        ("train", 1),
+        ("late", 3),
+    ]
+    of_server = found.parts.phase == PHASES.index("server")
+    parts_s = (found.parts.to_s - found.parts.from_s)[of_server]
+    assert parts_s == pytest.approx([row["server_seconds"] for row in merges])
+
+
+def test_without_a_device_nothing_changes(tmp_path):
+    """The same plan, the same events, and tables that say that it is free."""
+    free, priced = small(tmp_path / "free"), small(tmp_path / "priced", server__device="laptop-cpu")
+    assert "server_device" not in (free.folder / "plan.yaml").read_text()
+    one, other = free.summary(), priced.summary()
+    assert one.server is None
+    assert one.run_id != other.run_id
+    assert other.virtual_s == pytest.approx(one.virtual_s + other.server.seconds)
+    assert (other.flops, other.down_bytes) == (one.flops, one.down_bytes)
+    assert other.energy.joules == pytest.approx(one.energy.joules)
+    assert one.accuracy == other.accuracy
+
+
+@pytest.mark.parametrize("policy", ["sync", {"name": "fedbuff", "buffer": 2}])
+def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
+    """Priced anew, in every table; with none, it is free."""
+    taken = {} if policy == "sync" else {"server__policy": policy}
+    on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b", **taken)
+    if policy == "sync":
+        for name in ("laptop-cpu", None):
+            given = {"server.device": name}
+            edgefl.replay(on_pi.folder, overrides=given, out=tmp_path / f"replay {name}")
+            fresh = small(tmp_path / f"fresh {name}", **({"server__device": name} if name else {}))
+            assert_same(tmp_path / f"replay {name}", fresh.folder)
+    edgefl.replay(on_pi.folder, out=tmp_path / "replay")
+    assert_same(tmp_path / "replay", on_pi.folder)
+
+
+def test_a_run_that_was_killed_goes_on_with_its_server(tmp_path):
+    """Bit for bit the run that was not."""
+    given = scenario({"method": "ffc", "server": {"device": "raspberry-pi-5"}})
+    whole, copies = interrupted(given, tmp_path, most=3, seed="server")
+    for copy in copies.kept:
+        (run,) = edgefl.resume(copy).runs
+        assert run.status == "done", run.reason
+        same_runs(whole, run.folder)
+
+
+def test_where_it_is_shown(tmp_path, capsys):
+    """Rows of its own in compare, a table in profile and check, and unknown joules where power is unknown."""
+    on_pi = small(tmp_path / "pi", server__device="vc707-systolic").folder
+    free = small(tmp_path / "free").folder
+    out = run_command(capsys, "compare", on_pi, free, "--all")[1]
+    (label,) = (line for line in out.splitlines() if line.startswith("merging on the server"))
+    assert label.endswith("free")
+    energy = out.splitlines()[out.splitlines().index(label) + 2]
+    assert energy.split()[0] == "energy"
+    assert "unknown" in energy
+    rows = run_command(capsys, "compare", free, "--all")[1].splitlines()
+    assert [line.split()[-1] for line in rows if line.startswith("merging on the server")] == ["free"]
+    given = ("quickstart", "--set", "sweep=null", "--set", "method=ffc")
+    profiled = run_command(capsys, "profile", *given, "--set", "server.device=raspberry-pi-5")[1]
+    assert "a merge on the server" in profiled
+    assert "merging on the server is free" not in profiled
+    assert "merging on the server is free" in run_command(capsys, "profile", *given)[1].replace("\n", " ")
+    assert (
+        "merging on the server"
+        in run_command(capsys, "check", *given, "--set", "server.device=raspberry-pi-5")[1]
+    )
+    explained = run_command(capsys, "explain", on_pi)[1]
+    assert "the server's work" in explained
+
+
+@pytest.mark.parametrize("name", ["nonsense", "../laptop-cpu"])
+def test_a_server_that_no_file_describes(capsys, name):
+    """One message with its place, and exit status 2."""
+    code, _, err = run_command(capsys, "check", "quickstart", "--set", f"server.device={name}")
+    assert code == 2
+    assert "server.device" in err
+    assert "Traceback" not in err
+
+
+def test_the_server_s_share_of_spherefed_table_1():
+    """MobileNetV2 (l = 1280), C = 100: 9 l^3 + 4 l^2 C for FFC; CCVR, 10 epochs of 500 draws a class, 140x.
+
+    The paper prints 2.1e4 GFLOP for CCVR and 1.9e4 for FedAvg, both of clients and server; CCVR's clients
+    gather covariances, 2 l^2 for each of 50,000 samples. A larger batch has the same operations.
+    """
+    net, width, classes = build_net("mobilenet_v2", (3, 32, 32), 100), 1280, 100
+    solved = traced("spherefed", "calibrate", net).work(10).flops
+    assert solved == 9 * width**3 + 4 * width**2 * classes
+    tuned = traced("ccvr", "statistics", net, batch_size=25_000).work(10).flops
+    drawn = 500 * classes
+    assert tuned == (
+        classes * (9 * width**3 + 2 * width**3 + 2 * 500 * width**2) + 10 * drawn * 4 * width * classes
+    )
+    assert tuned / solved == pytest.approx(140, rel=0.01)
+    gathered = 2 * width**2 * 50_000
+    assert 0.1e13 < tuned + gathered < 0.3e13
