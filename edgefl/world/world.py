@@ -267,9 +267,7 @@ class World:
         correction: Correction = "move",
         equal: bool = False,
     ) -> Ask:
-        """Asks for a merge of flights that arrived; a new version exists when it is answered.
-
-        Where the server has a device, its work is done first, and all that follows is as much later.
+        """Waits for the server's work on flights that arrived, asks for their merge, and makes a new version.
 
         Args:
             exchange: its name.
