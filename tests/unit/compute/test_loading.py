@@ -70,7 +70,7 @@ def test_an_augmentation_costs_what_its_code_does(name, shape):
 @pytest.mark.parametrize(
     "augment",
     [
-        lambda x, _: torch.linalg.inv(x + torch.eye(8)),
+        lambda x, _: torch.linalg.qr(x + torch.eye(8)).R,
         lambda x, _: x if len(x) < 3 else x.flip(-1),
         lambda x, _: torch.from_numpy(x.numpy()[..., ::-1].copy()),
     ],
