@@ -170,21 +170,8 @@ def federate(
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
     """
-    if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
-        raise UserError(
-            f"cannot split data among {clients} clients with holdout {holdout:g} and personal_test "
-            f"{personal_test:g}",
-            hint="clients must be at least 1, holdout in [0, 1) and personal_test in [0, 1]",
-        )
-    train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else labels or assumed_labels(spec)
-    train_x, test_x = (
-        (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
-    )
-    if pooled:
-        _check_pooled(holdout)
-        train_y = test_y = np.concatenate([train_y, test_y])
-        if train_x is not None and test_x is not None:
-            train_x = test_x = torch.cat([train_x, test_x]).contiguous(memory_format=torch.channels_last)
+    _check_settings(clients, holdout, personal_test, pooled)
+    (train_x, train_y), (test_x, test_y) = _content(spec, arrays, labels, pooled=bool(pooled))
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
@@ -199,11 +186,11 @@ def federate(
         public_x = public_images(spec, train_x, train[chosen])
         train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
-    keys, kinds = train_y[train], spec.classes
+    keys, kinds = train_y, spec.classes
     if users != 0:
-        owner = _owner(arrays, users, len(train_y), both=bool(pooled))
-        keys, kinds = owner[train], int(owner.max()) + 1
-    found = _sound(partition(keys, kinds, clients, rng), clients, len(train), partition)
+        keys = _owner(arrays, users, len(train_y), both=bool(pooled))
+        kinds = int(keys.max()) + 1
+    found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
     parts = tuple(train[part] for part in found)
     test_parts: tuple[Ints, ...] = ()
     if pooled:
@@ -224,6 +211,19 @@ def federate(
         assumed=arrays is None and labels is None,
         public_x=public_x,
     )
+
+
+def _content(
+    spec: Spec, arrays: Arrays | None, labels: Labels | None, *, pooled: bool
+) -> tuple[tuple[Tensor | None, Ints], tuple[Tensor | None, Ints]]:
+    """Images, None without files, and labels, of the training and of the test part; pooled, both twice."""
+    ys = (arrays.train_y, arrays.test_y) if arrays else labels or assumed_labels(spec)
+    ys = (np.concatenate(ys),) * 2 if pooled else ys
+    if arrays is None:
+        return (None, ys[0]), (None, ys[1])
+    xs = [torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)]
+    xs = [torch.cat(xs).contiguous(memory_format=torch.channels_last)] * 2 if pooled else xs
+    return (xs[0], ys[0]), (xs[1], ys[1])
 
 
 def _owner(arrays: Arrays | None, users: Labels | int, samples: int, *, both: bool) -> Ints:
@@ -247,13 +247,19 @@ def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Int
     return tuple(kept), tuple(tested)
 
 
-def _check_pooled(holdout: float) -> None:
-    """Refuses to hold out images where clients test themselves.
+def _check_settings(clients: int, holdout: float, personal_test: float, pooled: float) -> None:
+    """Refuses settings that leave nothing to split, or say twice what tests a client.
 
     Raises:
-        UserError: both are asked for.
+        UserError: they do.
     """
-    if holdout:
+    if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
+        raise UserError(
+            f"cannot split data among {clients} clients with holdout {holdout:g} and personal_test "
+            f"{personal_test:g}",
+            hint="clients must be at least 1, holdout in [0, 1) and personal_test in [0, 1]",
+        )
+    if pooled and holdout:
         raise UserError(
             "a holdout and pooled data exclude each other: what tests a client is drawn from its own samples",
             where="task.pooled",
