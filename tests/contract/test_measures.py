@@ -14,6 +14,7 @@ import pytest
 import torch
 from commands import run_command
 from nightly import mostly
+from torch.nn import functional as F
 
 import edgefl
 from edgefl.core import catalogue
@@ -229,6 +230,25 @@ def test_sparse_evaluations(own, tmp_path):
         jobs = [row for row in run.table("jobs") if row["into_version"] == one.version]
         assert sorted(row["client"] for row in jobs) == [each.client for each in people]
         assert merges[one.version]["round"] == one.round
+
+
+def test_the_training_loss_is_at_the_methods_temperature(own, tmp_path, capsys):
+    """One step of all a client's samples: CE(z / T) of what it received, and its mean over samples."""
+    local = {**SMALL["local"], "batch_size": 2000, "optimizer": {"name": "sgd", "lr": 0.1}}
+    server = {"participants": 4, "rounds": 1}
+    method = {"name": "flexchill", "temperature": 0.25}
+    run, [(seen, *_)] = observed(own, tmp_path, method=method, local=local, server=server)
+    losses = []
+    for client in seen.clients:
+        x, y = seen.training(client, None)
+        losses.append(
+            F.cross_entropy(seen.before.net.logits(seen.before.weights, x) / 0.25, y, reduction="none")
+        )
+    expected = float(torch.cat(losses).mean())
+    assert run.summary().training_loss == pytest.approx(expected, rel=1e-5)
+    _, out, _ = run_command(capsys, "compare", run.folder, "--rows", "training loss")
+    assert f"{expected:.3g}" in out
+    assert edgefl.run(SMALL, out=tmp_path / "clock", engine="null").runs[0].summary().training_loss is None
 
 
 def test_nothing_is_observed_where_nothing_is_asked_for(tmp_path, monkeypatch):
