@@ -33,7 +33,8 @@ class Row(NamedTuple):
         model: whose model: "global", "personal" (clients' own) or "trained" (as a client trained it, before
             the merge).
         client: the client that the value is of; None for all clients together.
-        label: the class or the layer that the value is of; empty for all of them together.
+        label: the class, the layer, the local step or the other client that the value is of; empty for all of
+            them together.
     """
 
     value: float

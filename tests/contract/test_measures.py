@@ -197,6 +197,17 @@ def test_clients_of_different_models(tmp_path):
     assert any(row["figure"] == "cosine" for row in rows)
 
 
+def test_class_accuracies_are_compared_with_the_round_before(tmp_path):
+    """With ``every: 2``, too: round 4's model with round 3's, as when all rounds are evaluated."""
+    found = []
+    for every in (1, 2):
+        evaluate = {"every": every, "measures": ["class-accuracy-similarity"]}
+        scenario = {**SMALL, "evaluate": evaluate, "server": {"participants": 2, "rounds": 4}}
+        (run,) = edgefl.run(scenario, out=tmp_path / str(every)).runs
+        found.append({row["round"]: row["value"] for row in run.table("measures")})
+    assert found[1] == {round_: found[0][round_] for round_ in (1, 3)}
+
+
 def test_stale_participants_started_from_older_versions(own, tmp_path):
     """Under an asynchronous server each participant is compared with the version that it received."""
     server = {"policy": {"name": "fedbuff", "concurrency": 3, "buffer": 2}, "rounds": 6}

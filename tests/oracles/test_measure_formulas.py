@@ -83,6 +83,34 @@ def test_class_accuracy_by_hand():
     assert found["", "global", None, ""] == 0.5
 
 
+def test_class_accuracy_similarity():
+    """The cosine of two vectors of accuracies: after the last merge, and before it."""
+    after, before = (class_accuracies_by_hand(layers(seed)["logits"]) for seed in (MERGED, BEFORE))
+    expected = sum(after * before) / np.sqrt(sum(after**2) * sum(before**2))
+    assert rows_of("class-accuracy-similarity", observation()) == {("", "global", None, ""): near(expected)}
+
+
+def test_class_accuracy_similarity_by_hand():
+    """The same model: 1. Other classes: 0. (1, 0) and (1/2, 1/2): that of 45 degrees. Nothing right: none."""
+    labels, key = np.array([0, 0, 2, 2]), ("", "global", None, "")
+    model = {
+        name: fixed(onehot(said)) for name, said in {"0": [0] * 4, "2": [2] * 4, "half": [0, 1, 2, 1]}.items()
+    }
+
+    def similarity(after: str, before: str | None) -> dict:
+        seen = observation(
+            global_model=model[after], before=before and model[before], labels=labels, pictures=numbered(4)
+        )
+        return rows_of("class-accuracy-similarity", seen)
+
+    assert similarity("0", "0")[key] == near(1)
+    assert similarity("0", "2")[key] == 0
+    assert similarity("0", "half")[key] == near(np.sqrt(0.5))
+    assert similarity("0", None) == {}
+    model["wrong"] = fixed(onehot([1] * 4))
+    assert np.isnan(similarity("wrong", "0")[key])
+
+
 def test_forgetting():
     """The fall below the best of all evaluations before, not only the last one, and not clipped."""
     history, earlier = [3, 4, 2], {}
@@ -267,6 +295,34 @@ def test_linear_cka():
     assert found["to received", "trained", None, ""] == near(np.mean(to_received))
     assert found["to global", "trained", None, ""] == near(np.mean(to_merged))
     assert found["between clients", "trained", None, ""] == near(np.mean(pairs))
+
+
+def test_linear_cka_of_each_pair():
+    """With ``pairs`` each layer has a symmetric matrix; all other rows stay as they are."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    people = tuple(participant(net, client, start, 10 + client) for client in (0, 2, 3))
+    seen = observation(participants_of=lambda: people)
+    plain, found = rows_of("linear-cka", seen), rows_of("linear-cka", seen, pairs=True)
+    trained, means = {client: layers(10 + client) for client in (0, 2, 3)}, {}
+    for one, other in itertools.permutations(trained, 2):
+        place = "trained", one, f"client {other}"
+        values = {name: cka(x, trained[other][name]) for name, x in trained[one].items()}
+        for name, value in {**values, "": np.mean(list(values.values()))}.items():
+            assert found.pop((f"pairs {name}".strip(), *place)) == near(value)
+            means.setdefault(name, []).append(value)
+    for name, values in means.items():
+        assert plain["between clients", "trained", None, name] == near(np.mean(values))
+    assert found == plain
+
+
+def test_a_matrix_has_twenty_clients():
+    """Of more, the first by number, whatever their order in the merge."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    people = tuple(participant(net, client, start, 10 + client) for client in reversed(range(22)))
+    found = rows_of("linear-cka", observation(participants_of=lambda: people), samples=5, pairs=True)
+    matrix = [key for key in found if key[0] == "pairs logits"]
+    assert len(matrix) == 20 * 19
+    assert {client for _, _, client, _ in matrix} == set(range(20))
 
 
 def test_linear_cka_of_wide_layers_on_some_samples():
@@ -466,6 +522,45 @@ def test_gradients_of_many_samples_are_added_up(monkeypatch):
     monkeypatch.setattr("edgefl.measures.gradient_diversity.CHUNK", 3)
     parts = rows_of("gradient-diversity", observation())
     assert {key: near(value) for key, value in whole.items()} == parts
+
+
+def one_gradient(weights, x: np.ndarray, label: int, temperature: float) -> dict[str, float]:
+    """The norm of one sample's gradient by layer: the head's logits, and so their gradient, over T."""
+    cold = {**weights, "head": {name: leaf / temperature for name, leaf in weights["head"].items()}}
+    flat = gradient(cold, x[None], np.array([label]))
+    sizes = {"body/fc1": 12 * 5 + 5, "body/fc2": 5 * 6 + 6, "head": 6 * CLASSES + CLASSES}
+    found, start = {}, 0
+    for name, size in sizes.items():
+        # d/dw = (d/d(w / T)) / T of the head alone.
+        scale = temperature if name == "head" else 1.0
+        found[name] = np.linalg.norm(flat[start : start + size]) / scale
+        start += size
+    return {**found, "": np.sqrt(sum(value**2 for value in found.values()))}
+
+
+@pytest.mark.parametrize(("of_net", "asked"), [(1.0, None), (0.25, None), (0.25, 2.0)])
+def test_gradient_norms(of_net, asked):
+    """Sample by sample, by layer, right and wrong apart, at the method's temperature or another."""
+    net = net_of()
+    weights = predictor(net, MERGED).weights
+    seen = observation(global_model=Predictor(weights, replace(net, temperature=of_net).logits))
+    found = rows_of("gradient-norms", seen, samples=9, **({"temperature": asked} if asked else {}))
+    groups: dict[str, dict[str, list[float]]] = {"": {}, "correct": {}, "wrong": {}}
+    for client in (0, 1):
+        batch = seen.training(client, 9)
+        for x, label in zip(batch.x.numpy(), batch.y.tolist(), strict=True):
+            right = layers_by_hand(weights, x[None])["logits"].argmax() == label
+            for name, norm in one_gradient(weights, x, label, asked or of_net).items():
+                for group in ("", "correct" if right else "wrong"):
+                    groups[group].setdefault(name, []).append(norm)
+    assert groups["correct"].keys() == groups["wrong"].keys()
+    for group, by_layer in groups.items():
+        for name, norms in by_layer.items():
+            assert found.pop((group, "global", None, name)) == near(np.mean(norms))
+            for words, share in {"p10": 10, "median": 50, "p90": 90}.items():
+                key = f"{group} {words}".strip(), "global", None, name
+                assert found.pop(key) == near(np.percentile(norms, share))
+    assert not found
 
 
 def test_accuracy_drop():
