@@ -49,8 +49,8 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
     norms: dict[str, dict[str, list[float]]] = {"correct": {}, "wrong": {}, "": {}}
     for client in dict.fromkeys(one.client for one in seen.participants):
         batch = seen.training(client, params.samples)
-        for x, y in zip(batch.x.split(1), batch.y.split(1), strict=True):
-            right, by_layer = _norms(model, net, x, y)
+        for place in range(len(batch.y)):
+            right, by_layer = _norms(model, net, *(values[place : place + 1] for values in batch))
             for group in ("", "correct" if right else "wrong"):
                 for layer, norm in by_layer.items():
                     norms[group].setdefault(layer, []).append(norm)
