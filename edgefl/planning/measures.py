@@ -9,11 +9,12 @@ from typing import Any
 
 from edgefl.core.components import resolve
 from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.params import Component
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.yamls import Document
 from edgefl.protocol import Net, Observation, Row
 
-GLOBAL, PARTICIPANTS = "global model", "participants"
+GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Measure:
 
     @property
     def needs(self) -> Sequence[str]:
-        """What there are no rows without: "global model", "participants"."""
+        """What there are no rows without: "global model", "participants"; and "local steps"."""
         return tuple(getattr(self.module, "NEEDS", ()))
 
     @property
@@ -55,9 +56,19 @@ def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
     Raises:
         UserError: a name or a parameter is wrong.
     """
-    found = []
-    for place, component in enumerate(spec.evaluate.measures or ()):
-        path: list[str | int] = ["evaluate", "measures", place]
+    found, evaluate = [], spec.evaluate
+    asked: list[tuple[list[str | int], Component]] = [
+        (["evaluate", "measures", place], component)
+        for place, component in enumerate(evaluate.measures or ())
+    ]
+    if evaluate.steps is not None:
+        asked.append(
+            (
+                ["evaluate", "steps"],
+                Component.model_validate({"name": "local-steps", "every": evaluate.steps}),
+            )
+        )
+    for path, component in asked:
         module, params = resolve("measures", component, document, path)
         name = component.name.replace("_", "-")
         found.append(Measure(name, module, params, str(document.place(path))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -22,6 +23,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.user_code import LOADED
 from edgefl.protocol import leaves, matched, read_tree
 from edgefl.runs.dry import dry_run
+from edgefl.runs.learner import Learner
 from edgefl.store import Reader, verify
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -48,6 +50,7 @@ def measure(params, seen):
     SEEN.append((seen, seen.participants, seen.personal_accuracies))
     return [Row(params.scale * len(seen.participants), "people", client=None)]
 '''
+RETRAINS = SPY.replace("SEEN = []", 'SEEN, NEEDS = [], ("local steps",)')
 MINE = '''"""Mine."""
 from edgefl.protocol import Row
 def measure(params, seen):
@@ -75,9 +78,9 @@ def own(tmp_path, monkeypatch):
     return write
 
 
-def observed(own, tmp_path, **changes):
+def observed(own, tmp_path, text=SPY, **changes):
     """What a measure sees in the evaluations of a run: (observation, participants, personal accuracies)."""
-    own("spy", SPY)
+    own("spy", text)
     (run,) = edgefl.run(small("spy", **changes), out=tmp_path / "spied").runs
     assert run.status == "done", run.reason
     return run, sys.modules[f"{LOADED}measures.spy"].SEEN
@@ -195,6 +198,76 @@ def test_clients_of_different_models(tmp_path):
     assert pairs.keys() == {"relu1", "relu2", "features", "logits", ""}
     assert all(0 < value < 1 for value in pairs.values())
     assert any(row["figure"] == "cosine" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("method", "engine"),
+    [
+        ("fedavg", "loop"),
+        ("fedavg", "vmapped"),
+        ("scaffold", "loop"),
+        ("fednova", "loop"),
+        ("fedclassavg", "loop"),
+        ({"name": "flexchill", "temperature": {"by": "work", "full": 0.5, "power": 1}}, "loop"),
+    ],
+    ids=str,
+)
+def test_scores_inside_a_local_training(own, tmp_path, method, engine):
+    """After k steps a client has what a run has whose jobs are k steps long; after all, what it sent."""
+    people = {}
+    for steps in (3, 7):
+        local = {"steps": steps, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}}
+        changes = {
+            "method": method,
+            "engine": engine,
+            "local": local,
+            "server": {"participants": 4, "rounds": 1},
+        }
+        _, seen = observed(own, tmp_path / str(steps), RETRAINS, **changes)
+        people[steps] = seen[-1][1]
+    for short, whole in zip(people[3], people[7], strict=True):
+        assert (short.client, short.steps, whole.steps) == (whole.client, 3, 7)
+        early = leaves(whole.after(3).weights)
+        torch.testing.assert_close(early, leaves(short.trained.weights), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            leaves(whole.after(7).weights), leaves(whole.trained.weights), rtol=1e-4, atol=1e-5
+        )
+        assert not all(map(torch.equal, early, leaves(whole.trained.weights)))
+
+
+@pytest.mark.parametrize("method", ["scaffold", "fedrep", "fedclassavg"])
+def test_a_client_is_trained_again_from_the_state_that_it_had(own, tmp_path, method):
+    """In a later round, after its own training has replaced that state."""
+    server = {"participants": 4, "rounds": 3}
+    _, seen = observed(
+        own, tmp_path, RETRAINS, method=method, server=server, engine="loop", evaluate={"every": 3}
+    )
+    (_, people, _) = seen[-1]
+    for one in people:
+        # Three rounds are evaluated together, when the state of the third is written.
+        torch.testing.assert_close(leaves(one.after(one.steps).weights), leaves(one.trained.weights))
+
+
+def test_the_same_scores_after_resuming(tmp_path, monkeypatch):
+    """``evaluate.steps`` is the measure; killed between merge and evaluation, a run gives its rows."""
+    scenario = small(
+        method="scaffold", evaluate={"every": 2, "steps": 2}, engine="loop", checkpoint={"minutes": 0}
+    )
+    (whole,) = edgefl.run(scenario, out=tmp_path / "whole").runs
+    evaluate, folder = Learner.evaluate, tmp_path / "killed"
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Learner, "evaluate", killed)
+    with contextlib.suppress(KeyboardInterrupt):
+        edgefl.run(scenario, out=folder)
+    monkeypatch.setattr(Learner, "evaluate", evaluate)
+    (again,) = edgefl.resume(folder).runs
+    rows = whole.table("measures")
+    assert again.table("measures") == rows
+    assert {row["measure"] for row in rows} == {"local-steps"}
+    assert {row["label"] for row in rows} >= {"", "step 0", "step 2"}
 
 
 def test_class_accuracies_are_compared_with_the_round_before(tmp_path):
@@ -332,6 +405,7 @@ def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
             "the measure 'class-accuracy' is listed twice",
             "",
         ),
+        (["local-steps"], "give steps, or the measure local-steps, not both", ""),
         (
             [{"name": "linear-cka", "reference": "no/such.safetensors"}],
             "no file no/such.safetensors",
@@ -342,7 +416,8 @@ def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
 def test_mistakes_are_refused_before_the_run(tmp_path, capsys, measures, what, hint):
     """With one message that names the place, and exit status 2."""
     path = tmp_path / "s.json"
-    path.write_text(json.dumps(small(*measures)), encoding="utf-8")
+    steps = {"steps": 5} if measures == ["local-steps"] else {}
+    path.write_text(json.dumps(small(*measures, evaluate=steps)), encoding="utf-8")
     status, _, err = run_command(capsys, "run", path, "--out", tmp_path / "run")
     assert status == 2
     assert what in err

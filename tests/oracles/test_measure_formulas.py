@@ -190,6 +190,41 @@ def test_local_accuracy_without_test_samples_of_a_class():
     assert found["out-local", "trained", 0, ""] == near((1 / 6) / (5 / 6))
 
 
+def test_local_steps():
+    """Of what each client has after 0, 4, 8 steps and the last; who takes fewer is not in later means."""
+    net, start, seeds = net_of(), predictor(net_of(), BEFORE), {0: {4: 30, 8: 31}, 1: {4: 32}}
+    people = tuple(
+        replace(
+            participant(net, k, start, 10 + k),
+            steps=8 if k else 11,
+            after=lambda n, k=k: predictor(net, seeds[k][n]),
+        )
+        for k in (0, 1)
+    )
+    found = rows_of("local-steps", observation(participants_of=lambda: people), every=4)
+    # The second client's eighth step is its last.
+    models = {
+        "step 0": {0: BEFORE, 1: BEFORE},
+        "step 4": {0: 30, 1: 32},
+        "step 8": {0: 31, 1: 11},
+        "": TRAINED,
+    }
+    for label, of in models.items():
+        values: dict[str, list[float]] = {"": [], "in-local": [], "out-local": []}
+        for client, seed in of.items():
+            logits, shares = layers(seed)["logits"], COUNTS[client] / COUNTS[client].sum()
+            accuracy = class_accuracies_by_hand(logits)
+            values[""].append(np.mean(logits.argmax(axis=1) == LABELS))
+            values["in-local"].append(shares @ accuracy)
+            values["out-local"].append((1 - shares) @ accuracy / (CLASSES - 1))
+            for figure, each in values.items():
+                assert found.pop((figure, "trained", client, label)) == near(each[-1])
+        for figure, each in values.items():
+            assert found.pop((figure, "trained", None, label)) == near(np.mean(each))
+            assert found.pop((f"{figure} std".strip(), "trained", None, label)) == near(np.std(each))
+    assert not found
+
+
 def test_personal_accuracy():
     """Mean, deviation (n) and the mean of the worst tenth, of clients' own models on their own sets."""
     seeds = [20, 21, 22, 23]
