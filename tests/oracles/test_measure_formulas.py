@@ -25,7 +25,7 @@ from observed import (
     weights_of,
 )
 
-from edgefl.protocol import Predictor, Row
+from edgefl.protocol import Batch, Predictor, Row
 
 X = pictures(SHAPE).numpy()
 BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
@@ -596,6 +596,39 @@ def test_gradient_norms(of_net, asked):
                 key = f"{group} {words}".strip(), "global", None, name
                 assert found.pop(key) == near(np.percentile(norms, share))
     assert not found
+
+
+def test_oracle_head():
+    """Two steps of gradient descent with momentum on the head, on all clients' samples pooled."""
+    seen, lr = observation(), 3.0
+    batches = [seen.training(client, None) for client in range(len(COUNTS))]
+    x, y = (np.concatenate([values.numpy() for values in each]) for each in zip(*batches, strict=True))
+    weights, velocity = seen.global_model.weights, 0.0
+    for _ in range(2):
+        velocity = 0.9 * velocity + gradient(weights, x, y, ("head",))
+        flat = np.concatenate([leaf.numpy().ravel() for leaf in weights["head"].values()]) - lr * velocity
+        split = np.split(flat, [6 * CLASSES])
+        pairs = zip(weights["head"].items(), split, strict=True)
+        head = {name: torch.from_numpy(part).reshape(leaf.shape) for (name, leaf), part in pairs}
+        weights = {**weights, "head": head}
+    right = np.mean(layers_by_hand(weights, X)["logits"].argmax(axis=1) == LABELS)
+    before = np.mean(layers(MERGED)["logits"].argmax(axis=1) == LABELS)
+    assert right != before
+    assert rows_of("oracle-head", seen, epochs=2, lr=lr) == {
+        ("", "global", None, ""): near(right),
+        ("gain", "global", None, ""): near(right - before),
+    }
+
+
+def test_an_oracle_head_finds_what_a_spoilt_head_hides():
+    """Heads of all zeros guess one class; trained on the test set itself, the head gets it right."""
+    net, model = net_of(hidden=(40, 60)), predictor(net_of(hidden=(40, 60)), 5)
+    spoilt = {**model.weights, "head": {name: 0 * leaf for name, leaf in model.weights["head"].items()}}
+    seen = observation(net, global_model=Predictor(spoilt, net.logits))
+    data = Batch(seen.images(np.arange(len(LABELS))), torch.from_numpy(LABELS))
+    found = rows_of("oracle-head", replace(seen, training=lambda *_: data), epochs=200, lr=0.1)
+    assert found["", "global", None, ""] == 1
+    assert found["gain", "global", None, ""] == near(1 - np.mean(LABELS == 0))
 
 
 def test_accuracy_drop():
