@@ -22,7 +22,8 @@ from edgefl.protocol import Observation, Participant, Predictor, Row
 
 NEEDS = ("participants", "local steps")
 UNIT = "share"
-_FIGURES = ("", "in-local", "out-local")
+# Where there is room for two figures, the first are shown.
+_FIGURES = ("in-local", "out-local", "")
 
 
 class Params(Strict):
@@ -39,7 +40,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
             # Not kept, as ``seen.correct`` would: there may be many.
             right = seen.logits(_model(one, step)).argmax(dim=-1).numpy() == seen.labels
             both = in_and_out(seen.class_shares([one.client]), seen.by_class(right))
-            for figure, value in zip(_FIGURES, (float(right.mean()), *both), strict=True):
+            for figure, value in zip(_FIGURES, (*both, float(right.mean())), strict=True):
                 found.setdefault((figure, step), {})[one.client] = value
     for (figure, step), values in found.items():
         yield from over_clients(values, figure, model="trained", label="" if step is None else f"step {step}")
