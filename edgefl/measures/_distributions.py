@@ -8,13 +8,11 @@ from edgefl.protocol.observation import Floats
 
 
 def in_and_out(shares: Floats, accuracy: Floats) -> tuple[float, float]:
-    """The accuracies on a distribution of classes and on its complement; NaN where nothing is tested.
-
-    See ``local_accuracy`` for the formulas.
+    """The accuracies on a distribution of classes and on its complement; see ``local_accuracy``.
 
     Args:
         shares: of each class (C,).
-        accuracy: on each class (C,); NaN for a class without test samples.
+        accuracy: on each class (C,); NaN for one without test samples.
     """
     tested = ~np.isnan(accuracy)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -56,22 +56,14 @@ def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
     Raises:
         UserError: a name or a parameter is wrong.
     """
-    found, evaluate = [], spec.evaluate
-    asked: list[tuple[list[str | int], Component]] = [
-        (["evaluate", "measures", place], component)
-        for place, component in enumerate(evaluate.measures or ())
-    ]
-    if evaluate.steps is not None:
-        asked.append(
-            (
-                ["evaluate", "steps"],
-                Component.model_validate({"name": "local-steps", "every": evaluate.steps}),
-            )
-        )
-    for path, component in asked:
-        module, params = resolve("measures", component, document, path)
+    asked, path = [*(spec.evaluate.measures or ())], list[str | int](["evaluate", "measures"])
+    if spec.evaluate.steps is not None:
+        asked.append(Component.model_validate({"name": "local-steps", "every": spec.evaluate.steps}))
+    found = []
+    for place, component in enumerate(asked):
+        module, params = resolve("measures", component, document, [*path, place])
         name = component.name.replace("_", "-")
-        found.append(Measure(name, module, params, str(document.place(path))))
+        found.append(Measure(name, module, params, str(document.place([*path, place]))))
     return tuple(found)
 
 

@@ -77,10 +77,7 @@ class Learner:
         return _scalars(self._trained((), need)) if need.completed else {}
 
     def _trained(self, merged: Sequence[Job], need: Merge | Evaluate) -> dict[int, Outcome]:
-        """The outcomes of merged and late jobs, by number, with their states committed.
-
-        For an observer that trains again, they have the states that the jobs started from.
-        """
+        """The outcomes of merged and late jobs, by number, with their states committed."""
         start, context = time.perf_counter(), self.context
         cache, due = context.outcomes, sorted((*merged, *need.completed), key=lambda job: job.id)
         late = {job.id for job in need.completed if context.builder.exchange(job).confirmed}
@@ -91,6 +88,7 @@ class Learner:
         _check_finite(outcomes.values())
         for number, outcome in outcomes.items():
             if self.observer is not None and self.observer.retrains:
+                # It trains again from the state that the job started from, which is replaced now.
                 outcomes[number] = outcome._replace(state=context.state(outcome.job.client))
             if outcome.state is not None:
                 state = tree_map(torch.Tensor.cpu, outcome.state)
