@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -14,6 +16,7 @@ from edgefl.cli.streams import results
 from edgefl.core.files import replacing
 from edgefl.core.outputs import check_out
 
+FEATURES = "features"
 _SUFFIXES = (".csv", ".parquet")
 
 
@@ -21,6 +24,7 @@ _SUFFIXES = (".csv", ".parquet")
     epilog=examples(
         "table runs/first jobs > jobs.csv",
         "table runs/first runs/second merges --out merges.parquet",
+        "table runs/first features --out features.csv",
     )
 )
 def table(
@@ -29,7 +33,7 @@ def table(
         str,
         typer.Argument(
             metavar="TABLE",
-            help="Such as jobs, events, merges, evaluations, client_evaluations, measures or clients.",
+            help="Such as jobs, merges, evaluations, client_evaluations, measures, clients or features.",
         ),
     ],
     out: Annotated[
@@ -41,6 +45,8 @@ def table(
 
     Before its own columns are the run's name, its seed, and the settings in which the runs differ.
 
+    The table `features`, as CSV alone, has what the heads of the runs' last models get of test samples.
+
     Parquet needs pyarrow, which the extra `parquet` brings along.
     """
     from edgefl.core.units import show_bytes
@@ -49,21 +55,28 @@ def table(
     from edgefl.report.summary import each_run
     from edgefl.store import check_table
 
-    check_table(name, "TABLE")
+    if name != FEATURES:
+        check_table(name, "TABLE")
     if out is not None:
-        check_out(out, f"{name}.csv", force=force, suffixes=_SUFFIXES)
-    named = each_run(
-        runs,
-        lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
-        note=print_note,
-    )
-    found = sources(named)
+        check_out(out, f"{name}.csv", force=force, suffixes=_SUFFIXES[: 1 if name == FEATURES else 2])
+    if name == FEATURES:
+        from edgefl.export.features import write_features
+
+        write: Callable[[TextIO], None] = partial(write_features, runs)
+    else:
+        named = each_run(
+            runs,
+            lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
+            note=print_note,
+        )
+        found = sources(named)
+        write = partial(to_csv, found, name)
     if out is None:
-        to_csv(found, name, results())
+        write(results())
         return
     if out.suffix.lower() == ".parquet":
         to_parquet(found, name, out)
     else:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-            to_csv(found, name, stream)
+            write(stream)
     stdout().print(f"saved {out} ({show_bytes(out.stat().st_size)})", soft_wrap=True)

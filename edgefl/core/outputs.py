@@ -45,7 +45,7 @@ def check_out(
         raise _refused(f"{path} is not a regular file", _OTHER)
     if path.suffix.lower() not in suffixes:
         *others, last = suffixes
-        ends = f"{path.name} must end in {', '.join(others)} or {last}"
+        ends = f"{path.name} must end in {' or '.join(filter(None, (', '.join(others), last)))}"
         raise _refused(ends, f"try --out {path.parent / example}")
     if not path.parent.exists():
         raise _refused(f"the folder {path.parent} does not exist", f"mkdir -p {path.parent}")

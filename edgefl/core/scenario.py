@@ -195,6 +195,8 @@ class Evaluate(Strict):
             set.
         holdout: that share.
         measures: a list of components: what else is measured of each version that is evaluated.
+        steps: local steps between the scores that clients get while they train for it: the measure
+            ``local-steps``.
     """
 
     every: Count = 1
@@ -204,6 +206,7 @@ class Evaluate(Strict):
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
     # None and not (): a scenario without measures resolves to the same settings as before there were any.
     measures: Annotated[tuple[Component, ...] | None, OfKind("measures")] = None
+    steps: Count | None = None
 
     @field_validator("measures", mode="before")
     @classmethod
@@ -218,6 +221,12 @@ class Evaluate(Strict):
         if twice is not None:
             raise ValueError(f"the measure {twice!r} is listed twice; list each measure once")
         return value
+
+    @model_validator(mode="after")
+    def _steps_once(self) -> Evaluate:
+        if self.steps and any(one.name.replace("_", "-") == "local-steps" for one in self.measures or ()):
+            raise ValueError("give steps, or the measure local-steps, not both")
+        return self
 
 
 class Wire(Strict):

@@ -1,4 +1,4 @@
-"""Representations of test samples, layer by layer."""
+"""Layers: their names, and their representations of test samples."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ FEATURES, LOGITS = "features", "logits"
 def layer_names(net: Net) -> tuple[str, ...]:
     """The layers that can be looked at: the body's, the features that the head gets, and the logits."""
     return (*net.layers, FEATURES, LOGITS)
+
+
+def layer_of(part: str, name: str) -> str:
+    """The layer that a tensor of a part belongs to, as in "body/conv1"; a head is one layer."""
+    return "/".join(filter(None, (part, name.rpartition(".")[0])))
 
 
 def has_layers(net: Net, predictor: Predictor) -> bool:

@@ -7,7 +7,8 @@ of activations X (n, d) and Y (n, d') of the same n test samples, with centred c
 Activations are flattened. "trained" is what each client of the last merge trained, before the merge: its
 similarity to the reference, to the model that the client received and to the new global model, and the mean
 over pairs of clients (REF, INIT, AGG and the clients in FLex&Chill's Figure 6). All layers together are their
-mean.
+mean. ``pairs`` adds the matrices of clients themselves, as in FedCKA's Figure 2 (Son et al. 2022) and
+FLex&Chill's: a row for each client and each other one, the layer in the figure's name.
 
 Layers are those that the model names (``Net.layers``), the features that the head gets, and the logits. The
 samples are spread evenly over the test set.
@@ -31,6 +32,8 @@ from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
 
+# Clients in a matrix, which has the square of that many entries.
+_MOST = 20
 _REFERENCE, _CLIENTS, _MERGED, _RECEIVED = "to reference", "between clients", "to global", "to received"
 
 
@@ -41,6 +44,9 @@ class Params(Strict):
         None, description="A file in the folder versions of another run of the same model."
     )
     samples: int = Field(500, ge=2, description="Test samples at most; memory grows with their square.")
+    pairs: bool = Field(
+        False, description=f"Whether each pair has rows, of the merge's first {_MOST} clients."
+    )
 
 
 def check(params: Params, net: Net) -> None:
@@ -75,9 +81,13 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
     yield from _to(_REFERENCE, trained, dict.fromkeys(trained, reference))
     yield from _to(_MERGED, trained, dict.fromkeys(trained, merged))
     pairs = defaultdict[str, list[float]](list)
-    for pair in combinations(trained.values(), 2):
-        for name, value in _similar(*pair).items():
+    shown = sorted(trained)[: _MOST if params.pairs else 0]
+    for pair in combinations(trained, 2):
+        found = _similar(*(trained[client] for client in pair))
+        for name, value in found.items():
             pairs[name].append(value)
+        if set(pair) <= set(shown):
+            yield from _entries(found, *pair)
     yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
     received: dict[int, dict[str, Tensor]] = {}
     sending = [each for each in seen.participants if each.sent]
@@ -100,6 +110,13 @@ def _to(
         for name, value in found.items():
             each[name].append(value)
     yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
+
+
+def _entries(found: Mapping[str, float], one: int, other: int) -> Iterator[Row]:
+    """Both entries of a pair in each layer's matrix, and in that of their mean."""
+    for name, value in {**found, "": float(np.mean(list(found.values())))}.items():
+        for client, label in ((one, other), (other, one)):
+            yield Row(value, f"pairs {name}".strip(), "trained", client, f"client {label}")
 
 
 def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, float]:

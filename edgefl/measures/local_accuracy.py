@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from edgefl.core.params import Strict
+from edgefl.measures._distributions import in_and_out
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Row
-from edgefl.protocol.observation import Floats
 
 NEEDS = ("participants",)
 UNIT = "share"
@@ -34,24 +32,12 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
     found: dict[str, dict[int, float]] = {_IN: {}, _OUT: {}}
     for one in seen.participants:
         accuracy = seen.class_accuracies(one.trained)
-        both = _in_and_out(seen.class_shares([one.client]), accuracy)
+        both = in_and_out(seen.class_shares([one.client]), accuracy)
         for figure, value in zip(found, both, strict=True):
             found[figure][one.client] = value
     for figure, values in found.items():
         yield from over_clients(values, figure, model="trained")
     if seen.global_model is not None and seen.participants:
         pooled = seen.class_shares([one.client for one in seen.participants])
-        both = _in_and_out(pooled, seen.class_accuracies(seen.global_model))
+        both = in_and_out(pooled, seen.class_accuracies(seen.global_model))
         yield from (Row(value, figure) for figure, value in zip(found, both, strict=True))
-
-
-def _in_and_out(shares: Floats, accuracy: Floats) -> tuple[float, float]:
-    """The accuracies on a distribution of classes and on its complement; NaN where nothing is tested."""
-    tested = ~np.isnan(accuracy)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        others = (1 - shares) / (len(shares) - 1)
-        one, other = (
-            float((weights[tested] * accuracy[tested]).sum() / weights[tested].sum())
-            for weights in (shares, others)
-        )
-    return one, other

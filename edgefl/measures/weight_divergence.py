@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from edgefl.core.params import Strict
+from edgefl.measures._layers import layer_of
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Participant, Row
 
@@ -47,13 +48,12 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
 
 
 def _by_layer(one: Participant) -> dict[str, float]:
-    """The L1 norm of a client's change by layer, named as "body/conv1"; a head is one layer."""
+    """The L1 norm of a client's change by layer."""
     found = defaultdict[str, float](float)
     for part in one.sent:
         for name, before in one.start.weights[part].items():
             after = one.trained.weights[part][name]
-            layer = "/".join(filter(None, (part, name.rpartition(".")[0])))
-            found[layer] += float((after - before).to(torch.float64).abs().sum())
+            found[layer_of(part, name)] += float((after - before).to(torch.float64).abs().sum())
     return dict(found)
 
 

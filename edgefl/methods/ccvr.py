@@ -25,30 +25,22 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component, Positive, Strict
 from edgefl.protocol import (
-    BUFFERS,
     Arrival,
-    Batch,
     Ctx,
     Method,
-    Net,
     Payload,
     Site,
     Tree,
     When,
     check_features,
     collection,
-    cross_entropy,
     delivered,
     gathering,
     neutral_over,
-    plain_objective,
-    sgd,
-    trainer,
-    tree_map,
 )
+from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.statistics import add_moments, pooled_moments
 
 
@@ -80,7 +72,9 @@ def build(params: Params, site: Site) -> Method:
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         pool = pooled_moments([each.upload["statistics"] for each in arrivals])
-        return {**server, "head": _tuned(net, server["head"], *virtual_features(pool, params), params)}
+        features, labels = virtual_features(pool, params)
+        own = params.model_dump(include={"lr", "epochs", "batch_size", "seed"})
+        return {**server, "head": tuned_head(net, server["head"], features, labels, **own)}
 
     width, classes = net.feature_width, net.classes
     shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
@@ -112,27 +106,3 @@ def virtual_features(pool: Tree, params: Params) -> tuple[Tensor, Tensor]:
         features.append(drawn if params.power == 1 else drawn.clamp(min=0) ** params.power)
         labels.append(torch.full((params.virtual,), label, device=mean.device))
     return torch.cat(features), torch.cat(labels)
-
-
-def _tuned(net: Net, head: Tree, features: Tensor, labels: Tensor, params: Params) -> Tree:
-    """The head after training on features, in its own type; computed in float64."""
-    above = replace(
-        net,
-        features=lambda weights, x, train: (x, weights[BUFFERS]),  # noqa: ARG005
-        loss=cross_entropy,
-        terms=(),
-        # Those are of clients' training.
-        temperature=1.0,
-        sample_temperature=None,
-    )
-    optimizer = Sgd(lr=params.lr, momentum=0.9)
-    step = sgd(plain_objective(above), optimizer, ("head",))
-    wide = tree_map(lambda leaf: leaf.to(torch.float64), head)
-    carry = trainer({"head": wide, BUFFERS: {}}, optimizer, ("head",), params.lr)
-    generator = torch.Generator().manual_seed(params.seed)
-    with torch.enable_grad():
-        for _ in range(params.epochs):
-            order = torch.randperm(len(labels), generator=generator).to(labels.device)
-            for places in torch.split(order, params.batch_size):
-                carry = step(carry, Batch(features[places], labels[places]))
-    return tree_map(lambda leaf, old: leaf.to(old.dtype), carry["weights"]["head"], head)

@@ -9,11 +9,12 @@ from typing import Any
 
 from edgefl.core.components import resolve
 from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.params import Component
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.yamls import Document
 from edgefl.protocol import Net, Observation, Row
 
-GLOBAL, PARTICIPANTS = "global model", "participants"
+GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Measure:
 
     @property
     def needs(self) -> Sequence[str]:
-        """What there are no rows without: "global model", "participants"."""
+        """What there are no rows without: "global model", "participants"; and "local steps"."""
         return tuple(getattr(self.module, "NEEDS", ()))
 
     @property
@@ -55,12 +56,14 @@ def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
     Raises:
         UserError: a name or a parameter is wrong.
     """
+    asked, path = [*(spec.evaluate.measures or ())], list[str | int](["evaluate", "measures"])
+    if spec.evaluate.steps is not None:
+        asked.append(Component.model_validate({"name": "local-steps", "every": spec.evaluate.steps}))
     found = []
-    for place, component in enumerate(spec.evaluate.measures or ()):
-        path: list[str | int] = ["evaluate", "measures", place]
-        module, params = resolve("measures", component, document, path)
+    for place, component in enumerate(asked):
+        module, params = resolve("measures", component, document, [*path, place])
         name = component.name.replace("_", "-")
-        found.append(Measure(name, module, params, str(document.place(path))))
+        found.append(Measure(name, module, params, str(document.place([*path, place]))))
     return tuple(found)
 
 

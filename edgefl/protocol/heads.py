@@ -1,14 +1,19 @@
-"""Heads that the server makes, and sends to all clients."""
+"""Heads that the server makes, and sends to all clients; heads that are trained on features alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from edgefl.protocol.nets import Net, Predictor
+import torch
+from torch import Tensor
+
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.protocol.nets import Net, Predictor, cross_entropy
 from edgefl.protocol.own_models import unchanged
-from edgefl.protocol.trees import Tree
-from edgefl.protocol.values import Exchange, Fold, Method, When
+from edgefl.protocol.training import plain_objective, sgd, trainer
+from edgefl.protocol.trees import BUFFERS, Tree, tree_map
+from edgefl.protocol.values import Batch, Exchange, Fold, Method, When
 
 DELIVER = "deliver"
 """The name of the exchange in which clients receive a head that was changed."""
@@ -61,3 +66,40 @@ def delivered(base: Method, net: Net, exchange: Exchange) -> Method:
     kept = "head" in (base.client(net.on_meta()) or {})
     deliver = delivery(DELIVER, exchange.when, kept=kept)
     return replace(base, exchanges=(*base.exchanges, exchange, deliver), neutral=None)
+
+
+def tuned_head(
+    net: Net,
+    head: Tree,
+    features: Tensor,
+    labels: Tensor,
+    *,
+    lr: float,
+    epochs: int,
+    batch_size: int,
+    seed: int,
+) -> Tree:
+    """The head, in its type, after SGD with momentum 0.9 on the cross-entropy of features (n, l) and labels.
+
+    Features are float64, and so is the training; ``seed`` is that of their order.
+    """
+    above = replace(
+        net,
+        features=lambda weights, x, train: (x, weights[BUFFERS]),  # noqa: ARG005
+        loss=cross_entropy,
+        terms=(),
+        # Those are of clients' training.
+        temperature=1.0,
+        sample_temperature=None,
+    )
+    optimizer = Sgd(lr=lr, momentum=0.9)
+    step = sgd(plain_objective(above), optimizer, ("head",))
+    wide = tree_map(lambda leaf: leaf.to(torch.float64), head)
+    carry = trainer({"head": wide, BUFFERS: {}}, optimizer, ("head",), lr)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.enable_grad():
+        for _ in range(epochs):
+            order = torch.randperm(len(labels), generator=generator).to(labels.device)
+            for places in torch.split(order, batch_size):
+                carry = step(carry, Batch(features[places], labels[places]))
+    return tree_map(lambda leaf, old: leaf.to(old.dtype), carry["weights"]["head"], head)

@@ -33,7 +33,8 @@ class Row(NamedTuple):
         model: whose model: "global", "personal" (clients' own) or "trained" (as a client trained it, before
             the merge).
         client: the client that the value is of; None for all clients together.
-        label: the class or the layer that the value is of; empty for all of them together.
+        label: the class, the layer, the local step or the other client that the value is of; empty for all of
+            them together.
     """
 
     value: float
@@ -54,6 +55,9 @@ class Participant:
         trained: the shared model as it trained it, before the merge.
         own: its personal model as it trained it, before the merge.
         sent: the parts of the net that it sent, without ``buffers``.
+        steps: how many its job took, over all phases.
+        after: (steps, fewer than these) -> ``trained`` as it was then, by training again; None unless a
+            measure needs "local steps".
     """
 
     client: int
@@ -62,6 +66,8 @@ class Participant:
     trained: Predictor
     own: Predictor
     sent: tuple[str, ...]
+    steps: int = 0
+    after: Callable[[int], Predictor] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +157,11 @@ class Observation:
 
     def class_accuracies(self, predictor: Predictor) -> Floats:
         """A model's accuracy on the test samples of each class (C,); NaN for a class without any."""
-        correct = np.bincount(self.labels, weights=self.correct(predictor), minlength=self.classes)
+        return self.by_class(self.correct(predictor))
+
+    def by_class(self, right: Bools) -> Floats:
+        """The share of each class's test samples (C,) that are right (n,); NaN for a class without any."""
+        correct = np.bincount(self.labels, weights=right, minlength=self.classes)
         with np.errstate(invalid="ignore"):
             return np.asarray(correct / np.bincount(self.labels, minlength=self.classes))
 

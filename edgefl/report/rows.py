@@ -31,6 +31,9 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     """The figures that apply to some of the runs."""
     runs = [run for one in compared for run in one.runs]
     yield from _accuracies(runs, averaged=len(runs) > len(compared))
+    if any(run.training_loss is not None for run in runs):
+        show = partial(_measure_shown, unit="")
+        yield amount("training loss", show, lambda run: run.training_loss, "", "", key="training_loss")
     yield from measure_rows(runs)
     yield _TIME
     yield amount("bytes down", show_bytes, lambda run: run.down_bytes, "B", key="down_bytes")

@@ -100,6 +100,9 @@ class Summary(Shown):
         measures: the last values of its measures, by name; None where it asked for none.
         measures_host_s: the wall time that they took; None where there are none.
         carbon: what was emitted; None where the fleet does not ask for it.
+        training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
+            temperature and its terms; over each job's steps, and over jobs by their weights. None where
+            nothing was trained.
         turnout: how many of the clients that a round asks for took part; None where there are no rounds.
         exchanges: the work of the clients that can do it, by exchange and device.
         published: what its scenario says a paper reports; None where it does not.
@@ -157,6 +160,7 @@ class Summary(Shown):
     carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
+    training_loss: float | None = field(default=None, metadata=OPTIONAL)
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
     published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     scale: str | None = field(default=None, metadata=OPTIONAL)
@@ -332,6 +336,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         "SELECT (SELECT IFNULL(MAX(t_s), 0.0) FROM server_events) AS t_s, "
         "(SELECT MAX(peak_bytes) FROM prices"
         " WHERE kind NOT IN (SELECT kind FROM refused_kinds)) AS peak_bytes, "
+        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS loss, "
         "COUNT(*) FILTER (WHERE NOT admitted) AS refused, COUNT(*) AS clients, "
         "COUNT(*) FILTER (WHERE admitted) AS admitted FROM fleet"
     )
@@ -380,6 +385,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
         measures=measured(reader),
+        training_loss=totals["loss"],
         turnout=_turnout(reader, used.jobs),
         server=_server(reader),
     )

@@ -86,7 +86,10 @@ class Learner:
                 cache.put(context.unconfirmed(outcome) if outcome.job.id in late else outcome)
         outcomes = {job.id: cache.take(job) for job in due}
         _check_finite(outcomes.values())
-        for outcome in outcomes.values():
+        for number, outcome in outcomes.items():
+            if self.observer is not None and self.observer.retrains:
+                # It trains again from the state that the job started from, which is replaced now.
+                outcomes[number] = outcome._replace(state=context.state(outcome.job.client))
             if outcome.state is not None:
                 state = tree_map(torch.Tensor.cpu, outcome.state)
                 context.states.put(outcome.job.client, outcome.job.id, state)

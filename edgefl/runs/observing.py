@@ -13,11 +13,12 @@ import torch
 
 from edgefl.compute.evaluate import Personal
 from edgefl.compute.job import Outcome
+from edgefl.compute.loop import work
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
-from edgefl.planning.measures import GLOBAL, PARTICIPANTS, Measure
+from edgefl.planning.measures import GLOBAL, PARTICIPANTS, STEPS, Measure
 from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree
 from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context
@@ -29,7 +30,7 @@ class Trained:
     """A merge of jobs that trained.
 
     Attributes:
-        outcomes: theirs.
+        outcomes: theirs; where they are trained again, with the states that they started from.
         servers: the versions that they started from, and the one before the merge.
         before: the number of that one.
         predictors: their global models, by version, as far as they were asked for.
@@ -48,6 +49,7 @@ class Observer:
     from which they came.
 
     Attributes:
+        retrains: whether a measure needs models inside a local training.
         last: that merge; None where there was none since the last evaluation.
         earlier: by measure, the version for which it was taken last, and its rows.
     """
@@ -55,6 +57,7 @@ class Observer:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._measures = context.builder.learning.measures
+        self.retrains = any(STEPS in one.needs for one in self._measures)
         self.last: Trained | None = None
         self.earlier: dict[str, tuple[int, Sequence[Row]]] = {}
 
@@ -160,7 +163,26 @@ class Observer:
         else:
             start, trained = self._before(last, job.version), self._global(theirs)
         weights = tuple(part for part, tree in sent.items() if tree and part != BUFFERS)
-        return Participant(job.client, net, start, trained, own, weights)
+        after = partial(self._after, outcome, last.servers) if self.retrains else None
+        return Participant(job.client, net, start, trained, own, weights, job.steps, after)
+
+    def _after(self, outcome: Outcome, servers: Mapping[int, Tree], steps: int) -> Predictor:
+        """What a job had trained after its first steps."""
+        builder, job = self._context.builder, outcome.job
+        learning, model = builder.learning, builder.model(job.client)
+        states = {job.client: outcome.state}
+        whole, short = (
+            builder.group([each], servers, states).tasks[0] for each in (job, replace(job, steps=steps))
+        )
+        # Settings by the share of the work, such as a temperature, are those of the whole job.
+        with torch.enable_grad():
+            done = work(replace(short, ctx=replace(whole.ctx, steps=short.ctx.steps)))
+        sent = {part: done.upload[part] for part in learning.nets[model].parts() if part in done.upload}
+        theirs = {**servers[job.version], **sent}
+        if learning.methods[0].global_model is not None:
+            return self._global(theirs)
+        state = outcome.state if done.state is None else done.state
+        return learning.methods[model].personal_model(theirs, state)
 
     @cached_property
     def _clients(self) -> list[int]:

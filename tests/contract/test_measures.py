@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -14,6 +15,7 @@ import pytest
 import torch
 from commands import run_command
 from nightly import mostly
+from torch.nn import functional as F
 
 import edgefl
 from edgefl.core import catalogue
@@ -21,6 +23,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.user_code import LOADED
 from edgefl.protocol import leaves, matched, read_tree
 from edgefl.runs.dry import dry_run
+from edgefl.runs.learner import Learner
 from edgefl.store import Reader, verify
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -47,6 +50,7 @@ def measure(params, seen):
     SEEN.append((seen, seen.participants, seen.personal_accuracies))
     return [Row(params.scale * len(seen.participants), "people", client=None)]
 '''
+RETRAINS = SPY.replace("SEEN = []", 'SEEN, NEEDS = [], ("local steps",)')
 MINE = '''"""Mine."""
 from edgefl.protocol import Row
 def measure(params, seen):
@@ -74,9 +78,9 @@ def own(tmp_path, monkeypatch):
     return write
 
 
-def observed(own, tmp_path, **changes):
+def observed(own, tmp_path, text=SPY, **changes):
     """What a measure sees in the evaluations of a run: (observation, participants, personal accuracies)."""
-    own("spy", SPY)
+    own("spy", text)
     (run,) = edgefl.run(small("spy", **changes), out=tmp_path / "spied").runs
     assert run.status == "done", run.reason
     return run, sys.modules[f"{LOADED}measures.spy"].SEEN
@@ -196,6 +200,87 @@ def test_clients_of_different_models(tmp_path):
     assert any(row["figure"] == "cosine" for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("method", "engine"),
+    [
+        ("fedavg", "loop"),
+        ("fedavg", "vmapped"),
+        ("scaffold", "loop"),
+        ("fednova", "loop"),
+        ("fedclassavg", "loop"),
+        ({"name": "flexchill", "temperature": {"by": "work", "full": 0.5, "power": 1}}, "loop"),
+    ],
+    ids=str,
+)
+def test_scores_inside_a_local_training(own, tmp_path, method, engine):
+    """After k steps a client has what a run has whose jobs are k steps long; after all, what it sent."""
+    people = {}
+    for steps in (3, 7):
+        local = {"steps": steps, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}}
+        changes = {
+            "method": method,
+            "engine": engine,
+            "local": local,
+            "server": {"participants": 4, "rounds": 1},
+        }
+        _, seen = observed(own, tmp_path / str(steps), RETRAINS, **changes)
+        people[steps] = seen[-1][1]
+    for short, whole in zip(people[3], people[7], strict=True):
+        assert (short.client, short.steps, whole.steps) == (whole.client, 3, 7)
+        early = leaves(whole.after(3).weights)
+        torch.testing.assert_close(early, leaves(short.trained.weights), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            leaves(whole.after(7).weights), leaves(whole.trained.weights), rtol=1e-4, atol=1e-5
+        )
+        assert not all(map(torch.equal, early, leaves(whole.trained.weights)))
+
+
+@pytest.mark.parametrize("method", ["scaffold", "fedrep", "fedclassavg"])
+def test_a_client_is_trained_again_from_the_state_that_it_had(own, tmp_path, method):
+    """In a later round, after its own training has replaced that state."""
+    server = {"participants": 4, "rounds": 3}
+    _, seen = observed(
+        own, tmp_path, RETRAINS, method=method, server=server, engine="loop", evaluate={"every": 3}
+    )
+    (_, people, _) = seen[-1]
+    for one in people:
+        # Three rounds are evaluated together, when the state of the third is written.
+        torch.testing.assert_close(leaves(one.after(one.steps).weights), leaves(one.trained.weights))
+
+
+def test_the_same_scores_after_resuming(tmp_path, monkeypatch):
+    """``evaluate.steps`` is the measure; killed between merge and evaluation, a run gives its rows."""
+    scenario = small(
+        method="scaffold", evaluate={"every": 2, "steps": 2}, engine="loop", checkpoint={"minutes": 0}
+    )
+    (whole,) = edgefl.run(scenario, out=tmp_path / "whole").runs
+    evaluate, folder = Learner.evaluate, tmp_path / "killed"
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Learner, "evaluate", killed)
+    with contextlib.suppress(KeyboardInterrupt):
+        edgefl.run(scenario, out=folder)
+    monkeypatch.setattr(Learner, "evaluate", evaluate)
+    (again,) = edgefl.resume(folder).runs
+    rows = whole.table("measures")
+    assert again.table("measures") == rows
+    assert {row["measure"] for row in rows} == {"local-steps"}
+    assert {row["label"] for row in rows} >= {"", "step 0", "step 2"}
+
+
+def test_class_accuracies_are_compared_with_the_round_before(tmp_path):
+    """With ``every: 2``, too: round 4's model with round 3's, as when all rounds are evaluated."""
+    found = []
+    for every in (1, 2):
+        evaluate = {"every": every, "measures": ["class-accuracy-similarity"]}
+        scenario = {**SMALL, "evaluate": evaluate, "server": {"participants": 2, "rounds": 4}}
+        (run,) = edgefl.run(scenario, out=tmp_path / str(every)).runs
+        found.append({row["round"]: row["value"] for row in run.table("measures")})
+    assert found[1] == {round_: found[0][round_] for round_ in (1, 3)}
+
+
 def test_stale_participants_started_from_older_versions(own, tmp_path):
     """Under an asynchronous server each participant is compared with the version that it received."""
     server = {"policy": {"name": "fedbuff", "concurrency": 3, "buffer": 2}, "rounds": 6}
@@ -229,6 +314,25 @@ def test_sparse_evaluations(own, tmp_path):
         jobs = [row for row in run.table("jobs") if row["into_version"] == one.version]
         assert sorted(row["client"] for row in jobs) == [each.client for each in people]
         assert merges[one.version]["round"] == one.round
+
+
+def test_the_training_loss_is_at_the_methods_temperature(own, tmp_path, capsys):
+    """One step of all a client's samples: CE(z / T) of what it received, and its mean over samples."""
+    local = {**SMALL["local"], "batch_size": 2000, "optimizer": {"name": "sgd", "lr": 0.1}}
+    server = {"participants": 4, "rounds": 1}
+    method = {"name": "flexchill", "temperature": 0.25}
+    run, [(seen, *_)] = observed(own, tmp_path, method=method, local=local, server=server)
+    losses = []
+    for client in seen.clients:
+        x, y = seen.training(client, None)
+        losses.append(
+            F.cross_entropy(seen.before.net.logits(seen.before.weights, x) / 0.25, y, reduction="none")
+        )
+    expected = float(torch.cat(losses).mean())
+    assert run.summary().training_loss == pytest.approx(expected, rel=1e-5)
+    _, out, _ = run_command(capsys, "compare", run.folder, "--rows", "training loss")
+    assert f"{expected:.3g}" in out
+    assert edgefl.run(SMALL, out=tmp_path / "clock", engine="null").runs[0].summary().training_loss is None
 
 
 def test_nothing_is_observed_where_nothing_is_asked_for(tmp_path, monkeypatch):
@@ -301,6 +405,7 @@ def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
             "the measure 'class-accuracy' is listed twice",
             "",
         ),
+        (["local-steps"], "give steps, or the measure local-steps, not both", ""),
         (
             [{"name": "linear-cka", "reference": "no/such.safetensors"}],
             "no file no/such.safetensors",
@@ -311,7 +416,8 @@ def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
 def test_mistakes_are_refused_before_the_run(tmp_path, capsys, measures, what, hint):
     """With one message that names the place, and exit status 2."""
     path = tmp_path / "s.json"
-    path.write_text(json.dumps(small(*measures)), encoding="utf-8")
+    steps = {"steps": 5} if measures == ["local-steps"] else {}
+    path.write_text(json.dumps(small(*measures, evaluate=steps)), encoding="utf-8")
     status, _, err = run_command(capsys, "run", path, "--out", tmp_path / "run")
     assert status == 2
     assert what in err

@@ -25,7 +25,7 @@ from observed import (
     weights_of,
 )
 
-from edgefl.protocol import Predictor, Row
+from edgefl.protocol import Batch, Predictor, Row
 
 X = pictures(SHAPE).numpy()
 BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
@@ -81,6 +81,34 @@ def test_class_accuracy_by_hand():
     assert by_class.pop("0") == 0
     assert all(np.isnan(value) for value in by_class.values())
     assert found["", "global", None, ""] == 0.5
+
+
+def test_class_accuracy_similarity():
+    """The cosine of two vectors of accuracies: after the last merge, and before it."""
+    after, before = (class_accuracies_by_hand(layers(seed)["logits"]) for seed in (MERGED, BEFORE))
+    expected = sum(after * before) / np.sqrt(sum(after**2) * sum(before**2))
+    assert rows_of("class-accuracy-similarity", observation()) == {("", "global", None, ""): near(expected)}
+
+
+def test_class_accuracy_similarity_by_hand():
+    """The same model: 1. Other classes: 0. (1, 0) and (1/2, 1/2): that of 45 degrees. Nothing right: none."""
+    labels, key = np.array([0, 0, 2, 2]), ("", "global", None, "")
+    model = {
+        name: fixed(onehot(said)) for name, said in {"0": [0] * 4, "2": [2] * 4, "half": [0, 1, 2, 1]}.items()
+    }
+
+    def similarity(after: str, before: str | None) -> dict:
+        seen = observation(
+            global_model=model[after], before=before and model[before], labels=labels, pictures=numbered(4)
+        )
+        return rows_of("class-accuracy-similarity", seen)
+
+    assert similarity("0", "0")[key] == near(1)
+    assert similarity("0", "2")[key] == 0
+    assert similarity("0", "half")[key] == near(np.sqrt(0.5))
+    assert similarity("0", None) == {}
+    model["wrong"] = fixed(onehot([1] * 4))
+    assert np.isnan(similarity("wrong", "0")[key])
 
 
 def test_forgetting():
@@ -160,6 +188,41 @@ def test_local_accuracy_without_test_samples_of_a_class():
     assert found["in-local", "trained", 0, ""] == near(1)
     # The complement's shares are 1/6, 1/6, 1/3 and 1/3; those of the classes tested add up to 5/6.
     assert found["out-local", "trained", 0, ""] == near((1 / 6) / (5 / 6))
+
+
+def test_local_steps():
+    """Of what each client has after 0, 4, 8 steps and the last; who takes fewer is not in later means."""
+    net, start, seeds = net_of(), predictor(net_of(), BEFORE), {0: {4: 30, 8: 31}, 1: {4: 32}}
+    people = tuple(
+        replace(
+            participant(net, k, start, 10 + k),
+            steps=8 if k else 11,
+            after=lambda n, k=k: predictor(net, seeds[k][n]),
+        )
+        for k in (0, 1)
+    )
+    found = rows_of("local-steps", observation(participants_of=lambda: people), every=4)
+    # The second client's eighth step is its last.
+    models = {
+        "step 0": {0: BEFORE, 1: BEFORE},
+        "step 4": {0: 30, 1: 32},
+        "step 8": {0: 31, 1: 11},
+        "": TRAINED,
+    }
+    for label, of in models.items():
+        values: dict[str, list[float]] = {"": [], "in-local": [], "out-local": []}
+        for client, seed in of.items():
+            logits, shares = layers(seed)["logits"], COUNTS[client] / COUNTS[client].sum()
+            accuracy = class_accuracies_by_hand(logits)
+            values[""].append(np.mean(logits.argmax(axis=1) == LABELS))
+            values["in-local"].append(shares @ accuracy)
+            values["out-local"].append((1 - shares) @ accuracy / (CLASSES - 1))
+            for figure, each in values.items():
+                assert found.pop((figure, "trained", client, label)) == near(each[-1])
+        for figure, each in values.items():
+            assert found.pop((figure, "trained", None, label)) == near(np.mean(each))
+            assert found.pop((f"{figure} std".strip(), "trained", None, label)) == near(np.std(each))
+    assert not found
 
 
 def test_personal_accuracy():
@@ -267,6 +330,34 @@ def test_linear_cka():
     assert found["to received", "trained", None, ""] == near(np.mean(to_received))
     assert found["to global", "trained", None, ""] == near(np.mean(to_merged))
     assert found["between clients", "trained", None, ""] == near(np.mean(pairs))
+
+
+def test_linear_cka_of_each_pair():
+    """With ``pairs`` each layer has a symmetric matrix; all other rows stay as they are."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    people = tuple(participant(net, client, start, 10 + client) for client in (0, 2, 3))
+    seen = observation(participants_of=lambda: people)
+    plain, found = rows_of("linear-cka", seen), rows_of("linear-cka", seen, pairs=True)
+    trained, means = {client: layers(10 + client) for client in (0, 2, 3)}, {}
+    for one, other in itertools.permutations(trained, 2):
+        place = "trained", one, f"client {other}"
+        values = {name: cka(x, trained[other][name]) for name, x in trained[one].items()}
+        for name, value in {**values, "": np.mean(list(values.values()))}.items():
+            assert found.pop((f"pairs {name}".strip(), *place)) == near(value)
+            means.setdefault(name, []).append(value)
+    for name, values in means.items():
+        assert plain["between clients", "trained", None, name] == near(np.mean(values))
+    assert found == plain
+
+
+def test_a_matrix_has_twenty_clients():
+    """Of more, the first by number, whatever their order in the merge."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    people = tuple(participant(net, client, start, 10 + client) for client in reversed(range(22)))
+    found = rows_of("linear-cka", observation(participants_of=lambda: people), samples=5, pairs=True)
+    matrix = [key for key in found if key[0] == "pairs logits"]
+    assert len(matrix) == 20 * 19
+    assert {client for _, _, client, _ in matrix} == set(range(20))
 
 
 def test_linear_cka_of_wide_layers_on_some_samples():
@@ -466,6 +557,78 @@ def test_gradients_of_many_samples_are_added_up(monkeypatch):
     monkeypatch.setattr("edgefl.measures.gradient_diversity.CHUNK", 3)
     parts = rows_of("gradient-diversity", observation())
     assert {key: near(value) for key, value in whole.items()} == parts
+
+
+def one_gradient(weights, x: np.ndarray, label: int, temperature: float) -> dict[str, float]:
+    """The norm of one sample's gradient by layer: the head's logits, and so their gradient, over T."""
+    cold = {**weights, "head": {name: leaf / temperature for name, leaf in weights["head"].items()}}
+    flat = gradient(cold, x[None], np.array([label]))
+    sizes = {"body/fc1": 12 * 5 + 5, "body/fc2": 5 * 6 + 6, "head": 6 * CLASSES + CLASSES}
+    found, start = {}, 0
+    for name, size in sizes.items():
+        # d/dw = (d/d(w / T)) / T of the head alone.
+        scale = temperature if name == "head" else 1.0
+        found[name] = np.linalg.norm(flat[start : start + size]) / scale
+        start += size
+    return {**found, "": np.sqrt(sum(value**2 for value in found.values()))}
+
+
+@pytest.mark.parametrize(("of_net", "asked"), [(1.0, None), (0.25, None), (0.25, 2.0)])
+def test_gradient_norms(of_net, asked):
+    """Sample by sample, by layer, right and wrong apart, at the method's temperature or another."""
+    net = net_of()
+    weights = predictor(net, MERGED).weights
+    seen = observation(global_model=Predictor(weights, replace(net, temperature=of_net).logits))
+    found = rows_of("gradient-norms", seen, samples=9, **({"temperature": asked} if asked else {}))
+    groups: dict[str, dict[str, list[float]]] = {"": {}, "correct": {}, "wrong": {}}
+    for client in (0, 1):
+        batch = seen.training(client, 9)
+        for x, label in zip(batch.x.numpy(), batch.y.tolist(), strict=True):
+            right = layers_by_hand(weights, x[None])["logits"].argmax() == label
+            for name, norm in one_gradient(weights, x, label, asked or of_net).items():
+                for group in ("", "correct" if right else "wrong"):
+                    groups[group].setdefault(name, []).append(norm)
+    assert groups["correct"].keys() == groups["wrong"].keys()
+    for group, by_layer in groups.items():
+        for name, norms in by_layer.items():
+            assert found.pop((group, "global", None, name)) == near(np.mean(norms))
+            for words, share in {"p10": 10, "median": 50, "p90": 90}.items():
+                key = f"{group} {words}".strip(), "global", None, name
+                assert found.pop(key) == near(np.percentile(norms, share))
+    assert not found
+
+
+def test_oracle_head():
+    """Two steps of gradient descent with momentum on the head, on all clients' samples pooled."""
+    seen, lr = observation(), 3.0
+    batches = [seen.training(client, None) for client in range(len(COUNTS))]
+    x, y = (np.concatenate([values.numpy() for values in each]) for each in zip(*batches, strict=True))
+    weights, velocity = seen.global_model.weights, 0.0
+    for _ in range(2):
+        velocity = 0.9 * velocity + gradient(weights, x, y, ("head",))
+        flat = np.concatenate([leaf.numpy().ravel() for leaf in weights["head"].values()]) - lr * velocity
+        split = np.split(flat, [6 * CLASSES])
+        pairs = zip(weights["head"].items(), split, strict=True)
+        head = {name: torch.from_numpy(part).reshape(leaf.shape) for (name, leaf), part in pairs}
+        weights = {**weights, "head": head}
+    right = np.mean(layers_by_hand(weights, X)["logits"].argmax(axis=1) == LABELS)
+    before = np.mean(layers(MERGED)["logits"].argmax(axis=1) == LABELS)
+    assert right != before
+    assert rows_of("oracle-head", seen, epochs=2, lr=lr) == {
+        ("", "global", None, ""): near(right),
+        ("gain", "global", None, ""): near(right - before),
+    }
+
+
+def test_an_oracle_head_finds_what_a_spoilt_head_hides():
+    """Heads of all zeros guess one class; trained on the test set itself, the head gets it right."""
+    net, model = net_of(hidden=(40, 60)), predictor(net_of(hidden=(40, 60)), 5)
+    spoilt = {**model.weights, "head": {name: 0 * leaf for name, leaf in model.weights["head"].items()}}
+    seen = observation(net, global_model=Predictor(spoilt, net.logits))
+    data = Batch(seen.images(np.arange(len(LABELS))), torch.from_numpy(LABELS))
+    found = rows_of("oracle-head", replace(seen, training=lambda *_: data), epochs=200, lr=0.1)
+    assert found["", "global", None, ""] == 1
+    assert found["gain", "global", None, ""] == near(1 - np.mean(LABELS == 0))
 
 
 def test_accuracy_drop():

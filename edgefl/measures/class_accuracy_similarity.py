@@ -1,0 +1,32 @@
+"""Similarity of the global model's class-wise accuracy to that of the round before.
+
+    <A, A'> / (||A||_2 ||A'||_2),        A = (A_1, ..., A_C)
+
+with A_c the global model's accuracy on class c and A' the accuracies of the version before the last merge
+(Lee et al. 2022, FedNTD, section 2.1 and Figure 2b), whether that was evaluated or not. Classes without test
+samples are left out; a model that gets nothing right has no similarity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Observation, Row
+
+NEEDS = ("global model",)
+
+
+class Params(Strict):
+    """None."""
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
+    """One row, unless nothing was merged since the last evaluation."""
+    if seen.global_model is None or seen.before is None:
+        return
+    after, before = (np.nan_to_num(seen.class_accuracies(one)) for one in (seen.global_model, seen.before))
+    lengths = np.linalg.norm(after) * np.linalg.norm(before)
+    yield Row(float(after @ before / lengths) if lengths else float("nan"))
