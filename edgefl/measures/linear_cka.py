@@ -115,7 +115,7 @@ def _to(
 def _entries(found: Mapping[str, float], one: int, other: int) -> Iterator[Row]:
     """Both entries of a pair in each layer's matrix, and in that of their mean."""
     for name, value in {**found, "": float(np.mean(list(found.values())))}.items():
-        for client, label in ((one, other), (other, one)):
+        for client, label in ((other, one), (one, other)):
             yield Row(value, f"pairs {name}".strip(), "trained", client, f"client {label}")
 
 

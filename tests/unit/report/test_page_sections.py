@@ -279,3 +279,25 @@ def test_without_measures_there_are_none(tmp_path):
     (run,) = edgefl.run(REFUSED, engine="null", out=tmp_path / "run").runs
     with read(run.folder) as reader:
         assert measures(reader, 0) == []
+
+
+def test_pairs_of_clients_are_the_last_versions_matrix(tmp_path):
+    """A row for each client and a column for each other one, symmetric, without a diagonal."""
+    scenario = {
+        "task": {"dataset": "digits", "clients": 3}, "model": {"name": "mlp", "hidden": [8]},
+        "method": "fedavg", "local": {"steps": 2}, "fleet": "home-lab", "server": {"rounds": 2},
+        "evaluate": {"measures": [{"name": "linear-cka", "pairs": True, "samples": 20}]},
+    }  # fmt: skip
+    (run,) = edgefl.run(scenario, engine="loop", out=tmp_path / "run").runs
+    rows = {
+        (row["client"], row["label"]): row["value"]
+        for row in run.table("measures")
+        if row["figure"] == "pairs relu1" and row["round"] == 1
+    }
+    with read(run.folder) as reader:
+        (one,) = (each for each in measures(reader, 0) if each.figure == "pairs relu1")
+    assert (one.along, one.round, one.quantile) == ("client, in round 1", [0, 1, 2], None)
+    assert one.labels == ["client 0", "client 1", "client 2"]
+    assert [[rows.get((a, f"client {b}")) for b in range(3)] for a in range(3)] == one.values
+    assert [one.values[a][a] for a in range(3)] == [None] * 3
+    assert one.values[0][1] == one.values[1][0] is not None

@@ -28,6 +28,9 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "value": np.float64,
 }
 
+PAIRS = "pairs"
+"""How figures of pairs of clients begin, each a row of one client whose label is the other."""
+
 _Columns = Mapping[str, NDArray[Any]]
 
 
@@ -47,6 +50,7 @@ class MeasureSeries:
         round: the round after which each was evaluated, from 0.
         labels: classes, layers or others, in the measure's order; empty for all together, which is first.
         values: (versions, labels); None where there is none.
+        along: what ``round`` counts: rounds, or, in the last version's matrix of pairs, clients.
     """
 
     run: int
@@ -59,6 +63,7 @@ class MeasureSeries:
     round: Sequence[int]
     labels: Sequence[str]
     values: Sequence[Sequence[float | None]]
+    along: str = "round"
 
 
 def measures(reader: Reader, run: int) -> list[MeasureSeries]:
@@ -80,7 +85,9 @@ def measures(reader: Reader, run: int) -> list[MeasureSeries]:
             **one,
         )
         for row in rows
-        for one in _series(_where(columns, columns["series"] == row["series"]), names)
+        for one in _series(
+            _where(columns, columns["series"] == row["series"]), names, pairs=row["figure"].startswith(PAIRS)
+        )
     ]
 
 
@@ -88,8 +95,14 @@ def _where(columns: _Columns, rows: NDArray[np.bool_]) -> _Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _series(columns: _Columns, names: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """The fields of the values of all clients together, then those of quantiles over clients."""
+def _series(columns: _Columns, names: Mapping[int, str], *, pairs: bool) -> Iterator[dict[str, Any]]:
+    """The fields of the values of all clients together, then those of quantiles over clients, or a matrix."""
+    if pairs:
+        last = _where(columns, columns["version"] == columns["version"].max())
+        at, across = int(last["round"][0]), {**last, "version": last["client"], "round": last["client"]}
+        for one in _fields(across, names, [None], lambda values: values[-1:]):
+            yield {**one, "along": f"client, in round {at}"}
+        return
     together = columns["client"] < 0
     if together.any():
         yield from _fields(_where(columns, together), names, [None], lambda values: values[-1:])

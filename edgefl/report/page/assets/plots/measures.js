@@ -120,12 +120,12 @@
       unit: one.unit,
       value,
       words: (row, at) => [
-        `${parts[row]}, round ${one.round[places[at]]}`,
+        `${parts[row]}, ${one.along.split(",")[0]} ${one.round[places[at]]}`,
         `${nameOf(one)}: ${edgefl.number(value(row, at), one.unit)}`,
       ],
     });
     const xaxis = {
-      title: "round",
+      title: one.along,
       tickmode: "array",
       showgrid: false,
       zeroline: false,
@@ -182,7 +182,7 @@
             one.quantile,
             one.unit,
             one.version[at],
-            round,
+            one.along === "round" ? round : one.along.replace("client", `client ${round}`),
             label,
             one.values[at][place],
           ]),
