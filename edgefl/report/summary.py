@@ -330,13 +330,13 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         UserError: the target is out of range.
     """
     check_target(target, "target")
-    meta = reader.meta
+    meta, jobs = reader.meta, jobs_of(reader) if jobs is None else jobs
     target = meta["target"] if target is None else target
     (totals,) = reader.query(
         "SELECT (SELECT IFNULL(MAX(t_s), 0.0) FROM server_events) AS t_s, "
         "(SELECT MAX(peak_bytes) FROM prices"
         " WHERE kind NOT IN (SELECT kind FROM refused_kinds)) AS peak_bytes, "
-        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS loss, "
+        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS training_loss, "
         "COUNT(*) FILTER (WHERE NOT admitted) AS refused, COUNT(*) AS clients, "
         "COUNT(*) FILTER (WHERE admitted) AS admitted FROM fleet"
     )
@@ -345,7 +345,6 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
     kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
-    jobs = jobs_of(reader) if jobs is None else jobs
     clients, devices = waited(reader, jobs)
     bounds = bounds_of(reader, jobs)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
@@ -373,7 +372,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         utilisation=used.total.client_s / available_s if available_s else None,
         merged_clients=used.merged_clients,
         fairness=used.fairness,
-        **{key: totals[key] for key in ("peak_bytes", "clients", "refused")},
+        **{key: totals[key] for key in ("peak_bytes", "clients", "refused", "training_loss")},
         waited_for=clients,
         waited_for_devices=devices,
         host_s=meta.get("host_wall_s"),
@@ -385,7 +384,6 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
         measures=measured(reader),
-        training_loss=totals["loss"],
         turnout=_turnout(reader, used.jobs),
         server=_server(reader),
     )
