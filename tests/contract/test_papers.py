@@ -48,9 +48,9 @@ def test_published_figures_are_the_printed_ones(file):
         if row["paper"] == paper and number in re.findall(r"G\.3|\d+", row["table"].replace("G.3", "3"))
     ]
     for run in published["runs"]:
-        (value,) = told(run)[1].values()
-        shown = {f"{100 * value:.2f}", f"{100 * value:.1f}", f"{value:.4f}", f"{value:g}"}
-        assert shown & set(printed), f"{value} is not in {published['paper']}"
+        for value in told(run)[1].values():
+            shown = {f"{100 * value:.2f}", f"{100 * value:.1f}", f"{value:.4f}", f"{value:.3f}", f"{value:g}"}
+            assert shown & set(printed), f"{value} is not in {published['paper']}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda one: one.stem)
