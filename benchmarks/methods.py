@@ -49,7 +49,7 @@ def work(
             )
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In a worker: ends it when the program that started it does, however that ends."""
     parent = multiprocessing.parent_process()
 
@@ -79,7 +79,7 @@ def main() -> None:
     results = Results(CIFAR10, given.out)
     results.forget(given.redo)
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=fresh, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(given.processes, mp_context=fresh, initializer=end_with_parent) as pool:
         work(results, given.method or list(SCORED), given.data_dir, pool, given.processes)
     text = document(results)
     given.out.with_suffix(".md").write_text(text, encoding="utf-8")

@@ -22,6 +22,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
+from methods import end_with_parent
+
 import edgefl
 from edgefl.core.drafts import load
 from edgefl.core.host import processor
@@ -164,7 +166,7 @@ def main() -> None:
         if (experiment, row, seed) not in known
     ]
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=fresh) as pool:
+    with ProcessPoolExecutor(given.processes, mp_context=fresh, initializer=end_with_parent) as pool:
         for future in as_completed([pool.submit(run, *one, given.data_dir) for one in todo]):
             done.append(future.result())
             one = done[-1]

@@ -142,7 +142,7 @@ def federate(
     public: int = 0,
     share: float = 1.0,
     pooled: float = 0.0,
-    users: Labels | int = 0,
+    users: Labels | None = None,
 ) -> Federation:
     """Splits a dataset among clients.
 
@@ -164,8 +164,8 @@ def federate(
             the rest is left out.
         pooled: if above 0, training and test images are merged before they are split, and this share of each
             client's own tests it, at least one if it has two.
-        users: of a partition by users, whose each sample is, or how many users there are, as large as each
-            other where there are no images to say whose they are; 0 for a partition by labels.
+        users: of a partition by users, whose each sample is where the images do not say so; None for a
+            partition by labels.
 
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
@@ -187,8 +187,10 @@ def federate(
         train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
     keys, kinds = train_y, spec.classes
-    if users != 0:
-        keys = _owner(arrays, users, len(train_y), both=bool(pooled))
+    if users is not None:
+        if arrays and arrays.train_users is not None and arrays.test_users is not None:
+            users = arrays.train_users, arrays.test_users
+        keys = np.concatenate(users) if pooled else users[0]
         kinds = int(keys.max()) + 1
     found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
     parts = tuple(train[part] for part in found)
@@ -224,15 +226,6 @@ def _content(
     xs = [torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)]
     xs = [torch.cat(xs).contiguous(memory_format=torch.channels_last)] * 2 if pooled else xs
     return (xs[0], ys[0]), (xs[1], ys[1])
-
-
-def _owner(arrays: Arrays | None, users: Labels | int, samples: int, *, both: bool) -> Ints:
-    """Whose each training sample is, followed by whose the test samples are where both parts are pooled."""
-    if isinstance(users, int):
-        if arrays is None or arrays.train_users is None or arrays.test_users is None:
-            return np.arange(samples) * users // samples
-        users = arrays.train_users, arrays.test_users
-    return np.concatenate(users) if both else users[0]
 
 
 def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Ints, ...], tuple[Ints, ...]]:

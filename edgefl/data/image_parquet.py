@@ -47,7 +47,7 @@ def labels_of(files: Sequence[Path], column: str | None = None) -> Ints:
 
 
 def users_of(files: Sequence[Path], column: str) -> Ints:
-    """Whose each image is, (N,) int64, numbered in the order of the column's values.
+    """Whose each image is, (N,) int64, numbered in the order of the column's values as text.
 
     Raises:
         DataError: pyarrow is missing, or a file has no such column.
@@ -63,9 +63,15 @@ def users_of(files: Sequence[Path], column: str) -> Ints:
                     hint="task.dataset.user must name one",
                 )
             with explained(f"{path.name} is unreadable", str(path)):
-                found += file.read(columns=[column])[column].to_pylist()
-    if None in found:
-        raise DataError(f"{found.count(None)} images have no {column}", where=str(files[0].parent))
+                users = file.read(columns=[column])[column].to_pylist()
+        odd = sum(not isinstance(one, str | int) for one in users)
+        if odd:
+            raise DataError(
+                f"in {odd:,} of {len(users):,} rows, {column!r} has neither a name nor a whole number",
+                where=str(path),
+                hint="every image needs a user; remove the others, or name another column",
+            )
+        found += map(str, users)
     return np.unique(np.array(found), return_inverse=True)[1].astype(np.int64)
 
 

@@ -30,8 +30,8 @@ class Source:
         where: the file or folder that describes it, for messages.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
-        users: whose the samples are, in the order of ``labels``; or how many users' they are, where the files
-            say whose; 0 if nobody's.
+        users: whose the samples are, in the order of ``labels``; None if nobody's. Where ``load`` tells, this
+            is what is assumed without the files.
     """
 
     spec: Spec
@@ -39,7 +39,7 @@ class Source:
     where: str
     labels: Labels | None = None
     embedded: bool = False
-    users: Labels | int = 0
+    users: Labels | None = None
 
     def facts(self) -> Spec:
         """``spec`` before images are read: a mean and a deviation that are not known yet are 0 and 1."""

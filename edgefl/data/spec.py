@@ -99,6 +99,11 @@ def _parts(x: Pixels) -> list[Pixels]:
     return np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
 
 
+def evenly(samples: int, users: int) -> Ints:
+    """Whose each of so many samples is if all users have as many, one after another."""
+    return np.arange(samples) * users // samples
+
+
 def stratified(labels: Ints, share: float, rng: np.random.Generator, *, least: int = 0) -> tuple[Ints, Ints]:
     """Splits indices in two so that the second part holds ``share`` of each class, rounded.
 

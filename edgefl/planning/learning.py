@@ -171,7 +171,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
     by_users = getattr(partition, "BY_USERS", False)
-    if by_users and source.users == 0:
+    if by_users and source.users is None:
         raise ScenarioError(
             f"{source.spec.name} does not say whose its samples are, which {task.partition.name} needs",
             where=str(document.place(["task", "partition"])),
@@ -189,7 +189,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         public=task.withheld,
         share=task.share or 1.0,
         pooled=task.pooled or 0.0,
-        users=source.users if by_users else 0,
+        users=source.users if by_users else None,
     )
     if task.public is None or task.public.dataset is None or task.withheld:
         return federation

@@ -83,8 +83,8 @@ def test_an_unknown_layer_is_named(cnn: Net):
     """The message has the net's layers."""
     with pytest.raises(UserError, match="cnn2 has no layer 'relu9'"):
         layers_of(cnn, cnn.init(0), X, ["relu9"])
-    with pytest.raises(UserError, match="the first 4 layers were asked for, and cnn2 has 3"):
-        cnn.first_layers(4)
+    with pytest.raises(UserError, match="the first 5 layers were asked for, and cnn2 has 4"):
+        cnn.first_layers(5)
 
 
 def test_a_term_sees_the_pass_and_is_added(cnn: Net):

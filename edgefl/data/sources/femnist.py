@@ -18,7 +18,7 @@ from edgefl.core.params import Strict
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Arrays, Spec, evenly
 
 _WRITERS = 3550
 _SHAPE = (1, 28, 28)
@@ -53,7 +53,8 @@ def build(params: Params) -> Source:  # noqa: ARG001 - the signature
         how = {"layout": "leaf", "files": [len(part) for part in parts]}
         return decoded_once([*parts[0], *parts[1]], how, decode)
 
-    return Source(spec, load, "FEMNIST", users=_WRITERS)
+    users = evenly(spec.train_size, _WRITERS), evenly(spec.test_size, _WRITERS)
+    return Source(spec, load, "FEMNIST", users=users)
 
 
 def _read(files: list[Path]) -> tuple[Any, Any, list[str]]:

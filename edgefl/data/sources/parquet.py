@@ -66,7 +66,7 @@ def build(params: Params) -> Source:
         labels = train_y[parts[0]], train_y[parts[1]]
     form = params.form(image_parquet.first_images(files.train, params.label, LOOKED_AT))
     spec = params.spec(form, names, labels)
-    users: Labels | int = 0
+    users: Labels | None = None
     if params.user is not None:
         owners = image_parquet.users_of([*files.train, *files.test], params.user)
         count = len(owners) - len(labels[1]) if files.test else 0

@@ -16,9 +16,8 @@ from edgefl.core.params import Strict
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Arrays, Spec, evenly
 
-_TRAINED_ON = 21
 _SIGNALS = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
 _STEPS = 128
 _FOLDERS = ("uci_har", "uci-har", "UCI HAR Dataset")
@@ -46,7 +45,9 @@ def build(params: Params) -> Source:  # noqa: ARG001 - the signature
 
         return decoded_once([*parts["train"], *parts["test"]], {"layout": "uci-har"}, decode)
 
-    return Source(spec, load, "UCI HAR", users=_TRAINED_ON)
+    # Nobody is in both parts.
+    users = evenly(spec.train_size, 21), 21 + evenly(spec.test_size, 9)
+    return Source(spec, load, "UCI HAR", users=users)
 
 
 def _files(root: Path, part: str) -> list[Path]:
@@ -67,8 +68,14 @@ def _read(files: list[Path]) -> tuple[Any, Any, Any]:
         try:
             found.append(np.loadtxt(path, dtype=np.float32, ndmin=2))
         except (OSError, ValueError) as error:
-            raise DataError(f"cannot read {path.name}: {error}", where=str(path)) from error
+            what = str(error).partition(";")[0]
+            raise DataError(f"cannot read {path.name}: {what}", where=str(path), hint=_RECIPE) from error
     *signals, activities, people = found
+    for path, values in zip(files[-2:], found[-2:], strict=True):
+        if not np.isin(values, np.arange(1, 31)).all():
+            raise DataError(
+                f"{path.name} must hold whole numbers from 1, at most 30", where=str(path), hint=_RECIPE
+            )
     shapes = {one.shape for one in signals}
     if shapes != {(len(activities), _STEPS)} or len(people) != len(activities):
         raise DataError(

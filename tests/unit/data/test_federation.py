@@ -7,6 +7,7 @@ import pytest
 from edgefl.core.errors import UserError
 from edgefl.data import Arrays, Spec, assumed_labels, federate
 from edgefl.data.partitions import by_user, classes_per_client, iid
+from edgefl.data.spec import evenly
 
 SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
 IID = partial(iid.split, iid.Params())
@@ -209,13 +210,14 @@ def test_a_client_has_one_users_samples():
     """All of them; pooled, those of the test part too."""
     owners = np.arange(40) // 10, np.arange(10) % 4
     arrays = replace(_toy(), train_users=owners[0], test_users=owners[1])
-    for given in (owners, 4):  # said by the source, or by the images
-        found = federate(SPEC, arrays, BY_USER, 3, seed=0, users=given)
+    # Said by the source, or by the images, which know better.
+    for given, images in ((owners, _toy()), ((evenly(40, 2), evenly(10, 2)), arrays)):
+        found = federate(SPEC, images, BY_USER, 3, seed=0, users=given)
         whose = [set(owners[0][part].tolist()) for part in found.parts]
         assert [len(one) for one in whose] == [1, 1, 1]
         assert len(set.union(*whose)) == 3
         assert found.samples.tolist() == [10, 10, 10]
-    pooled = federate(SPEC, arrays, BY_USER, 4, seed=0, users=4, pooled=0.1)
+    pooled = federate(SPEC, arrays, BY_USER, 4, seed=0, users=owners, pooled=0.1)
     everyone = np.concatenate(owners)
     for part, test in zip(pooled.parts, pooled.test_parts, strict=True):
         assert len(set(everyone[np.concatenate([part, test])].tolist())) == 1
@@ -224,6 +226,7 @@ def test_a_client_has_one_users_samples():
 def test_several_users_make_a_client_and_too_few_are_refused():
     """Two each; a third client has nobody left."""
     two = partial(by_user.split, by_user.Params(users_per_client=2))
-    assert federate(SPEC, None, two, 2, seed=0, users=4).samples.tolist() == [20, 20]
+    users = evenly(40, 4), evenly(10, 4)
+    assert federate(SPEC, None, two, 2, seed=0, users=users).samples.tolist() == [20, 20]
     with pytest.raises(UserError, match="need 6 users, and 4 of 4 have samples"):
-        federate(SPEC, None, two, 3, seed=0, users=4)
+        federate(SPEC, None, two, 3, seed=0, users=users)
