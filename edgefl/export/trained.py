@@ -166,7 +166,7 @@ def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
         raise UserError(
             f"{reader.folder.name} is a replay of {replayed['name']} and has no models of its own",
             where=str(reader.folder),
-            hint=f"name {replayed['run_dir']}",
+            hint=f"export {replayed['run_dir']}",
         )
     if reader.meta["engine"] == "null":
         raise UserError(

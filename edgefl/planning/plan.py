@@ -226,10 +226,11 @@ def _left_out(data: Federation, scenario: Scenario) -> list[str]:
     held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
     held += task.withheld
     whole, given = len(data.train_y) - held, int(data.samples.sum())
-    if not data.parts or given >= whole:
+    # What task.share leaves out is what was asked for.
+    if not data.parts or given >= whole or task.share:
         return []
-    key, share = "share" if task.share else "partition", show_share((whole - given) / whole)
-    return [f"task.{key}: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
+    share = show_share((whole - given) / whole)
+    return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:

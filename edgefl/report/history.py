@@ -38,8 +38,8 @@ class History:
         energy_clients: how many had taken part.
         client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
             over or broken off. At the run's end it is ``Summary.client_s``.
-        epochs: passes over all clients' data that work took which was over: the samples of its batches over
-            those that all clients have.
+        epochs: passes over all clients' data, in all phases of the work that was over: the samples of its
+            batches over those that all clients have.
         accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
     """
 

@@ -79,7 +79,9 @@ class Context:
             return self.initial_states[place]
         with torch.no_grad(), one_thread():
             seed = learning.spec.local.first_seed(learning.spec.seed, client)
-            return learning.methods[place].client(self.moved(learning.nets[place].init(seed)))
+            begun = learning.methods[place].client
+            weights = self.moved(learning.nets[place].init(seed))
+            return returned(begun(weights), (dict, type(None)), begun, _STATE, RunError)
 
     def _state_for(self, job: Job) -> Tree | None:
         """The state that a job starts from: the one that its client's previous job wrote."""

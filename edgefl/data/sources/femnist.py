@@ -75,4 +75,11 @@ def _read(files: list[Path]) -> tuple[Any, Any, list[str]]:
             raise DataError(
                 f"{path.name} is not one of LEAF's files: {error}", where=str(path), hint=_RECIPE
             ) from error
-    return np.rint(np.concatenate(x) * _BRIGHTEST).astype(np.uint8), np.concatenate(y), users
+    pixels = np.concatenate(x) if x else np.empty((0, *_SHAPE))
+    if not x or len(pixels) != len(users) or not ((pixels >= 0) & (pixels <= 1)).all():
+        raise DataError(
+            f"{files[0].parent.name}/ must hold writers with as many images as labels, of values from 0 to 1",
+            where=str(files[0].parent),
+            hint=_RECIPE,
+        )
+    return np.rint(pixels * _BRIGHTEST).astype(np.uint8), np.concatenate(y), users

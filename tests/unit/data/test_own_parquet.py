@@ -69,6 +69,7 @@ def test_a_column_says_whose_an_image_is(tmp_path, parts):
     for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
         assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
     assert "has no column 'whom'; its columns are image, label, who" in _refused(root, user="whom")
+    assert "'image' has neither a name nor a whole number" in _refused(root, user="image")
 
 
 def test_a_share_is_for_testing(tmp_path):

@@ -209,3 +209,23 @@ def test_sizes_are_the_published_ones():
     assert source("cinic10", validation="train").spec == replace(
         source("cinic10", validation="leave").spec, train_size=180_000
     )
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([[2.0] * 784], [0]), ([[float("nan")] * 784], [0]), ([[0.5] * 784], [0, 1]), (None, None)]
+)
+def test_leafs_values_are_checked(tmp_path, x, y):
+    """Brightness from 0 to 1, a label for each image, and somebody who wrote them."""
+    data = {} if x is None else {"a": {"x": x, "y": y}}
+    for part in ("train", "test"):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "some.json").write_text(json.dumps({"user_data": data}))
+    with pytest.raises(DataError, match="must hold writers"):
+        source("femnist").read(tmp_path, download=False)
+
+
+def test_uci_hars_people_are_numbers(har):
+    """From 1 to 30; nobody is made up of what is none."""
+    np.savetxt(har / "UCI HAR Dataset" / "train" / "subject_train.txt", [1.0] * 11 + [np.nan])
+    with pytest.raises(DataError, match="whole numbers from 1"):
+        source("uci-har").read(har, download=False)
