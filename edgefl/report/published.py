@@ -96,7 +96,7 @@ class Beside:
     orders: Sequence[Order]
 
 
-class _Ours(NamedTuple):
+class Ours(NamedTuple):
     """A run, or several that differ in nothing but their seeds.
 
     Attributes:
@@ -147,7 +147,7 @@ def of_runs(compared: Sequence[Compared]) -> list[Beside]:
         return found is None or found.separable is not False
 
     ours = [
-        _Ours(one_line(one), run.published, run.settings or {}, [figures[id(each)] for each in one.runs])
+        Ours(one_line(one), run.published, run.settings or {}, [figures[id(each)] for each in one.runs])
         for one in compared
         for run in [one.first]
     ]
@@ -157,7 +157,7 @@ def of_runs(compared: Sequence[Compared]) -> list[Beside]:
 def of_profiles(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Beside]:
     """Likewise of profiles, in the order of their runs: the figures of ``exchanges``."""
     ours = [
-        _Ours(scenario.name, document(scenario.published), dotted(scenario.resolved()), [_figures(profile)])
+        Ours(scenario.name, document(scenario.published), dotted(scenario.resolved()), [_figures(profile)])
         for draft, profile in zip(drafts, profiles, strict=True)
         for scenario in [draft.scenario]
     ]
@@ -175,7 +175,7 @@ def _figures(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _every(ours: Sequence[_Ours], model: str, separable: Separable) -> list[Beside]:
+def _every(ours: Sequence[Ours], model: str, separable: Separable) -> list[Beside]:
     papers = {canonical(one.paper): one.paper for one in ours if one.paper}
     return [_beside(paper, ours, model, separable) for paper in papers.values()]
 
@@ -189,7 +189,7 @@ class _Entry(NamedTuple):
     here: Mapping[int, Spread | None]
 
 
-def _beside(paper: Mapping[str, Any], ours: Sequence[_Ours], model: str, separable: Separable) -> Beside:
+def _beside(paper: Mapping[str, Any], ours: Sequence[Ours], model: str, separable: Separable) -> Beside:
     places = [place for place, one in enumerate(ours) if one.paper == paper]
     found = []
     for published in paper["runs"]:
@@ -217,7 +217,7 @@ def _key(figure: str, model: str) -> str:
 
 
 def _found(
-    settings: Mapping[str, Any], ours: Sequence[_Ours], places: Sequence[int]
+    settings: Mapping[str, Any], ours: Sequence[Ours], places: Sequence[int]
 ) -> Iterator[tuple[int, int | None]]:
     """The runs with these settings, and the one that each is against; None where that is not asked for."""
     own = {key: value for key, value in settings.items() if key != AGAINST}
@@ -236,7 +236,7 @@ def _found(
             )
 
 
-def _value(key: str, place: int, other: int | None, ours: Sequence[_Ours]) -> Spread | None:
+def _value(key: str, place: int, other: int | None, ours: Sequence[Ours]) -> Spread | None:
     value = ours[place].value(key)
     if value is None or other is None:
         return value
@@ -244,7 +244,7 @@ def _value(key: str, place: int, other: int | None, ours: Sequence[_Ours]) -> Sp
     return spread([value.mean / whole.mean]) if whole and whole.mean else None
 
 
-def _rows(one: _Entry, ours: Sequence[_Ours]) -> Iterator[Figure]:
+def _rows(one: _Entry, ours: Sequence[Ours]) -> Iterator[Figure]:
     unit = RATIO if AGAINST in one.settings else _unit(one.figure)
     words = _words(one.settings)
     for place, value in one.here.items():
@@ -266,7 +266,7 @@ def _words(settings: Mapping[str, Any]) -> str:
     return f"{own} over {_words(against)}" if against else own
 
 
-def _order(found: Sequence[_Entry], ours: Sequence[_Ours], model: str, separable: Separable) -> Order:
+def _order(found: Sequence[_Entry], ours: Sequence[Ours], model: str, separable: Separable) -> Order:
     agree = open_ = 0
     turned = []
     for one, other in combinations(found, 2):
@@ -293,7 +293,7 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return [key for key in keys if not any(key != outer and within(key, outer) for outer in keys)]
 
 
-def _pairs(one: _Entry, other: _Entry, keys: Sequence[str], ours: Sequence[_Ours]) -> list[tuple[int, int]]:
+def _pairs(one: _Entry, other: _Entry, keys: Sequence[str], ours: Sequence[Ours]) -> list[tuple[int, int]]:
     """Of each two runs; of several, those that differ in nothing else."""
     every = list(product(one.here, other.here))
     if len(every) == 1:
