@@ -28,8 +28,8 @@ import edgefl
 from edgefl.core.drafts import load
 from edgefl.core.host import processor
 from edgefl.core.scenario import told
-from edgefl.report.published import Ours
-from edgefl.report.settings import dotted
+from edgefl.show.published import Ours
+from edgefl.show.settings import dotted
 
 _OUT = Path(__file__).parent / "results" / "papers.json"
 _SEEDS = (1, 2, 3)

@@ -72,7 +72,7 @@ __all__ = [
 
 
 class _Edgefl(ModuleType):
-    """Keeps its functions' names from the packages ``edgefl.export`` and ``edgefl.report``."""
+    """Keeps its functions' names from the package ``edgefl.export``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Importing a package would put it in the function's place.

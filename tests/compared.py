@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import edgefl
+from edgefl.analysis.carbon import Amount
 from edgefl.core.units import show_grams
-from edgefl.report.carbon import Amount
-from edgefl.report.comparison import comparison, comparison_tables
-from edgefl.report.intervals import between
-from edgefl.report.settings import dotted
 from edgefl.runs import Result
+from edgefl.show.comparison import comparison, comparison_tables
+from edgefl.show.intervals import between
+from edgefl.show.settings import dotted
 
 every, every_table = partial(comparison, every=True), partial(comparison_tables, every=True)
 

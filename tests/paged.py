@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.documents import document
-from edgefl.report.comparison import Comparison
-from edgefl.report.page.build import page
-from edgefl.report.summary import summaries
+from edgefl.show.comparison import Comparison
+from edgefl.show.page.build import page
+from edgefl.show.summary import summaries
 
 
 def compared(*folders: Path, **options: Any) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from rich.console import Console
 
 import edgefl
 from edgefl.cli.watch import Watch
-from edgefl.report.page.following import Follower
-from edgefl.report.page.server import Server
 from edgefl.runs.callbacks import Both, Progress
+from edgefl.show.page.following import Follower
+from edgefl.show.page.server import Server
 
 SCENARIO = {
     "name": "watched",

@@ -23,7 +23,7 @@ from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
-from edgefl.report.calibration import MethodPrediction, Prediction
+from edgefl.show.calibration import MethodPrediction, Prediction
 
 _BUSY = 0.9
 

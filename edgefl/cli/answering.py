@@ -15,7 +15,7 @@ from edgefl.cli.steps import Steps
 from edgefl.cli.streams import results
 from edgefl.core.errors import EdgeflError, UserError
 from edgefl.core.user_code import asked, hints_of
-from edgefl.report.answers import Shown
+from edgefl.show.answers import Shown
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Shown)

@@ -25,7 +25,7 @@ def list_(
 ) -> None:
     """List devices, methods, models, scenarios and everything else that has a name."""
     from edgefl.core.catalogue import KINDS, entries, kind_of, summary
-    from edgefl.report.tables import named
+    from edgefl.show.tables import named
 
     kinds = [kind_of(kind)] if kind else KINDS
     if as_json:
@@ -59,7 +59,7 @@ def show(
     from edgefl.core.catalogue import find, kind_of, only_kind_of
     from edgefl.core.inheriting import TAKEN
     from edgefl.planning.describe import describe
-    from edgefl.report.tables import Line, named
+    from edgefl.show.tables import Line, named
 
     if not name:
         kind, name = only_kind_of(kind), kind

@@ -12,7 +12,7 @@ from edgefl.cli.answering import command
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, Overridden, OwnModel, ScenarioName, Seed, Sensitivity
-from edgefl.report.answers import Answer, Steps, quiet, several
+from edgefl.show.answers import Answer, Steps, quiet, several
 
 
 @command(
@@ -55,9 +55,9 @@ def profile(
     from edgefl.planning.profile import ProfileOptions, client_rounds
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.swept_rounds import swept_rounds
-    from edgefl.report.device_rounds import profiles
-    from edgefl.report.published import of_profiles
     from edgefl.runs.group import as_overrides, drafts
+    from edgefl.show.device_rounds import profiles
+    from edgefl.show.published import of_profiles
 
     measure = [what for what, on in (("memory", measure_memory), ("time", measure_time)) if on]
     options = ProfileOptions(
@@ -117,7 +117,7 @@ def calibrate(
     from edgefl.calibrate import calibrate as measure
     from edgefl.calibrate.power import Powers
     from edgefl.cli.steps import Steps
-    from edgefl.report.calibration import calibration
+    from edgefl.show.calibration import calibration
 
     with Steps(stderr()) as steps:
         found = measure(

@@ -10,7 +10,7 @@ from rich.console import Group
 from edgefl.cli.answering import command
 from edgefl.cli.app import examples
 from edgefl.cli.options import RunFolders
-from edgefl.report.answers import Answer, Steps, quiet
+from edgefl.show.answers import Answer, Steps, quiet
 
 
 @command(
@@ -34,10 +34,10 @@ def explain(
 
     Savings are left out where other times would make another run, as with asynchronous policies.
     """
-    from edgefl.report.critical import explain as explained
-    from edgefl.report.critical.shown import shown
-    from edgefl.report.summary import each_run
-    from edgefl.report.tables import Line
+    from edgefl.analysis.explain import explain as explained
+    from edgefl.show.explanation import shown
+    from edgefl.show.summary import each_run
+    from edgefl.show.tables import Line
 
     notes: list[str] = []
     found = each_run(runs, lambda reader, _: explained(reader, round_, steps), note=notes.append)

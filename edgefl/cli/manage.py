@@ -43,8 +43,8 @@ def runs(
 
     Runs are not verified: a run that is damaged where nothing was read is listed as it stands.
     """
-    from edgefl.report.listing import STATUSES, listing
-    from edgefl.report.listing_tables import listing_table, to_resume
+    from edgefl.show.listing import STATUSES, listing
+    from edgefl.show.listing_tables import listing_table, to_resume
 
     for one in status or ():
         if one not in STATUSES:

@@ -13,11 +13,11 @@ from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, stdout
 from edgefl.cli.options import AsJson, Offline
 from edgefl.core.errors import UserError
-from edgefl.report.answers import Answer, Steps, quiet, several
+from edgefl.show.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:
-    from edgefl.report.exports import Exported
     from edgefl.runs.results import Runs
+    from edgefl.show.exports import Exported
 
 _MODEL = typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")
 ModelFile = Annotated[str | Path, _MODEL, Path]
@@ -106,7 +106,7 @@ def export(
 def _exported(done: Sequence[Exported]) -> Answer:
     """What was written; no table where nothing was."""
     from edgefl.core.units import show_count
-    from edgefl.report.exports import exports
+    from edgefl.show.exports import exports
 
     if not done:
         return Answer("export of no model", {"exports": []})
@@ -154,8 +154,8 @@ def bench(
     from edgefl.export.bench import bench as bench_model
     from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
-    from edgefl.report.bench import bench as tables
     from edgefl.runs.results import folder_of
+    from edgefl.show.bench import bench as tables
 
     devices = list(map(str, several(device)))
     if predict_only and (card or not devices):
@@ -196,7 +196,7 @@ def infer(
 ) -> None:
     """Classify images: class names and probabilities."""
     from edgefl.export.infer import infer as infer_images
-    from edgefl.report.inference import inference
+    from edgefl.show.inference import inference
 
     result = infer_images(model, images, top)
     if as_json:

@@ -57,13 +57,13 @@ def plot(
 
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
-    from edgefl.report.charts import SUFFIXES, Choice, charts, is_figure, require_matplotlib
+    from edgefl.show.charts import SUFFIXES, Choice, charts, is_figure, require_matplotlib
 
     choice = Choice(x, y, model, columns, log_x, target)
     own = Own("a figure of edgefl's", is_figure)
     check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES, own=own)
     require_matplotlib()
-    from edgefl.report.drawing import write
+    from edgefl.show.drawing import write
 
     drawn = charts(runs, choice, note=print_note)
     made, missing = write(drawn, out)

@@ -12,7 +12,7 @@ from edgefl.cli.answering import command
 from edgefl.cli.app import examples
 from edgefl.cli.options import FleetLink, Overridden, SomeRuns, TargetAccuracy
 from edgefl.core.errors import UserError
-from edgefl.report.answers import Steps, quiet, several, unless
+from edgefl.show.answers import Steps, quiet, several, unless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,11 +59,11 @@ def replay(
     Where another run would be learned it is refused, and the first merge that would differ is named.
     """
     from edgefl.core.overrides import Override
-    from edgefl.report.replays import NotReplayed
-    from edgefl.report.summary import target_of
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
+    from edgefl.show.replays import NotReplayed
+    from edgefl.show.summary import target_of
     from edgefl.store import runs_in
 
     given = as_overrides(overrides, link=link)

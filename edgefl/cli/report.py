@@ -10,7 +10,7 @@ import typer
 from edgefl.cli.answering import command
 from edgefl.cli.app import examples
 from edgefl.cli.options import Sensitivity, SomeRuns, TargetAccuracy
-from edgefl.report.answers import Answer, Steps, quiet
+from edgefl.show.answers import Answer, Steps, quiet
 
 
 @command(
@@ -40,10 +40,10 @@ def report(
     """
     from edgefl.core.outputs import Own, check_out
     from edgefl.core.units import show_bytes
-    from edgefl.report.page.build import page
-    from edgefl.report.page.files import SUFFIXES, is_page, named_after, write
-    from edgefl.report.page.html import html
     from edgefl.runs.results import folders_of
+    from edgefl.show.page.build import page
+    from edgefl.show.page.files import SUFFIXES, is_page, named_after, write
+    from edgefl.show.page.html import html
 
     folders = folders_of(runs)
     name = named_after(folders)

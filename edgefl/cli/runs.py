@@ -38,13 +38,13 @@ from edgefl.cli.options import (
 )
 from edgefl.cli.streams import OutputError
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.report.answers import Answer, Steps, quiet, several, unless
+from edgefl.show.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
     from edgefl.core.overrides import Override
-    from edgefl.report.summary import DryRun
     from edgefl.runs import Result
     from edgefl.runs.group import Overrides, Scenario
+    from edgefl.show.summary import DryRun
 
 Found = TypeVar("Found")
 
@@ -138,7 +138,7 @@ def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) ->
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
-    from edgefl.report.comparison import comparison
+    from edgefl.show.comparison import comparison
 
     try:
         if as_json:
@@ -222,8 +222,8 @@ def _each(
 def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
     from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
-    from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
+    from edgefl.show.comparison import dry_runs
 
     # A sweep of thousands of runs takes minutes.
     found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
@@ -257,8 +257,8 @@ def _overviews(given: Overrides, steps: Steps) -> Answer:
     from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
     from edgefl.planning.learning import DataAccess
-    from edgefl.report.overviews import overviews
     from edgefl.runs.overview import overview
+    from edgefl.show.overviews import overviews
 
     access = DataAccess(need="embedded")
     names = list(entries("scenarios"))
@@ -326,16 +326,16 @@ def compare(
     """
     from edgefl.core.errors import nearest
     from edgefl.core.units import show_count
-    from edgefl.report.comparison import Comparison, comparison_tables, terminal
-    from edgefl.report.formats import comma_separated
-    from edgefl.report.formats.latex import latex
-    from edgefl.report.formats.markdown import markdown
-    from edgefl.report.formats.records import records
-    from edgefl.report.sensitivity import of_runs
-    from edgefl.report.sensitivity import sensitivity as swept
-    from edgefl.report.summary import summaries
-    from edgefl.report.tables import Line
     from edgefl.runs.results import folders_of
+    from edgefl.show.comparison import Comparison, comparison_tables, terminal
+    from edgefl.show.formats import comma_separated
+    from edgefl.show.formats.latex import latex
+    from edgefl.show.formats.markdown import markdown
+    from edgefl.show.formats.records import records
+    from edgefl.show.sensitivity import of_runs
+    from edgefl.show.sensitivity import sensitivity as swept
+    from edgefl.show.summary import summaries
+    from edgefl.show.tables import Line
 
     chosen = format or Format.TABLE
     if chosen not in set(Format):

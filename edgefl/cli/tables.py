@@ -50,9 +50,9 @@ def table(
     Parquet needs pyarrow, which the extra `parquet` brings along.
     """
     from edgefl.core.units import show_bytes
-    from edgefl.report.frames import sources, to_csv, to_parquet
-    from edgefl.report.settings import settings_of
-    from edgefl.report.summary import each_run
+    from edgefl.show.frames import sources, to_csv, to_parquet
+    from edgefl.show.settings import settings_of
+    from edgefl.show.summary import each_run
     from edgefl.store import check_table
 
     if name != FEATURES:

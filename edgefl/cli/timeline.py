@@ -41,9 +41,9 @@ def timeline(
     """
     from edgefl.cli.steps import Steps
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.report.perfetto.build import write
-    from edgefl.report.perfetto.choice import Choice
-    from edgefl.report.perfetto.files import SUFFIXES, is_timeline, named_after, run_of
+    from edgefl.show.perfetto.build import write
+    from edgefl.show.perfetto.choice import Choice
+    from edgefl.show.perfetto.files import SUFFIXES, is_timeline, named_after, run_of
     from edgefl.store import read
 
     folder = run_of(run)

@@ -8,7 +8,7 @@ import typer
 
 from edgefl.cli.answering import command
 from edgefl.cli.app import examples
-from edgefl.report.answers import Answer, Steps, quiet
+from edgefl.show.answers import Answer, Steps, quiet
 
 
 @command(examples("validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json"))
@@ -27,7 +27,7 @@ def validate(
 ) -> Answer:
     """Hold predicted times and energies against those measured on real boards."""
     from edgefl.planning.validation import validation
-    from edgefl.report import validation as report
+    from edgefl.show import validation as report
 
     found = validation(tuple(names or ()), tuple(device or ()), steps)
     return Answer("validation", found, report.validation(found))

@@ -16,7 +16,7 @@ from edgefl.runs.callbacks import Both, Callbacks
 from edgefl.store import is_settled, settle_later
 
 if TYPE_CHECKING:
-    from edgefl.report.page.server import Server
+    from edgefl.show.page.server import Server
 
 
 class Watch(Callbacks):
@@ -88,8 +88,8 @@ def watching(asked: bool, port: int | None, console: Console) -> Iterator[Watch]
 
     server = None
     if asked or port is not None:
-        from edgefl.report.page.following import Follower
-        from edgefl.report.page.server import Server
+        from edgefl.show.page.following import Follower
+        from edgefl.show.page.server import Server
 
         try:
             server = Server(Follower(note), port or 0)

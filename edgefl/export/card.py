@@ -10,10 +10,10 @@ from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
 from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
-from edgefl.report.exports import Compact, Exported, Parity
-from edgefl.report.rows import WAITING
-from edgefl.report.summary import Accuracy, Summary, summary
-from edgefl.report.tables import MISSING, energy, joules
+from edgefl.show.exports import Compact, Exported, Parity
+from edgefl.show.rows import WAITING
+from edgefl.show.summary import Accuracy, Summary, summary
+from edgefl.show.tables import MISSING, energy, joules
 from edgefl.store import read
 
 _PARITY = "## Parity"

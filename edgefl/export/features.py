@@ -13,7 +13,7 @@ from edgefl.data import normalised
 from edgefl.export.trained import Trained, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK
-from edgefl.report.formats import comma_separated
+from edgefl.show.formats import comma_separated
 from edgefl.store import runs_in
 
 

@@ -12,7 +12,7 @@ from edgefl.core import host
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.report.bench import FIGURES, BenchResult, Measured
+from edgefl.show.bench import FIGURES, BenchResult, Measured
 
 _LATENCY = "## Latency"
 

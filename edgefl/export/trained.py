@@ -13,7 +13,7 @@ from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.recorded_learning import learning_of
 from edgefl.planning.replanning import REPLAYED
 from edgefl.protocol import Predictor, Tree, read_tree
-from edgefl.report.texts import STANDS
+from edgefl.show.texts import STANDS
 from edgefl.store import Reader, is_run, read, runs_in
 
 LAST, BEST = "last", "best"

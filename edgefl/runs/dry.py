@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from edgefl.analysis.explain.shared_time import shared_time
+from edgefl.analysis.sharing import SharedTime
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
-from edgefl.report.critical.shared_time import shared_time
-from edgefl.report.sharing import SharedTime
-from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import Run
+from edgefl.show.summary import DryRun, Summary, summary
 from edgefl.store import Store
 
 

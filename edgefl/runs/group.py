@@ -20,13 +20,13 @@ from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.measures import GLOBAL
 from edgefl.planning.plan import Planned, plan
-from edgefl.report.answers import several
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, engine_options
 from edgefl.runs.execute import Execution, execute, prepare
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.tracking import Chosen, Trackers, Tracking, chosen, tracking
+from edgefl.show.answers import several
 from edgefl.store import claimed, discard, locked, write_group
 from edgefl.world.selectors import reads
 

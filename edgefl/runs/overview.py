@@ -20,9 +20,9 @@ from edgefl.core.repricing import Jobs, at_corners, is_unbounded
 from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.report.overviews import Overview, Range
 from edgefl.runs.dry import checked_drafts
 from edgefl.runs.group import Overrides
+from edgefl.show.overviews import Overview, Range
 from edgefl.world.blind import is_blind, shared
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback

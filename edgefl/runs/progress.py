@@ -21,8 +21,8 @@ from rich.text import Text
 
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_seconds, show_share
-from edgefl.report.texts import visible
 from edgefl.runs.callbacks import Both, Callbacks, Progress
+from edgefl.show.texts import visible
 from edgefl.store import is_group
 
 # More notes would fill a screen.

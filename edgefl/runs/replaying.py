@@ -24,10 +24,6 @@ from edgefl.core.yamls import in_line
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
-from edgefl.report.comparison import Comparison, comparison
-from edgefl.report.replays import NotReplayed, Replayed, Replays, Source, replays_table
-from edgefl.report.summary import Summary, summaries
-from edgefl.report.tables import Line
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
@@ -35,6 +31,10 @@ from edgefl.runs.learner import Learner
 from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
+from edgefl.show.comparison import Comparison, comparison
+from edgefl.show.replays import NotReplayed, Replayed, Replays, Source, replays_table
+from edgefl.show.summary import Summary, summaries
+from edgefl.show.tables import Line
 from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.world.needs import Evaluate, Feedback
 

@@ -17,14 +17,14 @@ from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.core.user_code import asked
 from edgefl.core.wording import quoted
-from edgefl.report.answers import Shown, several
-from edgefl.report.charts import Choice, charts, require_matplotlib
-from edgefl.report.comparison import Comparison, comparison
-from edgefl.report.frames import sources, to_arrow, to_pandas
-from edgefl.report.settings import settings_of
-from edgefl.report.summary import Summaries, Summary, summaries
-from edgefl.report.summary import summary as summary_of
-from edgefl.report.tables import Line
+from edgefl.show.answers import Shown, several
+from edgefl.show.charts import Choice, charts, require_matplotlib
+from edgefl.show.comparison import Comparison, comparison
+from edgefl.show.frames import sources, to_arrow, to_pandas
+from edgefl.show.settings import settings_of
+from edgefl.show.summary import Summaries, Summary, summaries
+from edgefl.show.summary import summary as summary_of
+from edgefl.show.tables import Line
 from edgefl.store import is_run, read, runs_in
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from edgefl.report.critical import Explanation, RoundExplanation
+    from edgefl.analysis.explain import Explanation, RoundExplanation
 
 UNREADABLE = "unreadable"
 
@@ -121,8 +121,8 @@ class RunResult(Shown):
             UserError: the run cannot be read, has no such clients or rounds, or they have too many jobs.
             RunError: the file cannot be written.
         """
-        from edgefl.report.perfetto.build import write
-        from edgefl.report.perfetto.choice import Choice
+        from edgefl.show.perfetto.build import write
+        from edgefl.show.perfetto.choice import Choice
 
         with read(self.folder) as reader:
             write(reader, Path(path), Choice.of(clients, rounds), note=note)
@@ -155,7 +155,7 @@ class RunResult(Shown):
             UserError: the run cannot be read, nothing was merged yet, or there is no such round.
         """
         # Few ask, and it takes a while to load.
-        from edgefl.report.critical import explain as explained
+        from edgefl.analysis.explain import explain as explained
 
         with read(self.folder) as reader:
             return explained(reader, round)
@@ -285,7 +285,7 @@ class Result(Shown):
         if ax is not None and "," in x:
             raise UserError("ax has room for one x", hint="draw each into axes of its own")
         require_matplotlib()
-        from edgefl.report.drawing import draw, figure
+        from edgefl.show.drawing import draw, figure
 
         drawn = charts([run.folder for run in self._readable], choice)
         for line in dict.fromkeys(line for one in drawn for line in one.notes):

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.analysis.measured import together
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
-from edgefl.report.measured import together
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past

@@ -25,10 +25,10 @@ from edgefl.core.user_code import explained, returned, user_code
 from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 from edgefl.planning.plan import Planned
-from edgefl.report.averages import numbers
-from edgefl.report.settings import dotted
-from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Both, Callbacks, Progress
+from edgefl.show.averages import numbers
+from edgefl.show.settings import dotted
+from edgefl.show.summary import summary
 from edgefl.store import read as read_run
 from edgefl.trackers import End, Point, Run, Tracker
 

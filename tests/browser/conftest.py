@@ -9,8 +9,8 @@ import pytest
 from visits import browser, missing, visiting
 
 import edgefl
-from edgefl.report.page.build import page
-from edgefl.report.page.html import html
+from edgefl.show.page.build import page
+from edgefl.show.page.html import html
 
 
 @pytest.fixture(scope="session")

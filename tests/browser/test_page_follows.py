@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from visits import visiting
 
-from edgefl.report.page.html import data, html
+from edgefl.show.page.html import data, html
 
 
 class Source(ThreadingHTTPServer):

@@ -6,7 +6,7 @@ from seen import faults
 from visits import visiting
 from watched import watched
 
-from edgefl.report.page import following
+from edgefl.show.page import following
 
 POINTS = "() => edgefl.state.page.curves[0].accuracy.length"
 

@@ -15,10 +15,10 @@ from seen import faults, used
 
 from edgefl.core import units
 from edgefl.core.corners import Interval
-from edgefl.report.formats import comma_separated
-from edgefl.report.page.sections.measures import MeasureSeries
-from edgefl.report.page.sections.sweep import Sweep
-from edgefl.report.published import Beside, Figure
+from edgefl.show.formats import comma_separated
+from edgefl.show.page.sections.measures import MeasureSeries
+from edgefl.show.page.sections.sweep import Sweep
+from edgefl.show.published import Beside, Figure
 
 SECTIONS = (
     "curves", "costs", "devices", "published", "durations", "rounds", "activity", "participation", "memory",

@@ -7,7 +7,7 @@ from seen import blank, faults, scrolled, used
 from visits import DESKTOP, PHONE
 
 import edgefl
-from edgefl.report.page.build import page
+from edgefl.show.page.build import page
 
 
 def _lossy(crash):

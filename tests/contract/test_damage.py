@@ -16,8 +16,8 @@ from edgefl.core.errors import UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
-from edgefl.report.summary import summaries
 from edgefl.runs import Callbacks
+from edgefl.show.summary import summaries
 from edgefl.store import read, verify
 from edgefl.store.digests import damaged_tables
 from edgefl.store.schema import STORED

@@ -12,9 +12,9 @@ from ruamel.yaml import YAML
 import edgefl
 from edgefl.core.drafts import load
 from edgefl.core.scenario import told
-from edgefl.report.published import _Ours
-from edgefl.report.settings import dotted
-from edgefl.report.summary import summaries
+from edgefl.show.published import _Ours
+from edgefl.show.settings import dotted
+from edgefl.show.summary import summaries
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "scenarios" / "papers").glob("*.yaml"))

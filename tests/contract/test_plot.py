@@ -140,7 +140,7 @@ def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
 
 def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, capsys):
     """Before a run is read."""
-    monkeypatch.setattr(import_module("edgefl.report.charts"), "find_spec", lambda _: None)
+    monkeypatch.setattr(import_module("edgefl.show.charts"), "find_spec", lambda _: None)
     status, _, err = run_command(capsys, "plot", "no-such-run", "--out", tmp_path / "fig.pdf")
     assert status == 2
     assert "pip install 'edgefl-emulator[plot]'" in err
@@ -152,7 +152,7 @@ def test_nothing_is_drawn_with_until_it_is_asked_for():
     """Neither the help nor the import of edgefl imports Matplotlib, Plotly or pandas."""
     code = (
         "import sys, edgefl, edgefl.cli\n"
-        "from edgefl.report import charts\n"
+        "from edgefl.show import charts\n"
         "print([name for name in ('matplotlib', 'plotly', 'pandas') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,9 +12,9 @@ from paged import paged
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.report.averages import seeds_together
-from edgefl.report.published import of_runs, order_words
-from edgefl.report.summary import summaries
+from edgefl.show.averages import seeds_together
+from edgefl.show.published import of_runs, order_words
+from edgefl.show.summary import summaries
 
 PAPER = {
     "paper": "A paper, Table 1",

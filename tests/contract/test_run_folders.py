@@ -19,9 +19,9 @@ from edgefl.core.errors import UserError
 from edgefl.export.make import as_reported
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.report.exports import Parity
-from edgefl.report.summary import summaries
 from edgefl.runs import Callbacks
+from edgefl.show.exports import Parity
+from edgefl.show.summary import summaries
 from edgefl.store import Store, is_run, runs_in
 from edgefl.store.checks import unstamp
 

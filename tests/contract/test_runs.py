@@ -15,9 +15,9 @@ from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError, UserError
-from edgefl.report.summary import summaries
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
+from edgefl.show.summary import summaries
 from edgefl.store.digests import Digests
 
 BASE = {

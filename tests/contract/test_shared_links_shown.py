@@ -10,9 +10,9 @@ from plans import sourced
 from replayed import assert_same
 
 import edgefl
-from edgefl.report.critical.shared_time import shared_time
-from edgefl.report.perfetto.choice import Window
-from edgefl.report.perfetto.counters import counters
+from edgefl.analysis.explain.shared_time import shared_time
+from edgefl.show.perfetto.choice import Window
+from edgefl.show.perfetto.counters import counters
 from edgefl.store import read, read_plan
 
 FAST = {"sweep": None, "server.rounds": 5}

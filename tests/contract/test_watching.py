@@ -12,8 +12,8 @@ import pytest
 from commands import run_command
 from watched import ask, soon
 
-from edgefl.report.page import following, server
-from edgefl.report.page.server import Server
+from edgefl.show.page import following, server
+from edgefl.show.page.server import Server
 
 SCENARIO = """
 name: watched

@@ -19,8 +19,8 @@ from mixed import MIXED
 import edgefl
 from edgefl.cli.explain import explain
 from edgefl.core.documents import document
-from edgefl.report.page.build import page
 from edgefl.runs.run import Run
+from edgefl.show.page.build import page
 from edgefl.world.needs import Feedback
 
 SMALL = {"task.clients": 10, "server.participants": 5, "local.epochs": 1}

@@ -7,7 +7,7 @@ from recorded import recorded
 from traced import as_text, read_back
 
 from edgefl.core import catalogue
-from edgefl.report.perfetto.build import write
+from edgefl.show.perfetto.build import write
 
 
 def test_timeline_file(golden, tmp_path):

@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 from plans import in_cells, with_server
 from recorded import recorded
 
+from edgefl.analysis.explain.again import Again
+from edgefl.analysis.explain.causes import CAUSES
+from edgefl.analysis.explain.explain import Explainer
+from edgefl.analysis.explain.path import PHASES
+from edgefl.analysis.explain.savings import CHANGES
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
@@ -21,11 +26,6 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import Repricer
-from edgefl.report.critical.again import Again
-from edgefl.report.critical.causes import CAUSES
-from edgefl.report.critical.explain import Explainer
-from edgefl.report.critical.path import PHASES
-from edgefl.report.critical.savings import CHANGES
 from edgefl.runs.group import drafts
 from edgefl.world.blind import is_blind, sights
 from edgefl.world.driver import converse, simulate
@@ -311,7 +311,7 @@ def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
     assert Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
     merges_s[1] *= 2
     monkeypatch.setattr(
-        import_module("edgefl.report.critical.again"), "Feedback", lambda: asked.append(1) or Feedback()
+        import_module("edgefl.analysis.explain.again"), "Feedback", lambda: asked.append(1) or Feedback()
     )
     assert not Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
     assert len(asked) < len(merges_s)
@@ -319,7 +319,7 @@ def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
 
 def test_what_runs_again_is_shown(monkeypatch):
     """A long run's clock takes a while, once as it was and once for each change."""
-    monkeypatch.setattr(import_module("edgefl.report.critical.again"), "_SHOWN_EVERY", 1)
+    monkeypatch.setattr(import_module("edgefl.analysis.explain.again"), "_SHOWN_EVERY", 1)
     given, shown = planned(), []
     again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *step: shown.append(step))
     for change in CHANGES:

@@ -10,9 +10,9 @@ from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
 
+from edgefl.analysis.history import histories
 from edgefl.core.steps import batch_sizes
-from edgefl.report.history import histories
-from edgefl.report.summary import summary
+from edgefl.show.summary import summary
 
 
 @given(fleets())

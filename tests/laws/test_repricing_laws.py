@@ -11,18 +11,18 @@ from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
 
+from edgefl.analysis.bounds import bounds_of, read_jobs
 from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
-from edgefl.report.bounds import bounds_of, read_jobs
-from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
+from edgefl.show.summary import summary
 from edgefl.store import Store, read_prices
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate

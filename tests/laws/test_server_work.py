@@ -19,6 +19,8 @@ from replayed import assert_same, small
 from resumed import same_runs
 
 import edgefl
+from edgefl.analysis.explain.explain import Explainer
+from edgefl.analysis.explain.path import PHASES
 from edgefl.compute.serving import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
@@ -26,8 +28,6 @@ from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
 from edgefl.core.serving import MergeTrace, Serving
 from edgefl.planning.recorded import Recorded
-from edgefl.report.critical.explain import Explainer
-from edgefl.report.critical.path import PHASES
 from edgefl.world.needs import Merge
 
 WIDTH, CLASSES, CLIENTS, PUBLIC = 24, 10, 5, 16

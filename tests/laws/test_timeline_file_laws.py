@@ -18,9 +18,9 @@ from traced import read_back
 
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
-from edgefl.report.perfetto import counters
-from edgefl.report.perfetto.build import write
-from edgefl.report.summary import summary
+from edgefl.show.perfetto import counters
+from edgefl.show.perfetto.build import write
+from edgefl.show.summary import summary
 
 EXAMPLES = settings(max_examples=15)
 

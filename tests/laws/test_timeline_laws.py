@@ -13,13 +13,13 @@ from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
 
-from edgefl.report.page.sections.activity import activity
-from edgefl.report.page.sections.durations import durations
-from edgefl.report.page.sections.participation import participation
-from edgefl.report.page.sections.rounds import rounds
-from edgefl.report.summary import summary
-from edgefl.report.timeline import timeline
-from edgefl.report.waiting import waits
+from edgefl.analysis.timeline import timeline
+from edgefl.analysis.waiting import waits
+from edgefl.show.page.sections.activity import activity
+from edgefl.show.page.sections.durations import durations
+from edgefl.show.page.sections.participation import participation
+from edgefl.show.page.sections.rounds import rounds
+from edgefl.show.summary import summary
 
 
 def played(plan_):

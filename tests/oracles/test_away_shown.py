@@ -8,7 +8,7 @@ from recorded import recorded
 from traced import read_back
 
 from edgefl.core import catalogue
-from edgefl.report.perfetto.build import write
+from edgefl.show.perfetto.build import write
 
 
 def lanes(path, table, **settings):

@@ -7,14 +7,14 @@ from plans import link, plan, prices
 from recorded import recorded
 from told import times
 
+from edgefl.analysis.explain.causes import CAUSES
+from edgefl.analysis.explain.explain import Explainer
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.units import RESOLVED
 from edgefl.planning.recorded import Recorded
-from edgefl.report.critical.causes import CAUSES
-from edgefl.report.critical.explain import Explainer
 
 
 def paths(table, policy="sync", params=None, *, links=None, look=None, **settings):

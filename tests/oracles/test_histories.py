@@ -6,9 +6,9 @@ import pytest
 from plans import plan, prices
 from recorded import recorded
 
+from edgefl.analysis.history import histories
 from edgefl.core import catalogue
-from edgefl.report.history import histories
-from edgefl.report.summary import summary
+from edgefl.show.summary import summary
 
 
 def two(policy, rounds, *, at=("round",), params=None, **settings):

@@ -11,15 +11,15 @@ from plans import plan, prices
 from recorded import recorded
 from told import times
 
+from edgefl.analysis.timeline import timeline
+from edgefl.analysis.waiting import waits
 from edgefl.core import catalogue
 from edgefl.core.fleet import Failures
-from edgefl.report.page.sections.activity import activity
-from edgefl.report.page.sections.durations import durations
-from edgefl.report.page.sections.participation import participation
-from edgefl.report.page.sections.rounds import rounds
-from edgefl.report.summary import summary
-from edgefl.report.timeline import timeline
-from edgefl.report.waiting import waits
+from edgefl.show.page.sections.activity import activity
+from edgefl.show.page.sections.durations import durations
+from edgefl.show.page.sections.participation import participation
+from edgefl.show.page.sections.rounds import rounds
+from edgefl.show.summary import summary
 
 
 def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):

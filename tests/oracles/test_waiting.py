@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from plans import plan, prices
 
+from edgefl.analysis.timeline import Jobs
+from edgefl.analysis.usage import ENDINGS
+from edgefl.analysis.waiting import waited
 from edgefl.core import catalogue
 from edgefl.core.cost import Trace, Work
 from edgefl.core.event import Kind
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.report.timeline import Jobs
-from edgefl.report.usage import ENDINGS
-from edgefl.report.waiting import waited
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.execute import Run
 from edgefl.store import Store

@@ -25,7 +25,7 @@ def test_public_names():
 
 def test_dir_is_the_public_names_alone():
     """Also after packages were imported, two of which have functions' names; each leads to something."""
-    for package in ("cli", "export", "report.page", "runs"):
+    for package in ("cli", "export", "show.page", "runs"):
         import_module(f"edgefl.{package}")
     assert dir(edgefl) == sorted(PUBLIC | {"__version__", "open"})
     for name in dir(edgefl):

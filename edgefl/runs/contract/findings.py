@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.errors import EdgeflError
 from edgefl.core.user_code import CodeLine, defined_at, explained, internal
-from edgefl.report.tables import Line, named
+from edgefl.show.tables import Line, named
 
 
 class Finding(NamedTuple):

@@ -13,7 +13,7 @@ from traced import as_text, read_back
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.report.perfetto import away, choice, packets
+from edgefl.show.perfetto import away, choice, packets
 from edgefl.store.checks import unstamp
 
 STREAM = {

@@ -23,7 +23,7 @@ from edgefl.export.timing import (
     time_onnx,
     timed,
 )
-from edgefl.report.bench import OperatorTime
+from edgefl.show.bench import OperatorTime
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 

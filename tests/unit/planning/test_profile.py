@@ -19,8 +19,8 @@ from edgefl.planning.costs import DeviceCost
 from edgefl.planning.fleets import dtype_of
 from edgefl.planning.memory import MARGIN, PROCESS_BYTES, memory_check
 from edgefl.planning.profile import ProfileOptions, profile
-from edgefl.report import costs
 from edgefl.runs import drafts
+from edgefl.show import costs
 
 SCENARIO = {
     "task": {"dataset": "cifar100", "clients": 100},

@@ -20,7 +20,7 @@ from edgefl.core.sweeps import scaled, swept
 from edgefl.core.units import RESOLVED
 from edgefl.planning import fleets
 from edgefl.planning.sensitivity import Side, study
-from edgefl.report.sensitivity import sensitivity
+from edgefl.show.sensitivity import sensitivity
 
 
 def found(first, second, record, factor=1.0):

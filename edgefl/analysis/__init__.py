@@ -1,0 +1,1 @@
+"""Numbers of runs: what their jobs cost, how they compare, and why; no text."""

@@ -1,0 +1,219 @@
+"""The critical paths of a run's rounds.
+
+A round lasts from the end of the round before (0 s for the first) to its last merge. Its critical path is the
+longest chain of dependencies that ends in that merge, cut off where the round begins. The chain is found
+backwards, from one cause to the one before it, so that its parts follow each other without a gap and sum to
+the round's time:
+
+- A merge on a server whose work takes time waited for that work first: "server". What it waited for before
+  is found at the time at which the work began.
+- A merge at the time at which one of its jobs arrived, or a job of its exchange was lost, waited for that
+  job: for the last arrival of a synchronous round or of a buffer, for the n-th of ``overselect``. Of several
+  it is the one that was dispatched last.
+- Any other merge waited for a timer of the policy, such as a deadline or an interval. The timer began when
+  the server last dispatched jobs or merged. A policy whose rounds last a fixed time (``round_s``) always
+  waits for its timer.
+- A job passes its download, its work and its upload, from its dispatch on; one that was lost, as far as it
+  came.
+- A dispatch at the time of an earlier merge of the round follows from that merge; else at the time at which
+  a job arrived or was lost, from that job, whose place it takes: so the chain of an asynchronous merge goes
+  on with the job that was done when its last one was dispatched.
+- Any other dispatch waited for clients to become available, since the server last merged, or a job arrived
+  or was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from edgefl.analysis.timeline import Bools, Floats, Ints, Timeline
+from edgefl.analysis.usage import ENDINGS
+from edgefl.core.event import Kind
+
+PHASES = ("download", "compute", "upload", "waiting for clients", "timer", "server")
+_CLIENTS, _TIMER, _SERVER = (PHASES.index(one) for one in ("waiting for clients", "timer", "server"))
+# Of a time: what a sum of times may be rounded by.
+_ROUNDING = 1e-12
+_LOST = ENDINGS.index(Kind.LOST)
+
+
+class Rounds(NamedTuple):
+    """A run's rounds, columns (n,), in order.
+
+    Attributes:
+        number: from 0; -1 for what is before the first, the number of rounds for what is after the last.
+        first, last: the places of its first and last merge.
+        from_s, to_s: virtual seconds.
+    """
+
+    number: Ints
+    first: Ints
+    last: Ints
+    from_s: Floats
+    to_s: Floats
+
+
+class Parts(NamedTuple):
+    """The parts of critical paths, columns (n,), by round and in order of time.
+
+    Attributes:
+        round: the place of its round.
+        phase: a place in ``PHASES``.
+        job: the place of its job; -1 where there is none.
+        from_s, to_s: virtual seconds; later than each other.
+        share: of a job's stage, how much of it is in the round.
+    """
+
+    round: Ints
+    phase: Ints
+    job: Ints
+    from_s: Floats
+    to_s: Floats
+    share: Floats
+
+
+def rounds_of(found: Timeline) -> Rounds:
+    """The rounds of a run that have a merge."""
+    numbers = found.merges.round
+    first = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
+    last = np.append(first[1:], len(numbers))[: len(first)] - 1
+    to_s = found.merges.t_s[last]
+    return Rounds(numbers[first], first, last, np.append(0.0, to_s[:-1])[: len(to_s)], to_s)
+
+
+def critical_paths(found: Timeline, rounds: Rounds, *, timed: bool) -> Parts:
+    """The critical paths of a run's rounds.
+
+    Args:
+        found: the run's.
+        rounds: its rounds.
+        timed: whether the policy's rounds last a fixed time.
+    """
+    server = _Server(found, timed=timed)
+    columns = rounds.first.tolist(), rounds.last.tolist(), rounds.from_s.tolist()
+    chains = [
+        (place, *link)
+        for place, row in enumerate(zip(*columns, strict=True))
+        for link in reversed(list(server.chain(*row)))
+    ]
+    place, phase, job, from_s, to_s = zip(*chains, strict=True) if chains else ((),) * 5
+    ints = [np.array(column, dtype=np.int64) for column in (place, phase, job)]
+    reals = [np.array(column, dtype=np.float64) for column in (from_s, to_s, [1.0] * len(chains))]
+    return _by_stage(found, Parts._make([*ints, *reals]))
+
+
+class _Server:
+    """What the server noted, to be looked up by time."""
+
+    def __init__(self, found: Timeline, *, timed: bool) -> None:
+        jobs, self._merges = found.jobs, found.merges
+        self._jobs = jobs
+        noted = np.flatnonzero(~np.isnan(jobs.arrived_s) | (jobs.ending == _LOST))
+        self._noted = noted[np.argsort(jobs.until_s[noted], kind="stable")]
+        self._noted_s = jobs.until_s[self._noted]
+        self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, self._merges.t_s]))
+        self._seen_s = np.unique(np.concatenate([self._noted_s, self._merges.t_s]))
+        self._timed = found.in_rounds & timed
+
+    def chain(self, first: int, last: int, begin_s: float) -> Iterator[tuple[int, int, float, float]]:
+        """The chain before a round's last merge, backwards: (phase, job, from, to); a job's phase is 0.
+
+        Args:
+            first: the place of the round's first merge.
+            last: that of its last one.
+            begin_s: when the round began.
+        """
+        merge, now_s = last, float(self._merges.t_s[last])
+        merging = True
+        while now_s > begin_s:
+            if not merging and merge > first and self._merges.t_s[merge - 1] == now_s:
+                merge, merging = merge - 1, True
+            if merging and self._merges.server_s[merge]:
+                since_s = self._began(merge)
+                yield _SERVER, -1, max(since_s, begin_s), now_s
+                now_s = since_s
+                if now_s <= begin_s:
+                    return
+                if merge > first and self._merges.t_s[merge - 1] == now_s:
+                    merge -= 1
+                    continue
+            phase, job = self._cause(merge, now_s, merging=merging)
+            if phase == _TIMER:
+                since_s = _before(self._acted_s, now_s)
+            elif phase == _CLIENTS:
+                since_s = _before(self._seen_s, now_s)
+            else:
+                since_s = now_s if job < 0 else float(self._jobs.dispatched_s[job])
+            if since_s < now_s:
+                yield phase, job, max(since_s, begin_s), now_s
+            now_s, merging = since_s, False
+
+    def _began(self, merge: int) -> float:
+        """When the server began to work on a merge: at what it noted or did then, if at anything."""
+        now_s = float(self._merges.t_s[merge])
+        began_s = now_s - float(self._merges.server_s[merge])
+        for known_s in (self._noted_s, self._acted_s):
+            near = known_s[np.searchsorted(known_s, began_s - _ROUNDING * now_s) :][:1]
+            if len(near) and near[0] <= began_s + _ROUNDING * now_s:
+                return float(near[0])
+        return began_s
+
+    def _cause(self, merge: int, now_s: float, *, merging: bool) -> tuple[int, int]:
+        """What a merge, or a dispatch, at a time waited for: a phase, and a job.
+
+        The phase is 0 for a job, which is -1 where it took no time: the cause lies before it, at the same
+        time.
+        """
+        jobs = self._noted[slice(*np.searchsorted(self._noted_s, [now_s, np.nextafter(now_s, np.inf)]))]
+        if merging:
+            place = int(self._merges.place[merge])
+            if self._timed[place]:
+                return _TIMER, -1
+            jobs = jobs[self._waited_for(jobs, place, int(self._merges.version[merge]))]
+            if not len(jobs):
+                return _TIMER, -1
+        lasting = jobs[self._jobs.dispatched_s[jobs] < now_s]
+        if len(lasting):
+            return 0, int(lasting.max())
+        return (0 if merging else _CLIENTS), -1
+
+    def _waited_for(self, jobs: Ints, place: int, version: int) -> Bools:
+        """Which of some jobs a merge waited for."""
+        mine: Bools = self._jobs.into[jobs] == version
+        if mine.any():
+            return mine
+        lost: Bools = (self._jobs.ending[jobs] == _LOST) & (self._jobs.place[jobs] == place)
+        return lost
+
+
+def _before(times_s: Floats, now_s: float) -> float:
+    """The last of some times before now; 0 for none."""
+    place = int(np.searchsorted(times_s, now_s)) - 1
+    return float(times_s[place]) if place >= 0 else 0.0
+
+
+def _taken(parts: Parts, which: Ints | Bools) -> Parts:
+    return Parts._make(column[which] for column in parts)
+
+
+def _by_stage(found: Timeline, whole: Parts) -> Parts:
+    """Paths whose jobs are divided into their stages."""
+    is_job = whole.job >= 0
+    jobs = whole.job[is_job]
+    until_s = found.jobs.until_s[jobs]
+    stations = (found.jobs.dispatched_s, found.jobs.received_s, found.jobs.worked_s, found.jobs.arrived_s)
+    at_s = [np.where(np.isnan(one[jobs]), until_s, one[jobs]) for one in stations]
+    pieces = [_taken(whole, ~is_job)]
+    for phase, (start_s, end_s) in enumerate(pairwise(at_s)):
+        from_s, to_s = np.maximum(start_s, whole.from_s[is_job]), np.minimum(end_s, whole.to_s[is_job])
+        lasts = to_s > from_s
+        share = np.divide(to_s - from_s, end_s - start_s, out=np.ones(len(jobs)), where=lasts)
+        stage = Parts(whole.round[is_job], np.full(len(jobs), phase), jobs, from_s, to_s, share)
+        pieces.append(_taken(stage, lasts))
+    every = Parts._make(map(np.concatenate, zip(*pieces, strict=True)))
+    order = np.lexsort((every.from_s, every.round))
+    return _taken(every, order)

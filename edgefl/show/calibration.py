@@ -1,0 +1,92 @@
+"""What a calibration measured, beside what its device file predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Group, RenderableType
+
+from edgefl.core.units import show_seconds, show_share
+from edgefl.show.tables import figures
+
+
+@dataclass
+class Prediction:
+    """A network at one batch size: measured and predicted time.
+
+    Attributes:
+        network: its name and batch size.
+        use: "fit" or "held out".
+        measured_s: seconds of one step, or of one batch inferred.
+        spread: the slowest process over the fastest, less 1.
+        predicted_s: seconds.
+        error: predicted over measured, less 1.
+    """
+
+    network: str
+    use: str
+    measured_s: float
+    spread: float
+    predicted_s: float
+    error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.error = self.predicted_s / self.measured_s - 1
+
+
+@dataclass
+class MethodPrediction:
+    """A step of a method, over FedAvg's training step on the same network and batch.
+
+    Attributes:
+        network: its name and batch size.
+        method: the method, and the exchange where it is not training.
+        measured_s, predicted_s: seconds of the step.
+        base_measured_s, base_predicted_s: seconds of FedAvg's.
+        measured, predicted: the ratio.
+        error: the predicted ratio over the measured one, less 1.
+    """
+
+    network: str
+    method: str
+    measured_s: float
+    predicted_s: float
+    base_measured_s: float
+    base_predicted_s: float
+    measured: float = field(init=False)
+    predicted: float = field(init=False)
+    error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.measured = self.measured_s / self.base_measured_s
+        self.predicted = self.predicted_s / self.base_predicted_s
+        self.error = self.predicted / self.measured - 1
+
+
+def calibration(
+    steps: Sequence[Prediction], inference: Sequence[Prediction], methods: Sequence[MethodPrediction]
+) -> RenderableType:
+    """A table of training steps and, where they were measured, of inference and of methods over FedAvg."""
+    tables = {"training step": steps, "inference": inference}
+    heads = ("", "measured", "spread", "predicted", "error")
+    shown = [figures((title, *heads), map(_cells, rows), left=2) for title, rows in tables.items() if rows]
+    if methods:
+        heads = ("step over FedAvg's", "", "measured", "predicted", "error")
+        shown.append(figures(heads, map(_ratios, methods), left=2))
+    return Group(*shown)
+
+
+def _ratios(row: MethodPrediction) -> list[str]:
+    return [row.network, row.method, f"{row.measured:.2f}", f"{row.predicted:.2f}", f"{row.error:+.0%}"]
+
+
+def _cells(row: Prediction) -> list[str]:
+    return [
+        row.network,
+        row.use,
+        show_seconds(row.measured_s),
+        show_share(row.spread),
+        show_seconds(row.predicted_s),
+        f"{row.error:+.0%}",
+    ]

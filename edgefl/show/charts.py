@@ -1,0 +1,396 @@
+"""What a figure for a paper shows, in printed units, and what its caption has to say.
+
+Curves of runs, or what each spent until it reached a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgefl.analysis.bounds import bounds_of
+from edgefl.analysis.history import History, histories
+from edgefl.analysis.reached import until_target
+from edgefl.analysis.timeline import Floats
+from edgefl.core.errors import UserError
+from edgefl.core.nodes import short
+from edgefl.core.units import common_unit
+from edgefl.show.answers import several
+from edgefl.show.averages import Compared, Value, seeds_together
+from edgefl.show.colours import styles
+from edgefl.show.curves import AXES, Curve, axes, curves
+from edgefl.show.pairs import one_line
+from edgefl.show.rows import MODELS
+from edgefl.show.summary import Summary, check_target, each_run, summary
+from edgefl.show.targets import to_target
+from edgefl.store import Reader
+
+SUFFIXES = (".pdf", ".svg", ".png")
+METADATA: Mapping[str, Mapping[str, Any]] = {
+    "pdf": {"Creator": "edgefl", "CreationDate": None},
+    "svg": {"Creator": "edgefl", "Date": None},
+    "png": {"Software": "edgefl"},
+}
+"""What Matplotlib writes into a file of each type: no date, so that the same runs give the same bytes."""
+
+# By which a figure is known as one of ours, in each type of file.
+_MARKS = (b"/Creator (edgefl)", b"<dc:title>edgefl</dc:title>", b"Software\0edgefl")
+# Figures are smaller.
+_MOST_BYTES = 100_000_000
+
+MEASURES = ("accuracy", "loss", "target")
+# What a target took, by axis: its place in an evaluation's record.
+_REACHED = {"time": "t_s", "bytes": "bytes", "joules": "joules"}
+# Beyond such a ratio, the least of what is on a linear axis could not be told from 0.
+_WIDE = 30
+COLUMNS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is drawn against what.
+
+    Attributes:
+        x: one of ``AXES``, or several with commas between them; hyphens will do for underscores.
+        y: "accuracy", "loss", or "target" for what was spent until the target was reached.
+        model: "global" or "personal"; None for "global" if any run has evaluated it, otherwise "personal".
+        columns: the width: 1 or 2 columns of a paper; None for 2 if there are several x.
+        log_x: whether x is logarithmic; what was spent until a target is so anyway over a wide range.
+        target: accuracies in (0, 1], to draw a line at; None for none, or for the runs' own if they are y.
+
+    Raises:
+        UserError: one has no such value, or there is a target and y is the loss.
+    """
+
+    x: str = "time"
+    y: str = "accuracy"
+    model: str | None = None
+    columns: int | None = None
+    log_x: bool = False
+    target: float | Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        known = tuple(_REACHED if self.y == "target" else AXES)
+        for axis in str(self.x).split(","):
+            _check(
+                "x", axis.strip().replace("-", "_"), known, got=axis if isinstance(self.x, str) else self.x
+            )
+        _check("y", self.y, MEASURES)
+        _check("model", self.model, (*MODELS, None))
+        _check("columns", self.columns, (*COLUMNS, None))
+        for target in self.targets:
+            check_target(target, "target")
+        if self.targets and self.y == "loss":
+            raise UserError("a target is an accuracy: it cannot be drawn with y = loss")
+
+    @property
+    def room(self) -> int:
+        """The width in columns."""
+        return self.columns or 1 + ("," in self.x)
+
+    @property
+    def axis(self) -> str:
+        """The key of x in ``AXES``."""
+        return self.x.replace("-", "_")
+
+    @property
+    def targets(self) -> Sequence[float]:
+        """The targets, each once."""
+        return list(dict.fromkeys(several(self.target)))
+
+
+class Line(NamedTuple):
+    """A curve, in the units of its chart; x is ascending, values that are not finite are NaN.
+
+    Attributes:
+        name: of the run, or what the names of its seeds have in common.
+        place: among all runs that are compared, which its marker follows.
+        colour, dash: as on the report page.
+        x, y: (n,).
+        low, high: the band, (n,); None for one run.
+    """
+
+    name: str
+    place: int
+    colour: str
+    dash: str
+    x: Floats
+    y: Floats
+    low: Floats | None
+    high: Floats | None
+
+
+class Point(NamedTuple):
+    """What a run spent until it reached a target.
+
+    Attributes:
+        place, target: of the run and of the target among all.
+        colour: of the run.
+        value: in base units; None where nothing is known of it.
+        text: the same as a table has it, such as "not reached".
+        whole: whether all seeds reached it.
+    """
+
+    place: int
+    target: int
+    colour: str
+    value: Value | None
+    text: str
+    whole: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """Curves of one model in one figure, or points of runs.
+
+    Attributes:
+        choice: what was asked for; its model is never None, and x is one.
+        lines: one or more, or
+        points: one for each run and target.
+        names, scale: of the runs of points, and the base units in one of x.
+        x_label, y_label: with units.
+        targets: to draw lines at, or the points'; none where these are of the runs' own.
+        caption: what the figure's caption has to say.
+        notes: what is not drawn, a line each.
+    """
+
+    choice: Choice
+    x_label: str
+    y_label: str
+    targets: Sequence[float]
+    caption: str
+    notes: Sequence[str] = ()
+    lines: Sequence[Line] = ()
+    points: Sequence[Point] = ()
+    names: Sequence[str] = ()
+    scale: float = 1.0
+
+
+def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
+    """The charts of some runs, one for each x; those that differ in nothing but their seeds are one.
+
+    Args:
+        folders: runs or groups.
+        choice: what is drawn.
+        note: as in ``summary.each_run``.
+
+    Raises:
+        UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
+    """
+    choices = [replace(choice, x=one.strip(), columns=choice.room) for one in choice.x.split(",")]
+    if choice.y == "target":
+        runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
+        return [reached(list(zip(*runs, strict=True)), one) for one in choices]
+    read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
+    compared, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
+    return [drawn(compared, lambda run: of_run[id(run)], one) for one in choices]
+
+
+def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
+    """A run's summary for each target, or for its own."""
+    own, bounds = summary(reader), bounds_of(reader)
+    return [replace(own, target=until_target(reader, one, bounds)) for one in targets] or [own]
+
+
+def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
+    """The chart of what runs spent until they reached targets.
+
+    Args:
+        runs: all of them, for each target.
+        choice: what is drawn.
+
+    Raises:
+        UserError: there is nothing to draw.
+    """
+    groups = [seeds_together(each) for each in runs]
+    choice = _of_model({model for run in runs[0] for model in run.accuracy}, choice)
+    key = f"target.{choice.model}.{_REACHED[choice.axis]}"
+    rows = [row for each in runs for row in to_target(each, [str(choice.model)]) if row.key == key]
+    if not rows:
+        raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
+    colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
+    points = [
+        Point(
+            place,
+            target,
+            colours[place],
+            value,
+            row.cell(one),
+            value is not None and value.runs == len(one.runs),
+        )
+        for target, (row, each) in enumerate(zip(rows, groups, strict=True))
+        for place, one in enumerate(each)
+        for value in [row.value(one)]
+    ]
+    means = [point.value.mean for point in points if point.value]
+    what, _, target = rows[0].label.removesuffix(f", {choice.model}").partition(" to ")
+    target = target if len(rows) == 1 else "a target"
+    if not means:
+        raise UserError(f"no run has a known {what} to {target}", hint="edgefl compare says why")
+    scale, unit = _unit(choice.axis, max(means))
+    wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
+    return Chart(
+        choice=replace(choice, log_x=wide),
+        x_label=_titled(f"{what} to {target}", unit),
+        y_label="",
+        targets=choice.targets,
+        caption=_told(f"cost until the first evaluation at or above {target}", groups[0], choice),
+        points=points,
+        names=[*map(one_line, groups[0])],
+        scale=scale,
+    )
+
+
+def drawn(
+    compared: Sequence[Compared], of_run: Callable[[Summary], Mapping[str, History]], choice: Choice
+) -> Chart:
+    """The chart of runs that have been read.
+
+    Args:
+        compared: the runs.
+        of_run: the histories of one.
+        choice: what is drawn.
+
+    Raises:
+        UserError: there is nothing to draw.
+    """
+    every = curves(compared, of_run)
+    choice = _of_model({curve.model for curve in every}, choice)
+    found = [curve for curve in every if curve.model == choice.model]
+    shown = [curve for curve in found if choice.axis in curve.x]
+    if not shown:
+        label, known = AXES[choice.axis].label, [_spelled(axis) for axis in found[0].x]
+        raise UserError(f"the {label} of these runs is unknown", hint=f"known: {', '.join(known)}")
+    if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
+        raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
+    names = [*map(one_line, compared)]
+    scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
+    looks = styles([one.name for one in compared])
+    lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
+    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in shown if curve.energy_of]
+    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
+    of = " of personal models" if choice.model == "personal" else ""
+    return Chart(
+        choice=choice,
+        lines=lines,
+        x_label=_titled(axes(shown)[choice.axis].label, unit),
+        y_label=_titled(choice.y + of, "%" if choice.y == "accuracy" else ""),
+        targets=choice.targets,
+        caption=_told(choice.y, [compared[one.group] for one in shown], choice) + energies,
+        notes=list(_notes(names, found, choice)),
+    )
+
+
+def require_matplotlib() -> None:
+    """Refuses to draw without Matplotlib, which is an extra.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise UserError("figures need Matplotlib", hint="pip install 'edgefl-emulator[plot]'")
+
+
+def _check(key: str, value: object, known: Sequence[object], got: object = None) -> None:
+    if value not in known:
+        *names, last = (_spelled(one) for one in known if one is not None)
+        quoted = short(repr(value if got is None else got))
+        raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}")
+
+
+def _of_model(there: Collection[str], choice: Choice) -> Choice:
+    """The choice with the model that was asked for, or with the first of ``MODELS`` that there is.
+
+    Raises:
+        UserError: it was not evaluated, or nothing was.
+    """
+    if not there:
+        raise UserError("nothing was evaluated", hint="the null engine trains and evaluates nothing")
+    model = choice.model or next(model for model in MODELS if model in there)
+    if model not in there:
+        hint = f"evaluated: {', '.join(sorted(there))}"
+        raise UserError(f"no run has evaluated a {model} model", hint=hint)
+    return replace(choice, model=model)
+
+
+def _spelled(key: object) -> str:
+    """A key as the command line has it."""
+    return str(key).replace("_", "-")
+
+
+def _unit(axis: str, greatest: float) -> tuple[float, str]:
+    """The unit in which an axis is printed: (base units in one, its name)."""
+    unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
+    return common_unit(unit, greatest) if unit else (1.0, "")
+
+
+def _titled(label: str, unit: str) -> str:
+    return f"{label} ({unit})" if unit else label
+
+
+def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> Line:
+    percent = 100.0 if choice.y == "accuracy" else 1.0
+    x = curve.x[choice.axis] / scale
+    kept = x > 0 if choice.log_x else np.ones(len(x), dtype=bool)
+
+    def column(name: str) -> Floats | None:
+        values: Floats | None = getattr(curve, name)
+        if values is None:
+            return None
+        return np.where(np.isfinite(values), percent * values, np.nan)[kept]
+
+    name, colour, dash = shown
+    y = column(choice.y)
+    assert y is not None  # noqa: S101 - a curve has its means
+    return Line(
+        name, curve.group, colour, dash, x[kept], y,
+        column(f"{choice.y}_low"), column(f"{choice.y}_high"),
+    )  # fmt: skip
+
+
+def _told(what: str, shown: Sequence[Compared], choice: Choice) -> str:
+    """What is shown, of which model, on what, and what intervals are."""
+    on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
+    of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
+    counts = sorted({len(one.runs) for one in shown} - {1})
+    seeds = " or ".join(map(str, counts))
+    bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
+    return f"{what} {of[str(choice.model)]}, on {on} data{bands}"
+
+
+def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:
+    """What is not drawn."""
+    drawn_groups = {curve.group for curve in found}
+    for group, name in enumerate(names):
+        if group not in drawn_groups:
+            yield f"{name} is left out: it has no evaluation of a {choice.model} model"
+    for curve in found:
+        name, x = names[curve.group], curve.x.get(choice.axis)
+        if curve.left_out:
+            have = "evaluation has" if curve.left_out == 1 else "evaluations have"
+            yield f"{name}: {curve.left_out} {have} no counterpart in all seeds and " + (
+                "is left out" if curve.left_out == 1 else "are left out"
+            )
+        if x is None:
+            yield f"{name} is left out: its energy is unknown"
+            continue
+        values = getattr(curve, choice.y)
+        if missing := int(np.sum(~np.isfinite(values))):
+            yield f"{name}: {missing} of {len(values)} values are not finite and are left out"
+        if choice.log_x and (zero := int(np.sum(x <= 0))):
+            yield f"{name}: {zero} of {len(x)} evaluations are at 0, which a logarithmic axis does not have"
+
+
+def is_figure(path: Path) -> bool:
+    """Whether edgefl made a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    content = b"" if path.stat().st_size > _MOST_BYTES else path.read_bytes()
+    return any(mark in content for mark in _MARKS)

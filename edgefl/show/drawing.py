@@ -1,0 +1,265 @@
+"""Charts as Matplotlib figures, of the widths, sizes and fonts of a printed paper."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.style import context
+from matplotlib.ticker import LogFormatter
+
+from edgefl.core.files import atomically
+from edgefl.show.charts import METADATA, Chart, Line, Point
+from edgefl.show.texts import visible, wrapped
+
+# Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
+# create-graphics-for-your-article/size-requirements-for-graphics/
+WIDTHS = {1: 3.5, 2: 7.16}
+# Inches without the legend.
+_HEIGHTS = {1: 2.1, 2: 2.8}
+_POINTS = 72
+# Points; nothing is smaller than the second.
+_TEXT, _SMALL = 8, 7
+# A character's width as a share of its size, and the inches beside a legend's text.
+_CHARACTER, _BESIDE = 0.6, 0.5
+
+# Of ``report.colours``, in line widths, as Plotly draws them.
+_DASHES: Mapping[str, Any] = {
+    "solid": "solid",
+    "dash": (0, (3, 2)),
+    "dot": (0, (1, 1.5)),
+    "dashdot": (0, (4, 1.5, 1, 1.5)),
+    "longdash": (0, (7, 2)),
+    "longdashdot": (0, (7, 1.5, 1.5, 1.5)),
+}
+_MARKERS = "osD^vPX<>p"
+# A line of so many points has a marker at each; a longer one so far apart, as a share of the axes' diagonal.
+_MARKED, _APART = 7, 0.14
+
+_STYLE: dict[str, Any] = {
+    "savefig.dpi": 600,
+    "font.family": ["DejaVu Sans"],
+    "font.size": _TEXT,
+    "axes.labelsize": _TEXT,
+    "xtick.labelsize": _SMALL,
+    "ytick.labelsize": _SMALL,
+    "legend.fontsize": _SMALL,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.88",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    # TrueType, which publishers ask for in place of Type 3.
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    # Element ids that do not change from one writing to the next.
+    "svg.hashsalt": "edgefl",
+}
+_TARGET: Mapping[str, Any] = {"color": "0.35", "linewidth": 0.7, "linestyle": (0, (6, 3)), "zorder": 1.5}
+# Inches around the rows of runs, of a row, and of another target in it; characters of a name in a line.
+_FRAME, _ROW, _MORE, _LONGEST = 0.55, 0.19, 0.12, 24
+_GREY = "0.35"
+_POINT: Mapping[str, Any] = {"linestyle": "none", "markersize": 4, "markeredgewidth": 0.9, "zorder": 3,
+    "clip_on": False,
+}  # fmt: skip
+_INTERVAL: Mapping[str, Any] = {"linewidth": 1, "marker": "|", "markersize": 5, "markeredgewidth": 1,
+    "label": "95% interval over seeds",
+}  # fmt: skip
+_BOUNDS: Mapping[str, Any] = {"linewidth": 5, "alpha": 0.3, "solid_capstyle": "butt",
+    "label": "bounds of devices' and links' numbers",
+}  # fmt: skip
+_SAID: Mapping[str, Any] = {"ha": "right", "va": "center", "fontsize": _SMALL, "color": _GREY}
+_LEGEND: Mapping[str, Any] = {
+    "loc": "outside upper center", "frameon": False, "handlelength": 3.5, "columnspacing": 1.2,
+    "borderaxespad": 0.1, "borderpad": 0.1, "labelspacing": 0.25,
+}  # fmt: skip
+# Dots an inch on a screen, where a column is then about as wide as that of a notebook.
+_SCREEN = 150
+
+
+class Plot(Figure):
+    """A figure that belongs to no window: notebooks show it as it is, and it is saved without a date."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """As Matplotlib's, with embedded TrueType fonts; the same figure gives the same bytes."""
+        kind = options.get("format") or str(getattr(fname, "name", fname)).rpartition(".")[2].lower()
+        metadata = {**METADATA.get(kind, {}), **(options.pop("metadata", None) or {})}
+        with _style():
+            super().savefig(fname, metadata=metadata, **options)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        content = io.BytesIO()
+        self.savefig(content, format="png", dpi=_SCREEN)
+        return content.getvalue()
+
+
+def figure(*charts: Chart) -> Plot:
+    """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
+    first, *_ = charts
+    columns = first.choice.room
+    height = _HEIGHTS[columns]
+    if first.points:
+        lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
+        height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))
+    with _style():
+        made = Plot(figsize=(WIDTHS[columns], height), layout="constrained")
+        every = made.subplots(1, len(charts), sharey=True, squeeze=False)[0]
+        handles: dict[str, Artist] = {}
+        for chart, axes in zip(charts, every, strict=True):
+            draw(chart, axes)
+            axes.label_outer()
+            found, labels = axes.get_legend_handles_labels()
+            handles |= dict(zip(labels, found, strict=True))
+        if handles:
+            legend = _legend(made, columns, handles)
+            for handle in filter(None, legend.legend_handles if first.points else ()):
+                handle.set(color=_GREY)  # runs have their names beside them
+            made.set_figheight(height + legend.get_window_extent(_renderer(made)).height / made.dpi)
+    return made
+
+
+def draw(chart: Chart, axes: Axes) -> None:
+    """Draws the chart into axes of any figure: lines, labelled with names, and axis labels; no legend."""
+    for line in chart.lines:
+        _line(line, axes)
+    for target in chart.targets if chart.lines else ():
+        axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
+    for point in chart.points:
+        _point(point, chart, axes)
+    if chart.choice.log_x:
+        axes.set_xscale("log")
+        for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+            axis(_PlainLog(minor_thresholds=(1, 0.4)))
+    elif chart.choice.axis != "round":
+        axes.set_xlim(left=0)
+    if chart.points:
+        axes.set_yticks(range(len(chart.names)), map(_wrapped, chart.names))
+        axes.set_ylim(len(chart.names) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+    if chart.choice.y == "accuracy":
+        # Bands may reach beyond 0 and 100%, accuracies do not.
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, -1), min(high, 101))
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+
+
+def write(charts: Sequence[Chart], path: Path) -> tuple[Plot, list[str]]:
+    """Writes the charts' figure to a file of the type that its name ends in.
+
+    Returns:
+        The figure, and a note for each character that the font lacks.
+
+    Raises:
+        RunError: it cannot be written; an existing file is unchanged.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = figure(*charts)
+        content = io.BytesIO()
+        made.savefig(content, format=path.suffix.lower()[1:])
+    atomically(path, content.getvalue())
+    return made, list(dict.fromkeys(str(one.message).strip() for one in caught))
+
+
+class _PlainLog(LogFormatter):
+    """Labels such as 0.1 and 100: exponents would be too small to read."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:,.12g}" if super().__call__(x, pos) else ""
+
+
+def _style() -> Any:
+    """Matplotlib's defaults and our own sizes, whatever the user's configuration is."""
+    return context(["default", _STYLE])
+
+
+def _renderer(made: Figure) -> Any:
+    """What measures texts."""
+    return FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
+
+
+def _look(line: Line) -> dict[str, Any]:
+    """What tells a line apart, with and without colours."""
+    return {
+        "color": line.colour,
+        "linestyle": _DASHES[line.dash],
+        "linewidth": 1.2,
+        "marker": _MARKERS[line.place % len(_MARKERS)],
+        "markersize": 3.2,
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.8,
+    }
+
+
+def _line(line: Line, axes: Axes) -> None:
+    axes.plot(line.x, line.y, **_look(line), markevery=_marked(line), label=_label(line.name))
+    if line.low is None or line.high is None:
+        return
+    axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.15, linewidth=0)
+    for edge in (line.low, line.high):
+        axes.plot(line.x, edge, color=line.colour, linestyle=_DASHES[line.dash], linewidth=0.4)
+
+
+def _marked(line: Line) -> tuple[float, float] | None:
+    """Where a line's markers are, in shares of the axes' diagonal; None for everywhere.
+
+    Lines that lie on each other have them side by side.
+    """
+    if len(line.x) <= _MARKED or not np.isfinite(line.y).all():
+        return None
+    return line.place % 4 / 4 * _APART, _APART
+
+
+def _point(point: Point, chart: Chart, axes: Axes) -> None:
+    """A run's mean in its intervals, or words in its row; several targets lie above one another."""
+    count = max(len(chart.targets), 1)
+    y = point.place + (point.target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
+    to = f"{100 * chart.targets[point.target]:g}%" if count > 1 else ""
+    if point.value is None:
+        text = f"{to} {point.text}".strip()
+        axes.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
+        return
+    for ends, look in ((point.value.between, _BOUNDS), (point.value.interval_95, _INTERVAL)):
+        if ends and ends.high is not None:
+            axes.plot([ends.low / chart.scale, ends.high / chart.scale], [y, y], color=point.colour, **look)
+    words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not point.whole)
+    look = {**_POINT, "marker": _MARKERS[point.target % len(_MARKERS)], "label": ", ".join(words) or None}
+    face: Mapping[str, Any] = {} if point.whole else {"markerfacecolor": "white"}
+    axes.plot(point.value.mean / chart.scale, y, color=point.colour, **look, **face)
+
+
+def _wrapped(name: str) -> str:
+    return _label("\n".join(wrapped(visible(name), _LONGEST)))
+
+
+def _label(name: str) -> str:
+    """A name as a label: a dollar begins no formula, and an underscore hides nothing."""
+    text = visible(name).replace("$", r"\$")
+    return f"\N{HAIR SPACE}{text}" if text.startswith("_") else text
+
+
+def _legend(made: Figure, columns: int, handles: Mapping[str, Artist]) -> Legend:
+    """The names above the axes, in as many columns as the figure has room for."""
+    room = int((WIDTHS[columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
+    names = ["\n".join(wrapped(name, room)) for name in handles]
+    for count in range(min(len(names), 4 * columns), 1, -1):
+        legend = made.legend(handles.values(), names, ncols=count, **_LEGEND)
+        if legend.get_window_extent(_renderer(made)).width <= made.bbox.width:
+            return legend
+        legend.remove()
+    return made.legend(handles.values(), names, ncols=1, **_LEGEND)

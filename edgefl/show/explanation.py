@@ -1,0 +1,236 @@
+"""Why a round, or a whole run, took as long as it did, for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from edgefl.analysis.explain.records import (
+    Explanation,
+    HeldByClient,
+    HeldByDevice,
+    Round,
+    RoundExplanation,
+    Saving,
+)
+from edgefl.core.units import show_count, show_seconds, show_share
+from edgefl.show.tables import MISSING, Fitted, Line
+
+_SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
+# Shares of a path that are not shown.
+_LEAST = 0.005
+# Of a whole, what sums in another order may differ by.
+_ROUNDING = 1e-9
+_CAUSE = {
+    "rate": "link rate", "latency": "latency", "loss": "packet loss", "sharing": "shared link",
+    "repeats": "repeated uploads",
+    "compute": "arithmetic", "memory": "memory", "launch": "kernel launches", "slowdown": "slowdown",
+    "jitter": "jitter", "speed": "changing speed", "away": "client away",
+    "unavailable": "no client available", "timer": "the policy's timer", "server": "the server's work",
+}  # fmt: skip
+_CHANGE = {
+    "link": "median link",
+    "device": "median device",
+    "work": "median work",
+    "speed": "no slowdown or jitter",
+}
+_CHANGE_OF_SHARED = {
+    "server": "server link twice as fast",
+    "cells": "cells twice as fast",
+    "unshared": "unshared links",
+}
+
+
+def shown(found: Explanation | RoundExplanation) -> RenderableType:
+    """The sentence, and the tables behind it."""
+    first = Line(said(found), "bold")
+    if isinstance(found, RoundExplanation):
+        return Group(first, Line(), *_round(found)) if found.path else first
+    return Group(first, Line(), *_run(found)) if found.phases else first
+
+
+def said(found: Explanation | RoundExplanation) -> str:
+    """The answer in a sentence."""
+    if isinstance(found, RoundExplanation):
+        took = f"{found.name}: {_title(found.of)} took {show_seconds(found.of.seconds)}"
+        return took if found.of.phase is None else f"{took}: {_held_up(found)}"
+    took = f"{found.name}: {_counted(found.rounds)} took {show_seconds(found.seconds)}"
+    if not found.phases:
+        return took
+    first, rest = found.phases[0], ""
+    if found.devices:
+        most = found.devices[0]
+        rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
+    share = show_share(first.seconds / found.seconds)
+    best = max(found.savings or (), key=lambda one: one.saved_s, default=None)
+    if best is not None and best.saved_s > _ROUNDING * found.seconds:
+        what = _CHANGE_OF_SHARED.get(best.change) or f"{_CHANGE[best.change]} for all"
+        rest += f"; {what} would save {show_share(best.saved_s / found.seconds)}"
+    return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
+
+
+def _counted(found: Sequence[Round]) -> str:
+    """How many rounds there are, and whether exchanges are outside of them."""
+    count = sum(one.in_rounds for one in found)
+    rounds = show_count(count, "round")
+    return rounds if count == len(found) else f"{rounds} and the exchanges outside of them"
+
+
+def _title(one: Round) -> str:
+    if one.in_rounds:
+        return f"round {one.round}"
+    return f"what came {'before' if one.round < 0 else 'after'} the rounds"
+
+
+def _held_up(found: RoundExplanation) -> str:
+    one = found.of
+    phase, cause = one.phase or "", one.cause or ""
+    if one.client is None or phase in {"timer", "waiting for clients", "server"}:
+        spent_s = sum(part.to_s - part.from_s for part in found.path if part.phase == phase)
+        return f"{show_share(spent_s / one.seconds)} of it {_mostly(phase, cause)}"
+    lost = any(part.lost and part.client == one.client for part in found.path)
+    who = f"client {one.client} ({found.device}, {found.link}){', whose job was lost' if lost else ''}"
+    return f"{show_share(one.client_s / one.seconds)} of it for {who}, mostly {_mostly(phase, cause)}"
+
+
+def _mostly(phase: str, cause: str) -> str:
+    if phase == "timer":
+        return "waiting for the policy's timer"
+    if phase == "server":
+        return "waiting for the server to merge"
+    if phase == "away":
+        return "waiting while the client was away"
+    return phase if phase == "waiting for clients" else f"{phase} ({_CAUSE[cause]})"
+
+
+def _run(found: Explanation) -> Iterator[RenderableType]:
+    whole_s = found.seconds
+    yield Fitted(
+        found.phases,
+        {
+            "critical path": lambda row: row.phase,
+            "time": lambda row: show_seconds(row.seconds),
+            "share": lambda row: show_share(row.seconds / whole_s),
+            "bound by": lambda row: _bound_by(row.by_cause),
+        },
+        wraps=("bound by",),
+    )
+    if found.devices:
+        yield Line()
+        own = {"device": lambda row: row.device, "clients": lambda row: f"{row.clients:,}"}
+        yield from _held(found.devices, own, whole_s)
+        yield Line()
+        who = {
+            "client": lambda row: str(row.client),
+            "device": lambda row: row.device,
+            "link": lambda row: row.link,
+        }
+        yield from _held(found.clients, who, whole_s)
+    yield Line()
+    yield from _saved_in_run(found)
+    longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
+    if len(found.rounds) > 1:
+        yield Line()
+        each = ", ".join(f"{_title(one)} ({_summary(one)})" for one in longest)
+        yield Line(f"longest: {each}; see one with --round", "dim")
+
+
+def _summary(one: Round) -> str:
+    who = "" if one.client is None else f", client {one.client}"
+    return f"{show_seconds(one.seconds)}{who}"
+
+
+def _held(
+    rows: Sequence[HeldByClient] | Sequence[HeldByDevice],
+    who: Mapping[str, Callable[[Any], str]],
+    whole_s: float,
+) -> Iterator[RenderableType]:
+    columns: dict[str, Callable[[Any], str]] = {
+        **who,
+        "rounds": lambda row: f"{row.held.rounds:,}",
+        "time": lambda row: show_seconds(row.held.seconds),
+        "share": lambda row: show_share(row.held.seconds / whole_s),
+        "mostly": lambda row: _mostly(row.held.phase, row.held.cause),
+    }
+    yield Fitted(rows[:_SHOWN], columns, left=("device", "link"), wraps=("mostly",))
+    if len(rows) > _SHOWN:
+        yield Line(f"  and {len(rows) - _SHOWN:,} more; --json has all", "dim")
+
+
+def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
+    if found.savings is None:
+        yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
+        return
+    columns: dict[str, Callable[[Sequence[Saving]], str]] = {
+        "all rounds would save with": lambda row: (_CHANGE | _CHANGE_OF_SHARED)[row[0].change],
+    }
+    sides = {"for all clients": found.savings}
+    sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}
+    for place, head in enumerate(sides):
+        columns[head] = partial(_side, whole_s=found.seconds, place=place)
+    yield Fitted(zip(*sides.values(), strict=True), columns)
+    if found.unknown_since:
+        yield Line(f"by another run of the clock, to as many merges{_since(found.unknown_since)}", "dim")
+
+
+def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
+    return _saved(row[place], whole_s)
+
+
+def _saved(one: Saving, whole_s: float) -> str:
+    if abs(one.saved_s) <= _ROUNDING * whole_s:
+        return "nothing"
+    text = f"{show_seconds(abs(one.saved_s))} ({show_share(abs(one.saved_s) / whole_s)})"
+    return text if one.saved_s > 0 else f"{text} longer"
+
+
+def _round(found: RoundExplanation) -> Iterator[RenderableType]:
+    one = found.of
+    yield Fitted(
+        [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds],
+        {
+            "critical path": lambda part: part.phase,
+            "client": lambda part: MISSING if part.client is None else str(part.client),
+            "device": lambda part: part.device or MISSING,
+            "from": lambda part: show_seconds(part.from_s - one.from_s),
+            "time": lambda part: show_seconds(part.to_s - part.from_s),
+            "share": lambda part: show_share((part.to_s - part.from_s) / one.seconds),
+            "bound by": lambda part: _bound_by(part.by_cause) + (" (lost)" if part.lost else ""),
+        },
+        left=("client", "device"),
+        wraps=("bound by",),
+    )
+    yield Line()
+    if found.savings is None:
+        if found.unknown_since:
+            yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
+        return
+    yield Fitted(
+        found.savings,
+        {
+            f"client {one.client} with": lambda row: _CHANGE[row.change],
+            "that is": lambda row: row.to or "no faster",
+            "saves": lambda row: _saved(row, one.seconds),
+            "the round then waits for": _then,
+        },
+        left=("that is",),
+    )
+
+
+def _then(row: Saving) -> str:
+    return MISSING if row.then_client is None or row.then_client < 0 else f"client {row.then_client}"
+
+
+def _bound_by(by_cause: Mapping[str, float]) -> str:
+    total_s = sum(by_cause.values())
+    most = [(cause, seconds / total_s) for cause, seconds in by_cause.items() if seconds >= _LEAST * total_s]
+    if len(most) == 1:
+        return _CAUSE[most[0][0]]
+    return ", ".join(f"{_CAUSE[cause]} {show_share(share)}" for cause, share in most[:_CAUSES])
+
+
+def _since(what: Sequence[str]) -> str:
+    return f": other times make another run ({', '.join(what)})"

@@ -1,0 +1,140 @@
+"""What the text of a page is made of; all of it is plain text, which the templates escape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from edgefl.show.page.records import Page, RunHead
+from edgefl.show.settings import setting_text
+
+
+class Cell(NamedTuple):
+    """A cell of a table.
+
+    Attributes:
+        text: what it shows.
+        value: what it is sorted by; None for its text.
+        sign: a sign behind the text, such as that of the best.
+        meaning: of the sign, for those who do not see it.
+        below: what is said below the text.
+        part: whether it is the label of a part of the row before.
+    """
+
+    text: str
+    value: float | None = None
+    sign: str = ""
+    meaning: str = ""
+    below: str = ""
+    part: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first cell of each row says what the row is.
+
+    Attributes:
+        caption: what it shows; unique in the page.
+        head: the columns' headings.
+        rows: the cells.
+        sorts: whether its rows can be sorted; figures of several units cannot.
+        folded: whether it is shown on demand alone.
+        many: whether its columns are narrow, since there are many.
+    """
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    sorts: bool = True
+    folded: bool = False
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section's text; its plots are drawn by the page's script.
+
+    Attributes:
+        id: its address in the page.
+        title: its heading.
+        nothing: why it has nothing to show; empty where it has something.
+        facts: texts by label.
+        warnings: what must not be overlooked.
+        tables: its tables.
+        notes: what the tables' signs mean.
+        texts: long texts by title, folded.
+    """
+
+    id: str
+    title: str
+    nothing: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+ABREAST = 4
+"""Groups that have a column each; more have a row each."""
+
+
+def across(
+    caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[Cell]]
+) -> Table:
+    """Figures of groups: a column for each group, or a row for each where there are many.
+
+    Args:
+        caption: the table's.
+        groups: their names.
+        labels: the figures' names; one that begins with spaces is a part of the last that does not.
+        cells: for each figure, each group's.
+    """
+    if len(groups) <= ABREAST:
+        heads = [Cell(label.strip(), part=label.startswith(" ")) for label in labels]
+        rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
+        return Table(caption, ["figure", *groups], rows, sorts=False)
+    rows = [[Cell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
+    return Table(caption, ["run", *_whole(labels)], rows, many=True)
+
+
+def _whole(labels: Sequence[str]) -> Iterator[str]:
+    """The labels, each part with what it is a part of."""
+    whole = ""
+    for label in labels:
+        part = label.startswith(" ")
+        whole = whole if part else label
+        yield f"{whole}: {label.strip()}" if part else label
+
+
+# Characters of a name that a table shows; the data have all of them.
+_LONGEST = 200
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """A name, or another text, as far as a table shows it."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def names(page: Page) -> list[str]:
+    """The groups' names, as far as tables show them."""
+    return [cut(group.name) for group in page.groups]
+
+
+def once(texts: Iterable[str], most: int = 6) -> str:
+    """Each text once; of many, how many more there are."""
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    apart = "; " if any("," in text for text in found) else ", "
+    return apart.join(map(cut, found[:most])) + more
+
+
+def setting(value: Any, key: str) -> str:
+    """A setting's value as far as a table shows it, given its dotted key."""
+    return "not set" if value is None else cut(setting_text(value, key)) or "empty"
+
+
+def rounds(run: RunHead) -> str:
+    """How many rounds a run had."""
+    return "not finished" if run.rounds is None else f"{run.rounds:,}"

@@ -1,0 +1,147 @@
+"""A report page as one HTML text that needs nothing else: no file beside it and no network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.core.documents import document
+from edgefl.core.errors import UserError
+from edgefl.show.page.contents import contents
+from edgefl.show.page.records import Page
+from edgefl.show.texts import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_ASSETS = Path(__file__).parent / "assets"
+# Before all other scripts, and after them.
+_FIRST, _LAST = "base.js", "start.js"
+_PLOTLY = "plotly/package_data/plotly.min.js"
+# The first lines of Plotly's file hold its licence notice.
+_NOTICE_END = "*/"
+
+GENERATOR = '<meta name="generator" content="edgefl '
+"""Begins the line by which a page is known as one of ours."""
+
+
+def html(page: Page) -> str:
+    """The page as a text of HTML.
+
+    Names are escaped, data are base64, and only scripts run whose hashes a Content-Security-Policy names.
+
+    Raises:
+        UserError: Plotly's script is missing from the installation.
+    """
+    script, plotly = _script(), _plotly()
+    notice = plotly[: plotly.index(_NOTICE_END) + len(_NOTICE_END)]
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            contents=contents(page),
+            policy=policy(live=page.live),
+            style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
+            script=script,
+            notice=notice,
+            plotly=_packed_plotly(),
+            data=_packed(_json({"page": document(page)})),
+        )
+    )
+
+
+def data(page: Page) -> str:
+    """What a live page asks for at ``data``: ``page``, and ``sections``, the text and tables of each as HTML.
+
+    It asks until ``page`` is no longer live. The template escapes all that is in the HTML.
+    """
+    template = _environment().get_template("section.html")
+    sections = {one.id: template.render(section=one) for one in contents(page)}
+    return _json({"page": document(page), "sections": sections})
+
+
+def _json(found: Any) -> str:
+    return json.dumps(found, allow_nan=False, separators=(",", ":"))
+
+
+@cache
+def _environment() -> Environment:
+    """The templates; all that is put into them is escaped, and its control characters made visible."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    return Environment(
+        loader=FileSystemLoader(_ASSETS),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _script() -> str:
+    """All scripts but Plotly, in the order in which they run."""
+    shared = sorted(file for file in _ASSETS.glob("*.js") if file.name not in {_FIRST, _LAST})
+    plots = sorted((_ASSETS / "plots").glob("*.js"))
+    files = [_ASSETS / _FIRST, *shared, *plots, _ASSETS / _LAST]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+@cache
+def _plotly() -> str:
+    """Plotly's script, of the installed package, which is not imported.
+
+    Raises:
+        UserError: it is missing.
+    """
+    try:
+        return Path(str(distribution("plotly").locate_file(_PLOTLY))).read_text(encoding="utf-8")
+    except (ImportError, OSError) as error:
+        raise UserError(
+            "Plotly's script is missing from this installation", where=_PLOTLY, hint="pip install plotly"
+        ) from error
+
+
+@cache
+def _packed_plotly() -> str:
+    return _packed(_plotly())
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
+
+
+def policy(*, live: bool) -> str:
+    """What the page may do, as a Content-Security-Policy: run its scripts, and nothing over the network.
+
+    A page that is live may ask its own server. Plotly writes styles into the elements that it makes, which
+    needs 'unsafe-inline' for styles.
+    """
+    connect = "'self'" if live else "'none'"
+    hashes = (
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in (_script(), _plotly())
+    )
+    return "; ".join(
+        [
+            "default-src 'none'",
+            "script-src " + " ".join(f"'sha256-{one}'" for one in hashes),
+            "style-src 'unsafe-inline'",
+            "img-src data: blob:",
+            f"connect-src {connect}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )

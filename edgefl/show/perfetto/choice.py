@@ -1,0 +1,199 @@
+"""What of a run a timeline shows: which clients, and the time of which rounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from edgefl.analysis.timeline import Ints, Merges
+from edgefl.core.errors import UserError
+from edgefl.store import Reader
+
+MOST_JOBS = 200_000
+"""A trace has no more jobs, of up to eight events each: about 100 MB, which a browser opens in seconds."""
+
+MOST_CLIENTS = 10_000
+"""Likewise: a trace has no more clients' tracks."""
+
+_RANGE = re.compile(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12}))?\s*")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is asked for.
+
+    Attributes:
+        clients: ranges of client numbers, first and last; None for all that had a job.
+        rounds: the first and the last round, from 0; None for the whole run.
+    """
+
+    clients: Sequence[tuple[int, int]] | None = None
+    rounds: tuple[int, int] | None = None
+
+    @classmethod
+    def parse(cls, clients: str | None, rounds: str | None) -> Choice:
+        """From texts such as "0,3,7-12" and "2-5".
+
+        Raises:
+            UserError: one is something else.
+        """
+        chosen = (
+            None
+            if clients is None
+            else [_range(text, "--clients", "0,3,7-12") for text in clients.split(",")]
+        )
+        return cls(chosen, None if rounds is None else _range(rounds, "--rounds", "2-5"))
+
+    @classmethod
+    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> Choice:
+        """From numbers.
+
+        Raises:
+            UserError: one is negative, there is no client, or the last round is before the first.
+        """
+        listed = None if clients is None else [(client, client) for client in clients]
+        if listed == []:
+            raise UserError("no clients are named", where="clients", hint="leave them out for all")
+        for first, last in [*(listed or ()), *([] if rounds is None else [rounds])]:
+            if not 0 <= first <= last:
+                raise UserError(f"{first} to {last} is not a range of numbers from 0")
+        return cls(listed, rounds)
+
+
+def _range(text: str, where: str, example: str) -> tuple[int, int]:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise UserError(
+            f"{text.strip()!r} is not a number or a range", where=where, hint=f"try {where} {example}"
+        )
+    first = int(found[1])
+    last = first if found[2] is None else int(found[2])
+    if last < first:
+        raise UserError(f"{text.strip()!r}: the last number is below the first", where=where)
+    return first, last
+
+
+class Window(NamedTuple):
+    """A span of virtual time in seconds; jobs that are under way at its ends are shown as a whole."""
+
+    from_s: float = -math.inf
+    to_s: float = math.inf
+
+    def holds(self, t_s: float) -> bool:
+        """Whether an event belongs to it."""
+        return self.from_s < t_s <= self.to_s
+
+    @property
+    def where(self) -> str:
+        """The jobs that are under way in it, as a condition of SQL."""
+        if self == Window():
+            return "TRUE"
+        from_s, to_s = (f"{end:.17g}" if math.isfinite(end) else f"{end / abs(end):g}e999" for end in self)
+        return (
+            f"dispatched_s < {to_s} AND (IFNULL(arrived_s, ended_s) > {from_s} OR dispatched_s >= {from_s})"
+        )
+
+
+class Span(NamedTuple):
+    """A round's time, or that of the exchanges before or after the rounds.
+
+    Attributes:
+        round: its number; -1 before the first, the number of rounds after the last.
+        in_rounds: whether it is a round.
+        from_s, to_s: from the last merge before to its own last merge, in virtual seconds.
+    """
+
+    round: int
+    in_rounds: bool
+    from_s: float
+    to_s: float
+
+
+def spans(merges: Merges, in_rounds: Sequence[bool]) -> list[Span]:
+    """The rounds that had a merge, in order, and what came before and after them.
+
+    Args:
+        merges: the run's.
+        in_rounds: which exchanges belong to the rounds, by place.
+    """
+    found: list[Span] = []
+    rows = zip(merges.place.tolist(), merges.round.tolist(), merges.t_s.tolist(), strict=True)
+    for place, round_, t_s in rows:
+        before = found[-1].to_s if found else 0.0
+        if found and (found[-1].round, found[-1].in_rounds) == (round_, in_rounds[place]):
+            found[-1] = found[-1]._replace(to_s=t_s)
+        else:
+            found.append(Span(round_, in_rounds[place], before, t_s))
+    return found
+
+
+def window_of(choice: Choice, found: Sequence[Span]) -> Window:
+    """The time of the rounds that are asked for.
+
+    Raises:
+        UserError: the run has no such rounds.
+    """
+    if choice.rounds is None:
+        return Window()
+    rounds = [span for span in found if span.in_rounds]
+    first, last = choice.rounds
+    inside = [span for span in rounds if first <= span.round <= last]
+    if not inside:
+        has = f"the run's rounds are 0 to {rounds[-1].round}" if rounds else "the run has no rounds yet"
+        raise UserError(
+            f"there is no round {first}" + (f" to {last}" if last > first else ""), where="--rounds", hint=has
+        )
+    return Window(inside[0].from_s, inside[-1].to_s)
+
+
+def clients_of(reader: Reader, choice: Choice, window: Window, note: Callable[[str], None]) -> Ints:
+    """The clients that are shown, ascending.
+
+    Where their jobs are too many and nobody was chosen, they are some of them, evenly spaced, with a note.
+
+    Raises:
+        UserError: the run has no such client, or those that were chosen have too many jobs.
+    """
+    counted = reader.arrays(
+        f"SELECT client, COUNT(*) FROM jobs WHERE {window.where} GROUP BY client ORDER BY client",  # noqa: S608 - our own
+        client=np.int64,
+        count=np.int64,
+    )
+    clients, counts = counted["client"], counted["count"]
+    if choice.clients is not None:
+        clients = _asked(reader, choice.clients)
+        counts = counts[np.isin(counted["client"], clients)]
+    jobs = int(counts.sum())
+    if jobs <= MOST_JOBS and len(clients) <= MOST_CLIENTS:
+        return clients
+    many = (
+        f"{jobs:,} jobs of {len(clients):,} clients are too many for one trace, which has {MOST_JOBS:,} of "
+        f"{MOST_CLIENTS:,} at most"
+    )
+    # However few are shown, the first one is among them.
+    if choice.clients is not None or int(counts[0]) > MOST_JOBS:
+        raise UserError(many, where="--clients", hint="choose fewer --clients or --rounds")
+    step = max(-(-jobs // MOST_JOBS), -(-len(clients) // MOST_CLIENTS))
+    while counts[::step].sum() > MOST_JOBS:
+        step += 1
+    shown = clients[::step]
+    few = f"{len(shown):,} of {len(clients):,} clients are shown"
+    note(f"{many}: {few}; choose with --clients or --rounds")
+    return shown
+
+
+def _asked(reader: Reader, ranges: Sequence[tuple[int, int]]) -> Ints:
+    ((count,),) = (row.values() for row in reader.query("SELECT COUNT(*) FROM fleet"))
+    for _, last in ranges:
+        if last >= count:
+            raise UserError(
+                f"there is no client {last}",
+                where="--clients",
+                hint=f"the run's clients are 0 to {count - 1}",
+            )
+    return np.unique(np.concatenate([np.arange(first, last + 1) for first, last in ranges]))

@@ -1,0 +1,119 @@
+"""Replays of runs: what the same learning costs on several fleets, and where it costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+
+from edgefl.analysis.estimates import over_seeds
+from edgefl.core.documents import INLINE
+from edgefl.show.averages import Compared, seeds_together
+from edgefl.show.comparison import Comparison
+from edgefl.show.first_table import by_run, marks
+from edgefl.show.intervals import texts
+from edgefl.show.summary import Summary
+from edgefl.show.tables import Line, figures
+from edgefl.show.verdict import judged, main_model, verdict_rows
+
+
+class Source(NamedTuple):
+    """Where the learning of a replay comes from.
+
+    Attributes:
+        run_dir: the directory of the run that trained.
+        name, run_id, event_hash: as that run has them.
+    """
+
+    run_dir: str
+    name: str
+    run_id: str
+    event_hash: str | None
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A replay's figures.
+
+    Attributes:
+        fleet: what it was replayed on: the run's own fleet where no other was named.
+        source: where its learning comes from.
+        summary: the figures.
+    """
+
+    fleet: str
+    source: Source
+    summary: Summary = field(metadata={INLINE: Summary})
+
+
+@dataclass(frozen=True)
+class NotReplayed:
+    """A run that cannot be replayed on a fleet.
+
+    Attributes:
+        run_dir: its directory.
+        fleet: the fleet; None for its own.
+        reason: why: the first merge that would differ.
+    """
+
+    run_dir: str
+    fleet: str | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The document that ``edgefl replay --json`` prints: that of ``edgefl run --json``, and more.
+
+    Attributes:
+        group_dir: where they are saved; None where they are not.
+        comparison: of all replays.
+        runs: every replay.
+        refused: the runs that cannot be replayed, by fleet.
+    """
+
+    group_dir: str | None
+    comparison: Comparison = field(metadata={INLINE: Comparison})
+    # In the place of the comparison's own.
+    runs: Sequence[Replayed]
+    refused: Sequence[NotReplayed]
+
+
+def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> RenderableType:
+    """A row for each run, or each average over seeds, on each fleet; the best of each fleet are marked.
+
+    Args:
+        runs: the replays.
+        given: the settings that all of them have in place of their runs' own, in words.
+    """
+    fleets = _by_fleet(runs)
+    every = [one for found in fleets.values() for one in found]
+    accuracy = f"accuracy.{main_model(every)}.value"
+    shown = [
+        row
+        for row in verdict_rows(every)
+        if row.key == accuracy
+        or (row.better and not row.key.startswith("accuracy.") and "wasted" not in row.key)
+    ]
+    seeds = [len(one.runs) for one in every]
+    verdicts, cells = [], []
+    for fleet, found in fleets.items():
+        verdicts.append([judged(row, found) for row in shown])
+        columns = [texts(row, found, bounds=False, one_unit=False) for row in shown]
+        heads, rows, _ = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        cells += [[fleet, *row] for row in rows]
+    notes = [f"all with {', '.join(given)}"] if given else []
+    notes += marks([one for found in verdicts for one in found], "best on its fleet")
+    notes += [over_seeds(seeds)] if max(seeds) > 1 else []
+    return Group(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
+
+
+def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Compared]]:
+    """By the names and directories of the runs that trained."""
+    fleets: dict[str, list[Summary]] = {}
+    for run in runs:
+        trained = replace(run.summary, name=run.source.name, run_dir=run.source.run_dir)
+        fleets.setdefault(run.fleet, []).append(trained)
+    return {fleet: seeds_together(found) for fleet, found in fleets.items()}

@@ -1,0 +1,444 @@
+"""A run's results in numbers, read from its directory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.console import RenderableType
+
+from edgefl.analysis.bounds import bounds_of
+from edgefl.analysis.carbon import Footprint, Until, footprint
+from edgefl.analysis.device_use import DeviceUse, Work, device_use, work
+from edgefl.analysis.measured import Measured, measured
+from edgefl.analysis.reached import Target, until_target
+from edgefl.analysis.sharing import SharedTime
+from edgefl.analysis.timeline import Jobs, jobs_of
+from edgefl.analysis.usage import Moved, Spent, usage
+from edgefl.analysis.waiting import WaitedClient, WaitedDevice, waited
+from edgefl.core.corners import Interval
+from edgefl.core.documents import INLINE, OPTIONAL
+from edgefl.core.errors import UserError, nearest
+from edgefl.core.ledger import EnergyTotal
+from edgefl.core.nodes import short
+from edgefl.core.serving import Served
+from edgefl.core.wording import quoted
+from edgefl.show.answers import Shown
+from edgefl.show.batteries import BatteryUse, battery_use
+from edgefl.show.settings import settings_of
+from edgefl.show.turnout import Turnout, turnout
+from edgefl.store import Reader, event_hash, lost_from, read, runs_in
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """A model's last evaluation.
+
+    Attributes:
+        value: the accuracy.
+        before: that of the evaluation before the exchanges at the end; None where there are none.
+        round: the round it was evaluated after, from 0.
+        deviation_over_clients: of personal models, the standard deviation of all clients' accuracies (n).
+        clients: of personal models, how many were evaluated.
+        untrained: of personal models, how many clients had not trained yet.
+    """
+
+    value: float
+    before: float | None
+    round: int
+    deviation_over_clients: float | None = field(metadata=OPTIONAL)
+    clients: int | None = field(metadata=OPTIONAL)
+    untrained: int | None = field(metadata=OPTIONAL)
+
+
+@dataclass(frozen=True, repr=False)
+class Summary(Shown):
+    """One run's results.
+
+    Attributes:
+        name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
+        event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
+            ``store.event_hash``. None where nothing has happened.
+        dataset: None where the run does not say.
+        models: of its clients, sorted by name.
+        run_dir: its directory; empty for a dry run.
+        accuracy: by model, "global" and "personal", those that were evaluated.
+        after_rounds: the first exchange after the last round; None where there is none.
+        assumed: a line for each assumption.
+        rounds: how many there were; None where the run does not say.
+        stopped: what ended the rounds, such as "rounds"; None where the run does not say.
+        virtual_s: when all was over, or the time of the last event so far.
+        jobs, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
+        bytes_by_part: the same traffic by part of the payload.
+        energy: of all clients.
+        joules_by_phase: the same energy by what it was used for; empty if no energy is known.
+        waiting_joules: of the same clients at idle power while they wait for the server, no part of the
+            energy; see ``Usage``.
+        devices: what jobs took from the clients of each device.
+        batteries: the same of those whose capacity is known, but for laptops.
+        spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
+        wasted: the sum of what was not merged.
+        utilisation: client-seconds over admitted clients times ``virtual_s``: the share of its time in which
+            an admitted client receives, works or sends; None if no time passed.
+        merged_clients: how many clients had a job merged in a round.
+        fairness: Jain's index of that participation; see ``Usage``.
+        peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
+        clients, refused: their numbers.
+        engine: what trained, such as "vmapped"; "null" where nothing was trained.
+        waited_for: the clients that merges waited for, those that cost most first; see ``analysis.waiting``.
+        waited_for_devices: the same by device.
+        host_s: the wall time of the whole run; None while it runs, and for a dry run.
+        target: None where there is no target.
+        settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
+        fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
+        measures: the last values of its measures, by name; None where it asked for none.
+        measures_host_s: the wall time that they took; None where there are none.
+        carbon: what was emitted; None where the fleet does not ask for it.
+        training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
+            temperature and its terms; over each job's steps, and over jobs by their weights. None where
+            nothing was trained.
+        turnout: how many of the clients that a round asks for took part; None where there are no rounds.
+        exchanges: the work of the clients that can do it, by exchange and device.
+        published: what its scenario says a paper reports; None where it does not.
+        server: what all merges cost the server, which is no part of any other figure but the time; the
+            memory is that of the largest. None where its work is free.
+        scale: the scenario's scale at which it was run; None for the scenario as it stands.
+    """
+
+    name: str
+    method: str
+    dataset: str | None
+    models: Sequence[str]
+    seed: int
+    run_id: str
+    event_hash: str | None
+    run_dir: str
+    status: str
+    reason: str
+    evaluated_on: str
+    accuracy: Mapping[str, Accuracy]
+    after_rounds: str | None
+    assumed: Sequence[str]
+    rounds: int | None
+    stopped: str | None
+    virtual_s: float
+    jobs: int
+    down_bytes: int
+    up_bytes: int
+    bytes_by_part: Mapping[str, Moved]
+    flops: int
+    client_s: float
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
+    joules_by_phase: Mapping[str, float]
+    waiting_joules: float | None
+    devices: Mapping[str, DeviceUse]
+    batteries: Mapping[str, BatteryUse]
+    spent: Mapping[str, Spent]
+    wasted: Spent
+    utilisation: float | None
+    merged_clients: int
+    fairness: float | None
+    peak_bytes: int | None
+    clients: int
+    refused: int
+    engine: str
+    waited_for: Sequence[WaitedClient]
+    waited_for_devices: Sequence[WaitedDevice]
+    host_s: float | None
+    target: Target | None
+    exchanges: Mapping[str, Mapping[str, Work]] = field(default_factory=dict)
+    settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
+    fleet_id: str | None = field(default=None, metadata=OPTIONAL)
+    virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
+    joules_between: Interval | None = field(default=None, metadata=OPTIONAL)
+    carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
+    measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
+    measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
+    training_loss: float | None = field(default=None, metadata=OPTIONAL)
+    turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
+    published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
+    scale: str | None = field(default=None, metadata=OPTIONAL)
+    server: Served | None = field(default=None, metadata=OPTIONAL)
+
+    def __repr__(self) -> str:
+        return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
+
+    def __rich__(self) -> RenderableType:
+        return Summaries([self]).__rich__()
+
+
+class Summaries(list[Summary], Shown):
+    """Summaries of several runs."""
+
+    def __rich__(self) -> RenderableType:
+        # It is made of summaries.
+        from edgefl.show.comparison import comparison
+
+        return comparison(self)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """One run of a scenario whose clock ran without training.
+
+    Attributes:
+        scenario: its file or name, as it was given.
+        notes: what was assumed, and which clients were refused.
+        summary: the run's figures.
+        sharing: what links that clients share cost it; None where they share none.
+    """
+
+    scenario: str
+    notes: Sequence[str]
+    summary: Summary = field(metadata={INLINE: Summary})
+    sharing: SharedTime | None = field(default=None, metadata=OPTIONAL)
+
+
+def summaries(
+    folders: list[Path],
+    target: float | str | None = None,
+    *,
+    note: Callable[[str], None] | None = None,
+) -> list[Summary]:
+    """One summary per run; a group stands for its runs.
+
+    Args:
+        folders: runs or groups.
+        target: as of ``target_of``.
+        note: as in ``each_run``.
+
+    Raises:
+        UserError: as ``each_run`` and ``target_of``.
+    """
+    accuracy = target_of(target, folders)
+    return each_run(folders, lambda reader, _: summary(reader, accuracy), note=note)
+
+
+def each_run(
+    folders: list[Path],
+    record_of: Callable[[Reader, int], Record],
+    *,
+    trusted: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> list[Record]:
+    """What is made of each run; a group stands for its runs.
+
+    Args:
+        folders: runs or groups.
+        record_of: called with each run and its place among those that could be read.
+        trusted: as in ``Reader``.
+        note: called with a line for each run of a group that cannot be read or is there no more; None
+            refuses those too.
+
+    Raises:
+        UserError: a folder is neither, a run that is named cannot be read, or none of a group can be.
+    """
+    found: list[Record] = []
+    skipped: list[UserError] = []
+    for path, why in {path: why for folder in folders for path, why in lost_from(folder).items()}.items():
+        if note is None:
+            raise UserError(f"{path.name}: {why}", where=str(path))
+        note(f"{path} is left out: {why}")
+    # A run that is named twice, or by its group too, is listed once.
+    for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
+        try:
+            with read(path, trusted=trusted) as reader:
+                found.append(record_of(reader, len(found)))
+        except UserError as error:
+            if note is None or path in folders:
+                raise
+            skipped.append(error)
+            note(f"{path} is left out: {error.what.removeprefix(f'{path.name}: ')}")
+    if skipped and not found:
+        raise skipped[0]
+    return found
+
+
+def check_target(target: object, where: str) -> None:
+    """Refuses a target that is no accuracy in (0, 1].
+
+    Raises:
+        UserError: it is not.
+    """
+    if target is not None and not (isinstance(target, Real) and 0 < float(target) <= 1):
+        what = f"the target accuracy must be greater than 0 and at most 1, not {quoted(target)}"
+        raise UserError(what, where=where)
+
+
+BEST_OF = "best-of:"
+
+
+def target_of(target: float | str | None, folders: list[Path]) -> float | None:
+    """A target accuracy: a number in (0, 1], or the best that a run of these has reached.
+
+    Args:
+        target: the number, also as text, or ``"best-of:RUN"`` with a run's name, of which the seed may be
+            left out. Of several seeds it is the least of their bests, which all have reached, of the model
+            that all runs have evaluated, rounded down to a hundredth of a percent. None for each run's own.
+        folders: the runs.
+
+    Raises:
+        UserError: it is no accuracy, or there is no such run.
+    """
+    if not isinstance(target, str):
+        check_target(target, "--target")
+        return None if target is None else float(target)
+    if not target.startswith(BEST_OF):
+        try:
+            return target_of(float(target), [])
+        except ValueError:
+            check_target(target, "--target")
+    runs = [(names, best) for names, best in each_run(folders, _bests, note=lambda _: None) if best]
+    name = target.removeprefix(BEST_OF)
+    found = [best for names, best in runs if name in names]
+    if not found:
+        hint = nearest(name, {names[-1] for names, _ in runs})
+        raise UserError(f"no run that was evaluated is called {short(name)!r}", where="--target", hint=hint)
+    models = [model for model in ("global", "personal") if all(model in best for _, best in runs)]
+    best = min(one[models[0] if models else next(iter(one))] for one in found)
+    return target_of(math.floor(best * 1e4) / 1e4, [])
+
+
+def _bests(reader: Reader, _: int) -> tuple[Sequence[str], Mapping[str, float]]:
+    """A run's name, with its seed and without, and the best accuracy of each model."""
+    name = str(reader.meta["name"])
+    plain = ", ".join(part for part in name.split(", ") if not part.startswith("seed "))
+    rows = reader.query("SELECT model, MAX(accuracy) AS best FROM evaluations GROUP BY model ORDER BY model")
+    return (name, plain), {row["model"]: row["best"] for row in rows}
+
+
+# Facts about a run that a summary has, too; the others may be missing.
+_FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
+_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale", "published")
+
+
+def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
+    """One run's summary.
+
+    Args:
+        reader: the run.
+        target: replaces the run's own.
+        jobs: its jobs, if they are read already.
+
+    Raises:
+        UserError: the target is out of range.
+    """
+    check_target(target, "target")
+    meta, jobs = reader.meta, jobs_of(reader) if jobs is None else jobs
+    target = meta["target"] if target is None else target
+    (totals,) = reader.query(
+        "SELECT (SELECT IFNULL(MAX(t_s), 0.0) FROM server_events) AS t_s, "
+        "(SELECT MAX(peak_bytes) FROM prices"
+        " WHERE kind NOT IN (SELECT kind FROM refused_kinds)) AS peak_bytes, "
+        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS training_loss, "
+        "COUNT(*) FILTER (WHERE NOT admitted) AS refused, COUNT(*) AS clients, "
+        "COUNT(*) FILTER (WHERE admitted) AS admitted FROM fleet"
+    )
+    used = usage(reader, totals["admitted"])
+    by_device = device_use(reader, used)
+    virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
+    available_s = totals["admitted"] * virtual_s
+    kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
+    clients, devices = waited(reader, jobs)
+    bounds = bounds_of(reader, jobs)
+    settings, fleet_id = settings_of(reader) if reader.where else (None, None)
+    virtual_s_between = bounds.seconds(virtual_s) if bounds else None
+    reached = None if target is None else until_target(reader, target, bounds)
+    return Summary(
+        **kept,
+        models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
+        event_hash=event_hash(reader),
+        run_dir=reader.where,
+        status=reader.status,
+        reason=meta.get("reason", ""),
+        accuracy=_accuracy(reader),
+        after_rounds=_after_rounds(reader),
+        virtual_s=virtual_s,
+        **{key: getattr(used.total, key) for key in ("jobs", "down_bytes", "up_bytes", "flops", "client_s")},
+        bytes_by_part=used.bytes_by_part,
+        energy=used.energy,
+        joules_by_phase=used.joules_by_phase,
+        waiting_joules=used.waiting_joules,
+        devices=by_device,
+        batteries=battery_use(reader, by_device, virtual_s, bounds),
+        spent=used.spent,
+        wasted=used.wasted,
+        utilisation=used.total.client_s / available_s if available_s else None,
+        merged_clients=used.merged_clients,
+        fairness=used.fairness,
+        **{key: totals[key] for key in ("peak_bytes", "clients", "refused", "training_loss")},
+        waited_for=clients,
+        waited_for_devices=devices,
+        host_s=meta.get("host_wall_s"),
+        target=reached,
+        exchanges=work(reader),
+        settings=settings,
+        fleet_id=fleet_id,
+        virtual_s_between=virtual_s_between,
+        joules_between=bounds.joules(virtual_s) if bounds else None,
+        carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
+        measures=measured(reader),
+        turnout=_turnout(reader, used.jobs),
+        server=_server(reader),
+    )
+
+
+def _server(reader: Reader) -> Served | None:
+    (row,) = reader.query(
+        "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
+        "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
+        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes FROM merges"
+    )
+    found = Served(**{name: row[name] for name in Served._fields})
+    found = found if row["merges"] == row["known"] else found._replace(joules=None)
+    return None if found.seconds is None else found
+
+
+def _turnout(reader: Reader, jobs: Mapping[str, Mapping[str, int]]) -> Turnout | None:
+    every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
+    return turnout(reader.meta.get("participants"), reader.meta.get("rounds"), jobs, every)
+
+
+def _times(target: Target | None) -> dict[str, Until]:
+    """When each model reached its target."""
+    models = {} if target is None else {"global": target.global_, "personal": target.personal}
+    return {model: Until(reached.t_s, reached.t_s_between) for model, reached in models.items() if reached}
+
+
+# The last evaluations of each model, of which there may be many.
+_LAST_TWO = """
+SELECT * FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY model ORDER BY version DESC) AS nth FROM evaluations)
+WHERE nth <= 2 ORDER BY version, model
+"""
+
+
+def _accuracy(reader: Reader) -> dict[str, Accuracy]:
+    """The last evaluation by model, and the accuracy before the exchanges at the end."""
+    scores: dict[str, Accuracy] = {}
+    (last,) = reader.query(
+        "SELECT IFNULL(MAX(version), 0) AS version FROM merges "
+        "JOIN exchanges USING (exchange) WHERE at != 'end'"
+    )
+    for row in reader.query(_LAST_TWO):
+        before = scores.get(row["model"])
+        scores[row["model"]] = Accuracy(
+            row["accuracy"],
+            before.value if before and row["version"] > last["version"] else None,
+            *(row[key] for key in ("round", "spread", "clients", "untrained")),
+        )
+    return scores
+
+
+def _after_rounds(reader: Reader) -> str | None:
+    rows = reader.query(
+        "SELECT exchange FROM merges JOIN exchanges USING (exchange) "
+        "WHERE at = 'end' ORDER BY version LIMIT 1"
+    )
+    return rows[0]["exchange"] if rows else None

@@ -1,0 +1,71 @@
+"""Predictions beside measurements as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from rich.console import Group, RenderableType
+
+from edgefl.core.benchmarks import Quantity
+from edgefl.core.corners import Interval
+from edgefl.core.units import show_joules, show_seconds, show_share
+from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.show.intervals import between
+from edgefl.show.tables import MISSING, UNKNOWN, Fitted, Line, figures
+
+
+def validation(found: Validation) -> RenderableType:
+    """A table for each file and quantity, and one of their scores."""
+    tables = (block for comparison in found.comparisons for block in _comparison(comparison))
+    return Group(*tables, scores(found.comparisons, found.totals))
+
+
+def _comparison(found: Comparison) -> Iterator[RenderableType]:
+    yield Line(f"{_of(found.name, found.quantity)}: {found.title}", "bold")
+    yield Line(f"{found.board}; {found.measures}; {found.runtime}", "dim")
+    show = show_seconds if found.quantity == "time" else show_joules
+    columns = {
+        "network": lambda row: row.network,
+        "batch": lambda row: str(row.batch),
+        "measured": lambda row: show(row.measured),
+        "predicted": lambda row: UNKNOWN if row.predicted is None else show(row.predicted),
+        "error": _error,
+    }
+    if any(row.low is not None or row.high is not None for row in found.rows):
+        columns["bounds"] = partial(_bounds, show)
+    if any(row.remark for row in found.rows):
+        columns["remark"] = lambda row: row.remark
+    yield Fitted(found.rows, columns, wraps=("remark",))
+    yield Line()
+
+
+def _bounds(show: Callable[[float], str], row: Compared) -> str:
+    bounds = None if row.low is None and row.high is None else Interval.of(row.low, row.high)
+    return between(show, None, bounds, MISSING)
+
+
+def _error(row: Compared) -> str:
+    return MISSING if row.error is None else f"{row.error:+.0%}"
+
+
+def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
+    """A row for each comparison, and one for each total of several."""
+    rows = [(_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
+    for total in (one for one in totals if one.files > 1):
+        boards = "1 board" if total.boards == 1 else f"{total.boards} boards"
+        label = ALL if total.measures == ALL else f"{ALL}, {total.measures}"
+        rows.append((f"{_of(label, total.quantity)} ({boards})", *_score(total.score)))
+    return figures(("", "rows", "median error", "in bounds", "Spearman", "Kendall"), rows)
+
+
+def _of(label: str, quantity: Quantity) -> str:
+    return label if quantity == "time" else f"{label}, {quantity}"
+
+
+def _score(found: Score) -> Iterator[str]:
+    yield f"{found.rows} of {found.rows + found.left_out}"
+    yield MISSING if found.median_error is None else show_share(found.median_error)
+    yield f"{found.inside} of {found.bounded}" if found.bounded else MISSING
+    for rank in (found.spearman, found.kendall):
+        yield MISSING if rank is None else f"{rank:.2f}"

@@ -1,0 +1,201 @@
+"""Charts: what is drawn of which runs, in which units, and what the caption has to say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from charted import chart_of, history, target_chart
+
+from edgefl.core.errors import UserError
+from edgefl.show.charts import Choice
+from edgefl.show.colours import styles
+from edgefl.show.curves import AXES
+
+
+def test_lines_are_the_curves_in_printed_units():
+    """Seconds become minutes, shares percent; the colour and dash are those of the page."""
+    groups = {"a": [[history([0.1, 0.5, 0.6], seconds=300)]], "b": [[history([0.2, 0.4])]]}
+    chart = chart_of(groups, Choice(target=0.4))
+    first, second = chart.lines
+    assert first.x.tolist() == [0, 5, 10]
+    assert first.y.tolist() == [10, 50, 60]
+    assert first.low is first.high is None
+    assert (chart.x_label, chart.y_label, chart.targets) == ("virtual time (min)", "accuracy (%)", [0.4])
+    assert [(line.colour, line.dash) for line in (first, second)] == styles(["a", "b"])
+    assert chart.notes == []
+
+
+def test_seeds_are_one_line_in_a_band():
+    """The mean, and its 95% interval around it, which the caption says."""
+    half = 10 * 4.302652730 / 3**0.5
+    runs = [[history([0.1, 0.5])], [history([0.2, 0.5])], [history([0.3, 0.5])]]
+    chart = chart_of({"a": runs, "b": [[history([0.5, 0.6])]]})
+    line = chart.lines[0]
+    assert line.y == pytest.approx([20, 50])
+    assert line.low == pytest.approx([20 - half, 50])
+    assert line.high == pytest.approx([20 + half, 50])
+    told = "accuracy of the global model, on test data; mean and its 95% interval (Student's t) over 3 seeds"
+    assert chart.caption == told
+
+
+@pytest.mark.parametrize(
+    ("x", "seconds", "joules", "unit", "last"),
+    [
+        ("time", 1e-4, 5, " (µs)", 200),
+        ("time", 60, 5, " (s)", 120),
+        ("time", 1e6, 5, " (days)", 2e6 / 86400),
+        ("round", 1, 5, "", 2),
+        ("bytes", 1, 5, " (B)", 200),
+        ("joules", 1, 2e6, " (MJ)", 4),
+        ("client-seconds", 1, 5, " (s)", 6),
+        ("client_seconds", 1, 5, " (s)", 6),
+    ],
+)
+def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
+    """The greatest value is some whole units, not thousands of them or a thousandth of one."""
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, Choice(x=x))
+    assert chart.x_label == AXES[x.replace("-", "_")].label + unit
+    assert chart.lines[0].x[-1] == pytest.approx(last)
+
+
+def test_loss_has_its_own_numbers():
+    """No percentages; a loss that is not finite is left out, with a note."""
+    chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, Choice(y="loss"))
+    assert chart.y_label == "loss"
+    assert chart.lines[0].y == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
+    assert chart.notes == ["a: 1 of 3 values are not finite and are left out"]
+
+
+def test_the_model_is_global_unless_none_was_evaluated():
+    """A run without the model is left out, with a note, and the other lines keep their looks."""
+    personal = history([0.3, 0.4], model="personal")
+    groups = {"own": [[personal]], "both": [[history([0.1, 0.2]), personal]]}
+    chart = chart_of(groups)
+    assert [(line.name, line.place, line.dash) for line in chart.lines] == [
+        ("both", 1, styles(list(groups))[1][1])
+    ]
+    assert chart.notes == ["own is left out: it has no evaluation of a global model"]
+    chart = chart_of({"own": [[personal]]})
+    assert (chart.choice.model, chart.y_label) == ("personal", "accuracy of personal models (%)")
+    assert len(chart_of(groups, Choice(model="personal")).lines) == 2
+    with pytest.raises(UserError, match="no run has evaluated a global model"):
+        chart_of({"own": [[personal]]}, Choice(model="global"))
+
+
+def test_an_unknown_energy_is_left_out_and_said():
+    """Of one run a note, of all an error with the axes that are known; of some, axis and caption say so."""
+    unknown = [[history([0.1, 0.2], joules=math.nan)]]
+    chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, Choice(x="joules"))
+    assert [line.name for line in chart.lines] == ["b"]
+    assert chart.notes == ["a is left out: its energy is unknown"]
+    assert chart.x_label == "energy of 1 of 2 clients (J)"
+    assert chart.caption.endswith("; energy, b: 1 of 2 clients, all at least 204 J")
+    whole = {"b": [[history([0.1, 0.2], known=1)]], "c": [[history([0.1, 0.2])]]}
+    assert chart_of(whole, Choice(x="joules")).x_label == "energy of the clients where it is known (J)"
+    with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
+        chart_of({"a": unknown}, Choice(x="joules"))
+    assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
+
+
+def test_nothing_evaluated_is_an_error():
+    """As of runs on the null engine."""
+    with pytest.raises(UserError, match="nothing was evaluated"):
+        chart_of({"a": [[]], "b": [[]]})
+
+
+def test_a_logarithmic_axis_has_no_zero():
+    """What is at zero is left out, with a note."""
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, Choice(log_x=True))
+    assert chart.lines[0].x.tolist() == [10, 20]
+    assert chart.lines[0].y.tolist() == [50, 60]
+    assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
+    with pytest.raises(UserError, match="all evaluations are at 0"):
+        chart_of({"a": [[history([0.1])]]}, Choice(log_x=True))
+
+
+def test_evaluations_without_a_counterpart_are_said():
+    """Of seeds whose runs have unlike rounds."""
+    chart = chart_of({"a": [[history([0.1, 0.2, 0.3])], [history([0.1, 0.2], first=1)]]})
+    assert chart.notes == ["a: 1 evaluation has no counterpart in all seeds and is left out"]
+
+
+def test_what_a_target_took_is_a_point_of_each_run():
+    """The mean, the interval over seeds and the bounds, in base units; who did not reach it says so."""
+    spent = {"a": [4.0, 5.0, 6.0], "b": [9.0, None], "c": [None]}
+    chart = target_chart(spent, Choice(y="target"))
+    mean, some, never = chart.points
+    assert (chart.names, chart.x_label, chart.y_label) == (["a", "b", "c"], "time to 50% (s)", "")
+    half = 4.302652730 / 3**0.5
+    assert mean.value.mean == 5
+    assert mean.value.interval_95 == pytest.approx((5 - half, 5 + half))
+    assert mean.value.between == (2.5, 10)
+    assert (mean.whole, some.whole, some.value.mean, some.value.interval_95) == (True, False, 9, None)
+    assert (never.value, never.text) == (None, "not reached")
+    assert [point.colour for point in chart.points] == [colour for colour, _ in styles(list(spent))]
+    told = "cost until the first evaluation at or above 50% of the global model, on test data"
+    assert chart.caption == f"{told}; mean and its 95% interval (Student's t) over 2 or 3 seeds"
+    assert chart.choice.log_x is False
+
+
+@pytest.mark.parametrize(
+    ("times", "log_x", "is_log"),
+    [
+        ((1.0, 30.0), False, False),
+        ((1.0, 31.0), False, True),
+        ((1.0, 2.0), True, True),
+        ((0.0, 9.0), True, False),
+    ],
+)
+def test_a_wide_range_is_logarithmic(times, log_x, is_log):
+    """Beyond thirty times the least; not where that is 0."""
+    found = target_chart({str(time): [time] for time in times}, Choice(y="target", log_x=log_x))
+    assert found.choice.log_x is is_log
+
+
+def test_several_targets_are_points_of_the_same_rows():
+    """Those of one run one below the other; the axis is of no target by its own."""
+    chart = target_chart({"a": [3000.0], "b": [None]}, Choice(y="target", target=[0.5, 0.75], x="joules"))
+    assert [(one.place, one.target, one.text) for one in chart.points if not one.value] == [
+        (1, 0, "not reached"),
+        (1, 1, "not reached"),
+    ]
+    assert [one.value.mean for one in chart.points if one.value] == [3000, 3000]
+    assert (chart.x_label, chart.targets, chart.scale) == ("energy to a target (kJ)", [0.5, 0.75], 1000)
+
+
+@pytest.mark.parametrize(
+    ("spent", "target", "words"),
+    [
+        ({"a": [None]}, 0.5, "no run has a known time to 50%"),
+        ({"a": [1.0]}, None, "the runs have no target"),
+    ],
+)
+def test_nothing_known_of_a_target_is_an_error(spent, target, words):
+    """Where none reached it, and where there is none."""
+    with pytest.raises(UserError, match=words):
+        target_chart(spent, Choice(y="target"), target)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"x": "metres"}, "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'"),
+        (
+            {"x": "time,metres"},
+            "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'",
+        ),
+        ({"x": "round", "y": "target"}, "x must be time, bytes or joules, not 'round'"),
+        ({"y": "f1"}, "y must be accuracy, loss or target, not 'f1'"),
+        ({"model": "own"}, "model must be global or personal, not 'own'"),
+        ({"columns": 3}, "columns must be 1 or 2, not 3"),
+        ({"target": 95.0}, "the target accuracy must be greater than 0 and at most 1, not 95.0"),
+        ({"target": [0.9, 2]}, "the target accuracy must be greater than 0 and at most 1, not 2"),
+        ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(given, words):
+    """With what it may be."""
+    with pytest.raises(UserError) as raised:
+        Choice(**given)
+    assert raised.value.what == words

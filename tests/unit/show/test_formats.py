@@ -1,0 +1,250 @@
+"""A comparison in Markdown, LaTeX and comma-separated values: whatever the names, the text is theirs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from compared import at, comparison_tables, every_table
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.core.corners import Interval
+from edgefl.core.documents import document
+from edgefl.runs.dry import dry_run
+from edgefl.show.formats import comma_separated
+from edgefl.show.formats.latex import _SPECIAL as LATEX
+from edgefl.show.formats.latex import latex
+from edgefl.show.formats.markdown import markdown
+from edgefl.show.formats.records import records
+from edgefl.show.formats.texts import Note, TextTable, TextTables
+from edgefl.show.intervals import alike
+
+# Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.
+SPECIAL = "\\{}&%$#_~^<>|\"`'[]*-±\xd7·µ²°→≤≥\u2013…@!=+;,:() ab1é"
+# What LaTeX would take for a command, or lacks.
+MEANT = set("\\{}&%$#_~^<>|\"`'[]*±\xd7·µ²°→≤≥")
+TEXTS = st.text(SPECIAL, max_size=12).map(str.strip)
+CELLS = st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=3)
+
+
+def tables(cells):
+    """One table, the first row its headings."""
+    return TextTables([TextTable(cells[0], cells[1:])], [])
+
+
+def unescaped_latex(text):
+    """What LaTeX shows of a cell; None if a character would mean something else."""
+    by_code = sorted(((code, char) for char, code in LATEX.items()), key=lambda pair: -len(pair[0]))
+    found = ""
+    while text:
+        if text.startswith("-{}-"):
+            found, text = found + "-", text[3:]
+            continue
+        code, char = next(
+            ((code, char) for code, char in by_code if text.startswith(code)), (text[0], text[0])
+        )
+        if code == char and char in MEANT:
+            return None
+        found, text = found + char, text[len(code) :]
+    return found
+
+
+def same(text):
+    """With what LaTeX shows alike, and what stands for a missing figure, as one."""
+    return text.replace("\u03bc", "µ").replace("\u2014", "---").replace("\u2013", "--")
+
+
+@given(CELLS)
+def test_latex_shows_every_text_as_it_is(cells):
+    """Each row is one line with an end, with as many cells as there are columns, none of them broken."""
+    found = latex(tables(cells)).splitlines()
+    begin, end = found.index(r"\begin{tabular}{lrr}"), found.index(r"\end{tabular}")
+    lines = [line for line in found[begin:end] if line.endswith(r" \\")]
+    assert len(lines) == len(cells)
+    for line, texts in zip(lines, cells, strict=True):
+        own = re.split(r"(?<!\\) & |(?<=\\\\) & ", " " + line.removesuffix(r" \\") + " ")
+        shown = [unescaped_latex(cell.strip()) for cell in own]
+        dashes = [
+            "--" if place and text == "-" and line is not lines[0] else text
+            for place, text in enumerate(texts)
+        ]
+        assert [same(text) for text in shown] == [same(text) for text in dashes]
+        # After the end of the row before, this would be its argument.
+        assert line[0] not in "[*"
+
+
+@given(CELLS)
+def test_markdown_shows_every_text_as_it_is(cells):
+    """Of each cell, what is left without escapes is the text; no character of Markdown's stands alone."""
+    head, rule, *rows = markdown(tables(cells)).rstrip("\n").split("\n")
+    assert rule == "| :-- | --: | --: |"
+    for line, texts in zip([head, *rows], cells, strict=True):
+        own = re.split(r"(?<!\\)\|", line.replace(r"\\", "\0"))[1:-1]
+        assert not any(re.search(r"(?<!\\)[`*_{}\[\]<>|~&$#@]", cell) for cell in own)
+        assert [re.sub(r"\\(.)", r"\1", cell).replace("\0", "\\").strip() for cell in own] == texts
+
+
+def test_a_heading_of_two_lines_and_an_indented_label():
+    """As Markdown's and LaTeX's own ways to say so; a missing figure is a dash, a note is kept."""
+    found = TextTables(
+        [TextTable(["", "fedavg\n3 seeds"], [["  body", "-"], ["a", "1.5 s ±20 ms"]])], [Note("± so_so")]
+    )
+    assert markdown(found).splitlines() == [
+        "|  | fedavg<br>3 seeds |",
+        "| :-- | --: |",
+        "| &ensp;&ensp;body | - |",
+        "| a | 1.5 s ±20 ms |",
+        "",
+        "± so\\_so",
+    ]
+    assert latex(found).splitlines() == [
+        r"% \usepackage{booktabs}",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r" & \shortstack[r]{fedavg \\ 3 seeds} \\",
+        r"\midrule",
+        r"\quad body & -- \\",
+        r"a & 1.5 s $\pm$20 ms \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "% ± so_so",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1. run failed", "1\\. run failed"),
+        ("- run failed", "\\- run failed"),
+        ("+ run", "\\+ run"),
+        ("==", "\\=="),
+        ("     run", "run"),
+        ("2) run", "2\\) run"),
+        ("12 runs", "12 runs"),
+    ],
+)
+def test_a_note_is_a_paragraph(text, shown):
+    """Whatever a run's name, with which it may begin; neither a list, nor a heading, nor code."""
+    assert markdown(TextTables([], [Note(text)])).strip() == shown
+
+
+@cache
+def runs():
+    """Three dry runs; two of them differ in nothing but their seeds."""
+    sweep = "sweep={runs: [{name: a, seed: 1}, {name: a, seed: 2}, {name: b, local.epochs: 2}]}"
+    found = [run.summary for run in dry_run("quickstart", [sweep, "server.rounds=2"])]
+    settings = [
+        {"seed": 1, "local.epochs": 5},
+        {"seed": 2, "local.epochs": 5},
+        {"seed": 1, "local.epochs": 2},
+    ]
+    return [replace(run, settings=own, fleet_id="same") for run, own in zip(found, settings, strict=True)]
+
+
+def as_csv(*found):
+    """The cells of records, as a reader of CSV gives them."""
+    stream = io.StringIO()
+    comma_separated.write(stream, *records(found))
+    return list(csv.DictReader(io.StringIO(stream.getvalue(), newline="")))
+
+
+def test_csv_has_a_row_of_raw_numbers_for_each_run():
+    """Each number of ``--json`` under its key, to the last digit; of seeds the mean and what is around it."""
+    both, alone = as_csv(*runs())
+    one, other, last = (document(run) for run in runs())
+    assert (both["runs"], both["seed"], alone["runs"], alone["seed"]) == ("2", "1; 2", "1", str(last["seed"]))
+    assert (both["settings.local.epochs"], alone["settings.local.epochs"]) == ("5", "2")
+    for key in ("virtual_s", "down_bytes", "flops", "joules", "wasted.client_s", "spent.merged.jobs"):
+        assert float(alone[key]) == at(last, key)
+        assert alone[f"{key}_sd"] == alone[f"{key}_low95"] == alone[f"{key}_high95"] == ""
+        assert float(both[key]) == pytest.approx((at(one, key) + at(other, key)) / 2)
+        assert float(both[f"{key}_sd"]) == pytest.approx(abs(at(one, key) - at(other, key)) / 2**0.5)
+        half = 12.7062 * abs(at(one, key) - at(other, key)) / 2
+        ends = float(both[f"{key}_low95"]), float(both[f"{key}_high95"])
+        assert ends == pytest.approx((float(both[key]) - half, float(both[key]) + half), rel=1e-5)
+    assert alone["down_bytes"] == str(last["down_bytes"])
+    (single,) = as_csv(runs()[2])
+    assert not any(key.endswith(("_sd", "95")) for key in single)
+
+
+def test_csv_quotes_what_it_must_and_starts_no_formula():
+    """Lines end in CR LF; a name that a spreadsheet would reckon gets an apostrophe, a number none."""
+    found = replace(runs()[2], name='=HYPERLINK("http://x"), "a"\nb', method="@sum", joules_between=None)
+    stream = io.StringIO()
+    comma_separated.write(stream, *records([found]))
+    lines = stream.getvalue().split("\r\n")
+    assert lines[1].startswith('"\'=HYPERLINK(""http://x""), ""a"", b",1,')
+    assert lines[-1] == ""
+    (row,) = as_csv(found)
+    assert row["method"] == "'@sum"
+    cells = {-1: -1, -0.5: -0.5, None: "", math.nan: "", True: "true", (2, "a"): '[2, "a"]', "-x": "'-x"}
+    assert list(map(comma_separated.cell, cells)) == list(cells.values())
+
+
+def test_amounts_that_are_compared_have_one_unit():
+    """Of 12.4 ms and 3.1 s, as the label says, with as many decimals; words and unknown figures stay."""
+    one = runs()[2]
+    times = [0.0124, 3.1, 0.25]
+    found = [
+        replace(one, name=name, settings=None, virtual_s=time, virtual_s_between=None, joules_between=None)
+        for name, time in zip("abc", times, strict=True)
+    ]
+    unknown = found[1].energy._replace(joules=None, energy_known=0)
+    found[1] = replace(found[1], energy=unknown, joules_between=Interval(2000, 5000))
+    (table,) = comparison_tables(found, names="virtual_s,joules,waited most for", one_unit=True).tables
+    time, energy, words = table.rows
+    assert time == ["virtual time (s)", "0.012", "3.100", "0.250"]
+    assert re.fullmatch(r"energy of all clients \(k?J\)", energy[0])
+    assert re.fullmatch(r"[\d,]+(\.\d+)? to [\d,]+(\.\d+)?", energy[2])
+    assert words[0] == "waited most for"
+    (table,) = comparison_tables([*found, found[0]], names="virtual_s", one_unit=True).tables
+    assert list(table.heads) == ["run", "virtual time (s)"]
+    assert [row[1] for row in table.rows] == ["0.012 *", "3.100  ", "0.250  ", "0.012 *"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "amounts", "name", "shown"),
+    [
+        ("s", [0.0124, 3.1], "s", ["0.012", "3.100"]),
+        ("s", [90, 30], "s", ["90.0", "30.0"]),
+        ("s", [5400, 0], "min", ["90.0", "0.0"]),
+        ("s", [1e-5, 200], "min", ["<0.0001", "3.3333"]),
+        ("s", [86400 * 4, 7200], "days", ["4.000", "0.083"]),
+        ("B", [1_240_000, 86_000_000], "MB", ["1.2", "86.0"]),
+        ("J", [-0.5, 0.002], "mJ", ["-500.0", "2.0"]),
+        ("FLOP", [3.2e12], "TFLOP", ["3.20"]),
+        ("g", [2e-6, 5e-6], "µg", ["2.00", "5.00"]),
+    ],
+)
+def test_the_unit_suits_the_greatest(unit, amounts, name, shown):
+    """Which has three digits or two more; the least has two, or is said to be less than what is shown."""
+    found, show = alike(unit, amounts)
+    assert (found, [show(amount) for amount in amounts]) == (name, shown)
+    assert alike(unit, [0.0]) is alike("share", amounts) is alike("nats", amounts) is None
+
+
+def test_marks_keep_the_figures_of_a_column_aligned():
+    """Where one has a mark, the others have its room."""
+    found = latex(TextTables([TextTable(["run", "time"], [["a", "1.5 *"], ["b", "2.5  "], ["c", "-"]])], []))
+    assert [line for line in found.splitlines() if line[0] in "abc"] == [
+        r"a & 1.5 {*} \\",
+        r"b & 2.5\phantom{ *} \\",
+        r"c & -- \\",
+    ]
+
+
+def test_a_comparison_is_the_same_in_every_format():
+    """Of few runs a column each, of many a row each; all cells of the tables are there."""
+    for found in (runs(), [replace(runs()[2], name=f"run {n}", settings=None) for n in range(6)]):
+        tables_ = every_table(found)
+        marked, typeset = markdown(tables_), latex(tables_)
+        assert marked.count("| :-- |") == typeset.count(r"\toprule") == len(tables_.tables)
+        assert marked.count("\n|") + 1 == sum(len(table.rows) + 2 for table in tables_.tables)
+        assert typeset.count(" \\\\\n") == sum(len(table.rows) + 1 for table in tables_.tables)
+        assert all(note.text in typeset for note in tables_.notes)

@@ -1,0 +1,227 @@
+"""The page as HTML: one file, small, whose text is text and whose data are those of the record."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from commands import run_command
+from compared import at
+
+import edgefl
+from edgefl.core.documents import document
+from edgefl.show.page.build import page
+from edgefl.show.page.html import data, html
+from edgefl.show.page.sections.figures import Figures
+from edgefl.show.page.sections.sweep import Sweep
+
+_VOID = {"meta", "link", "br", "img", "input"}
+
+
+class Parsed(HTMLParser):
+    """A page's elements and text.
+
+    Attributes:
+        elements: (name, attributes) in order.
+        text: of all elements but script and style, in one line.
+        scripts: what stands in each script element.
+        unclosed: elements that do not end.
+    """
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.text, self.scripts, self.unclosed = [], "", [], []
+        self.feed(text)
+        self.text = " ".join(self.text.split())
+
+    def handle_starttag(self, tag, attrs):
+        """Keeps an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.unclosed.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        """Ends the last element, which is of that name."""
+        assert self.unclosed.pop() == tag
+
+    def handle_data(self, data):
+        """Keeps a text."""
+        if self.unclosed and self.unclosed[-1] == "script":
+            self.scripts[-1] += data
+        elif self.unclosed and self.unclosed[-1] != "style":
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """The page of three runs that trained nothing."""
+    folder = tmp_path_factory.mktemp("runs") / "group"
+    edgefl.run("quickstart", overrides={"server.rounds": 1}, engine="null", out=folder)
+    return page([folder])
+
+
+@pytest.fixture(scope="module")
+def parsed(record):
+    """Its HTML, parsed."""
+    return Parsed(html(record))
+
+
+def test_it_is_well_formed(parsed):
+    """Each element is closed where it was opened, and no id is there twice."""
+    assert parsed.unclosed == []
+    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_it_refers_to_nothing_outside(parsed):
+    """No element has an address but places in the page."""
+    for _, attributes in parsed.elements:
+        for key in ("src", "href", "action", "srcset", "data"):
+            assert attributes.get(key, "#").startswith(("#", "data:,"))
+
+
+def test_the_policy_names_the_scripts_that_run(parsed):
+    """The page's own script and Plotly's, unpacked, have the hashes in the policy; there are no others."""
+    (policy,) = [found["content"] for _, found in parsed.elements if "http-equiv" in found]
+    _, plotly, script = parsed.scripts
+    running = [script.encode(), gzip.decompress(base64.b64decode(plotly))]
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(one).digest()).decode()}'" for one in running]
+    parts = dict(part.split(" ", 1) for part in policy.split("; "))
+    assert sorted(parts["script-src"].split()) == sorted(hashes)
+    assert (parts["default-src"], parts["connect-src"]) == ("'none'", "'none'")
+
+
+def test_the_data_are_the_record(parsed, record):
+    """Unpacked, the data are the page's document."""
+    packed = json.loads(gzip.decompress(base64.b64decode(parsed.scripts[0])))
+    assert packed == {"page": document(record)}
+
+
+def test_plotly_keeps_its_licence(record):
+    """The notice of Plotly's licence can be read in the page."""
+    assert re.search(r"<!--\s*/\*\*.*plotly\.js.*Copyright.*MIT license.*?\*/\s*-->", html(record), re.DOTALL)
+
+
+def test_it_is_small(tmp_path):
+    """Ten runs of 200 rounds are less than 6 MB: Plotly once, and the data of each."""
+    settings = {"server.rounds": 200, "sweep": None}
+    edgefl.run("quickstart", overrides=settings, engine="null", out=tmp_path / "run")
+    text = html(page([tmp_path / "run"]))
+    data_of_one = len(Parsed(text).scripts[0])
+    assert data_of_one > 10_000
+    assert len(text) + 9 * data_of_one < 6e6
+
+
+def test_the_same_page_twice(record):
+    """A page has no time and no chance in it."""
+    assert html(record) == html(record)
+
+
+def test_every_figure_is_in_the_text(parsed, record):
+    """Of each row of the comparison, the label and each group's text."""
+    for row in record.figures:
+        for text in (row.label, *row.texts):
+            assert " ".join(text.split()) in parsed.text
+
+
+def test_the_verdicts_numbers_are_those_of_compare(record, capsys):
+    """Each figure of a run is what `compare --json` has at the row's key."""
+    _, out, _ = run_command(capsys, "compare", *(run.run_dir for run in record.runs), "--json")
+    runs = json.loads(out)["runs"]
+    for row in record.verdict:
+        for group, mean in zip(record.groups, row.means, strict=True):
+            assert mean == at(runs[group.runs[0]], row.key)
+
+
+@pytest.mark.parametrize("groups", [3, 5])
+def test_a_part_is_told_from_its_whole(record, groups):
+    """In a row below it, or with its name in a column's heading."""
+    rows = [("CO2e", "1 g"), ("  server", "0.5 g"), ("host time", "-")]
+    figures = [Figures(label, "", [text] * groups, [None] * groups) for label, text in rows]
+    one = replace(record.groups[0], settings={})
+    row = replace(record.verdict[0], texts=["1 s"] * groups, means=[1.0] * groups, winner=None, tied=[])
+    many = replace(record, figures=figures, verdict=[row], groups=[one] * groups)
+    text = html(many)
+    told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
+    assert told in text
+    assert "<bdi>host time</bdi>" in text
+    assert "- stands where a run has no such figure." in text
+
+
+def test_signs_are_explained(record):
+    """What stands below a comparison in a terminal stands below all figures."""
+    assert "to a target: until the first evaluation at or above it" in record.signs
+    text = Parsed(html(record)).text
+    assert all(words in text for words in record.signs)
+
+
+def test_words_for_what_is_not_there_yet(record):
+    """A run that is not finished has no number of rounds; one that a key stopped has no class's name."""
+    run = replace(record.runs[0], rounds=None, status="interrupted", reason="KeyboardInterrupt")
+    alone = {"sweep": Sweep([], []), "provenance": [], "fleets": []}
+    text = Parsed(html(replace(record, runs=[run], **alone))).text
+    assert "not finished" in text
+    assert "KeyboardInterrupt" not in text
+
+
+def test_a_section_without_data_says_why(parsed):
+    """Nothing was trained: the sections about learning have words."""
+    assert "Nothing was evaluated." in parsed.text
+    assert "No measures were asked for." not in parsed.text
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("failed", "failed: it diverged"),
+        ("interrupted", "was interrupted: these are its figures so far"),
+        ("running", "is still running: these are its figures so far"),
+        ("killed", "was killed: these are its figures so far"),
+    ],
+)
+def test_what_became_of_a_run_is_said_first(record, status, words):
+    """Above the verdict stands which run is not done, and why."""
+    runs = [replace(record.runs[0], status=status, reason="it diverged"), *record.runs[1:]]
+    text = Parsed(html(replace(record, runs=runs))).text
+    assert f"{record.runs[0].name} {words}" in text
+    assert text.index(words) < text.index("Verdict: each figure")
+
+
+def test_a_page_without_runs_that_can_be_shown(record):
+    """Without any record there are words, and no table is empty."""
+    kept = {"title", "edgefl", "live", "runs", "groups", "sweep", "machine"}
+    empty = {
+        name: []
+        for name, value in vars(record).items()
+        if name not in kept and isinstance(value, (list, tuple))
+    }
+    parsed = Parsed(html(replace(record, **empty)))
+    assert "There is nothing to judge." in parsed.text
+    assert "No job has ended." in parsed.text
+
+
+def test_a_live_page_may_ask_its_own_server_alone(record):
+    """Its policy allows connections to where it came from; its data have the sections' HTML."""
+    live = replace(record, live=True)
+    (policy,) = [found["content"] for _, found in Parsed(html(live)).elements if "http-equiv" in found]
+    assert "connect-src 'self';" in policy
+    found = json.loads(data(live))
+    sections = [found["id"] for name, found in Parsed(html(live)).elements if name == "section"]
+    assert list(found["sections"]) == sections
+    assert "<table" in found["sections"]["runs"]
+
+
+def test_names_are_escaped_in_a_live_pages_sections(record):
+    """What the script puts into the page as HTML has no element of a name."""
+    groups = [replace(one, name="<img src=x onerror=alert(1)>") for one in record.groups]
+    found = json.loads(data(replace(record, groups=groups)))["sections"]
+    assert "&lt;img" in found["verdict"]
+    assert not any("<img" in text for text in found.values())

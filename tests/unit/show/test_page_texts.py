@@ -1,0 +1,85 @@
+"""Whatever texts a page's records hold, its HTML is the same but for the text, and its data are theirs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from html.parser import HTMLParser
+
+import pytest
+from compared import rich
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgefl.core.documents import document
+from edgefl.show.page.build import page
+from edgefl.show.page.html import data, html
+
+# What is no name: keys of documents and words that the page's text depends on.
+KEPT = {"key", "status", "engine", "edgefl", "better", "unit", "colour", "dash", "model", "order", "quantile"}
+ODD = [
+    *(
+        "",
+        "\x00\x07\x1b[31m",
+        "\udcff",
+        "\u202e\u2067x\u2029",
+        "</script><img src=x>",
+        "<!--",
+        "]]>",
+        "{{ x }}",
+    ),
+    *("\"'><svg onload=x>", "&lt;&#0;", "\n\n \t", "=1+1", "x" * 10_000, "\ufeff\U0001f3c3\u200d"),
+]
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """A page with something in every section."""
+    return page([rich(tmp_path_factory.mktemp("texts") / "rich", sweep={"seed": [1, 2]}).folder])
+
+
+def renamed(value, text, name=""):
+    """The same record with a text behind each of its texts, keys of mappings among them."""
+    if name in KEPT:
+        return value
+    if isinstance(value, str):
+        return value + text
+    if is_dataclass(value):
+        own = {one.name: renamed(getattr(value, one.name), text, one.name) for one in fields(value)}
+        return replace(value, **own)
+    if isinstance(value, Mapping):
+        return {renamed(key, text): renamed(inner, text) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [renamed(one, text) for one in value]
+    return value
+
+
+class Elements(HTMLParser):
+    """The elements of a page with the names of their attributes, in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Keeps an element."""
+        self.found.append((tag, [name for name, _ in attrs]))
+
+
+@settings(max_examples=10)
+@given(text=st.sampled_from(ODD) | st.text(st.characters(), max_size=40))
+def test_texts_are_texts(record, text):
+    """No element or attribute comes from a text, no control character is left; the data have it as it is."""
+    odd = renamed(record, text)
+    found = html(odd)
+    found.encode("utf-8")
+    assert Elements(found).found == Elements(html(record)).found
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
+    packed = re.search(r'id="data">([^<]*)<', found)[1]
+    assert json.loads(gzip.decompress(base64.b64decode(packed))) == {"page": document(odd)}
+    assert json.loads(data(odd))["page"] == document(odd)
