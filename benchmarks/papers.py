@@ -29,7 +29,7 @@ from edgefl.core.drafts import load
 from edgefl.core.host import processor
 from edgefl.core.scenario import told
 from edgefl.show.published import Ours
-from edgefl.show.settings import dotted
+from edgefl.analysis.settings import dotted
 
 _OUT = Path(__file__).parent / "results" / "papers.json"
 _SEEDS = (1, 2, 3)

@@ -30,7 +30,7 @@ import psutil
 
 import edgefl
 from edgefl.core.errors import EdgeflError
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 
 SCENARIO: dict[str, Any] = {
     "name": "robust",

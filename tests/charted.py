@@ -16,7 +16,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
 from edgefl.show.averages import Compared
 from edgefl.show.charts import Chart, Choice, drawn, reached
-from edgefl.show.summary import Accuracy, Summary
+from edgefl.analysis.summary import Accuracy, Summary
 
 
 def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="global") -> History:

@@ -14,7 +14,7 @@ from edgefl.core.units import show_grams
 from edgefl.runs import Result
 from edgefl.show.comparison import comparison, comparison_tables
 from edgefl.show.intervals import between
-from edgefl.show.settings import dotted
+from edgefl.analysis.settings import dotted
 
 every, every_table = partial(comparison, every=True), partial(comparison_tables, every=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.core.documents import document
 from edgefl.show.comparison import Comparison
 from edgefl.show.page.build import page
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 
 
 def compared(*folders: Path, **options: Any) -> dict[str, Any]:

@@ -72,7 +72,8 @@ class Spent:
 
     Attributes:
         jobs: how many there are.
-        down_bytes, up_bytes: their traffic.
+        bytes: their traffic, which is the sum of
+        down_bytes, up_bytes: that of each direction.
         flops: their operations.
         client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
         joules: their energy, and that of the tails that they left open at the run's end, of those clients
@@ -81,16 +82,12 @@ class Spent:
     """
 
     jobs: int
+    bytes: int
     down_bytes: int
     up_bytes: int
     flops: int
     client_s: float
     joules: float | None
-
-    @property
-    def bytes(self) -> int:
-        """Traffic in both directions."""
-        return self.down_bytes + self.up_bytes
 
 
 @dataclass(frozen=True)
@@ -172,6 +169,7 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> Spent:
     }
     return Spent(
         jobs=sum(row["jobs"] for row in rows),
+        bytes=counts["down_bytes"] + counts["up_bytes"],
         **counts,
         client_s=_sum(rows, "client_s"),
         joules=math.fsum(_sum(rows, phase) for phase in _PHASES) if known else None,

@@ -49,6 +49,7 @@ def profile(
     steps: Steps = quiet,
 ) -> Answer:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.analysis.published import of_profiles
     from edgefl.core.units import show_count
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
@@ -57,7 +58,6 @@ def profile(
     from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.runs.group import as_overrides, drafts
     from edgefl.show.device_rounds import profiles
-    from edgefl.show.published import of_profiles
 
     measure = [what for what, on in (("memory", measure_memory), ("time", measure_time)) if on]
     options = ProfileOptions(

@@ -58,12 +58,12 @@ def replay(
 
     Where another run would be learned it is refused, and the first merge that would differ is named.
     """
+    from edgefl.analysis.summary import target_of
     from edgefl.core.overrides import Override
     from edgefl.runs.group import as_overrides
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
     from edgefl.show.replays import NotReplayed
-    from edgefl.show.summary import target_of
     from edgefl.store import runs_in
 
     given = as_overrides(overrides, link=link)

@@ -41,10 +41,10 @@ from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 
 if TYPE_CHECKING:
+    from edgefl.analysis.summary import DryRun
     from edgefl.core.overrides import Override
     from edgefl.runs import Result
     from edgefl.runs.group import Overrides, Scenario
-    from edgefl.show.summary import DryRun
 
 Found = TypeVar("Found")
 
@@ -138,7 +138,7 @@ def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) ->
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
-    from edgefl.show.comparison import comparison
+    from edgefl.show.compare import comparison
 
     try:
         if as_json:
@@ -223,7 +223,7 @@ def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, st
     from edgefl.core.units import show_count
     from edgefl.planning.assumed import in_short
     from edgefl.runs.dry import dry_run
-    from edgefl.show.comparison import dry_runs
+    from edgefl.show.check import dry_runs
 
     # A sweep of thousands of runs takes minutes.
     found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
@@ -324,17 +324,17 @@ def compare(
 
     CSV has a row for each run or average, by the keys of `--json`.
     """
+    from edgefl.analysis.sensitivity import of_runs
+    from edgefl.analysis.summary import summaries
     from edgefl.core.errors import nearest
     from edgefl.core.units import show_count
     from edgefl.runs.results import folders_of
-    from edgefl.show.comparison import Comparison, comparison_tables, terminal
+    from edgefl.show.compare import Comparison, comparison_tables, terminal
     from edgefl.show.formats import comma_separated
     from edgefl.show.formats.latex import latex
     from edgefl.show.formats.markdown import markdown
     from edgefl.show.formats.records import records
-    from edgefl.show.sensitivity import of_runs
     from edgefl.show.sensitivity import sensitivity as swept
-    from edgefl.show.summary import summaries
     from edgefl.show.tables import Line
 
     chosen = format or Format.TABLE

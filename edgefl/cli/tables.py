@@ -49,10 +49,10 @@ def table(
 
     Parquet needs pyarrow, which the extra `parquet` brings along.
     """
+    from edgefl.analysis.settings import settings_of
+    from edgefl.analysis.summary import each_run
     from edgefl.core.units import show_bytes
     from edgefl.show.frames import sources, to_csv, to_parquet
-    from edgefl.show.settings import settings_of
-    from edgefl.show.summary import each_run
     from edgefl.store import check_table
 
     if name != FEATURES:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
@@ -39,6 +40,9 @@ RESOLVED = {"units": "base"}
 
 _MINUTE_S = 60
 _HOUR_S = 3600
+_DAY_S = 86_400
+# Of a full battery; below it digits say nothing.
+_LEAST_CHARGE = 1e-5
 
 _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]+)\s*$")
 
@@ -106,6 +110,7 @@ _STEPS: dict[str, list[tuple[float, str]]] = {
     "B": [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")],
     "J": [(1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")],
     "FLOP": [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")],
+    "bit/s": [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")],
     "g": [(1e6, "t"), (1e3, "kg"), (1, "g"), (1e-3, "mg"), (1e-6, "ug")],
 }
 # Of what is printed in one unit, the greatest is at least so many of it: 90 s are no 1.5 min.
@@ -121,36 +126,83 @@ def common_unit(unit: str, greatest: float) -> tuple[float, str]:
     return scale, f"µ{name[1:]}" if name.startswith("u") else name
 
 
-def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
+def _scaled(value: float, steps: list[tuple[float, str]]) -> tuple[str, str]:
     """Three digits, in the largest unit that gives at least 1 after rounding; zero in the base unit."""
     reached = (step for step in steps if abs(value) >= 0.9995 * step[0] or (value == 0 and step[0] == 1))
     scale, unit = next(reached, steps[-1])
-    return f"{value / scale:{'.3g' if abs(value) < 999.5 * scale else ',.0f'}} {unit}"
+    return f"{value / scale:{'.3g' if abs(value) < 999.5 * scale else ',.0f'}}", unit
+
+
+def amount(value: float, unit: str) -> tuple[str, str]:
+    """A number for display and its unit: ``("12.4", "kJ")``; the unit is empty where the text has several.
+
+    Args:
+        value: in base units.
+        unit: "s", "B", "J", "FLOP", "g", "bit/s", "share", "battery" (a full one), "days", "index", "loss",
+            empty for a count, or any other, which stands behind the number as it is.
+    """
+    if unit == "s" and round(abs(value)) >= _MINUTE_S:
+        return show_seconds(value), ""
+    if unit == "days" and value < 1:
+        return amount(value * _DAY_S, "s")
+    if unit in _STEPS:
+        return _scaled(value, _STEPS[unit][3 * (unit == "s") :])
+    number = _NUMBERS.get(unit, "{:.3g}".format)(value)
+    return number, "day" if unit == "days" and number == "1" else _NAMES.get(unit, unit)
+
+
+def _charge(share: float) -> str:
+    """A share of a full battery, with three digits; a day may take several of them."""
+    return "<0.001" if 0 < share < _LEAST_CHARGE else _three_digits(100 * share)
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - else it has an exponent
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+
+
+_NUMBERS: Mapping[str, Callable[[float], str]] = {
+    "share": lambda value: show_share(value, 1).removesuffix("%"),
+    "battery": _charge,
+    "days": _three_digits,
+    "index": "{:.2f}".format,
+    "": _count,
+}
+_NAMES = {"share": "%", "battery": "%", "index": "", "loss": ""}
+
+
+def show(value: float, unit: str) -> str:
+    """A number with its unit for display; see ``amount``."""
+    number, name = amount(value, unit)
+    return f"{number}{'' if name == '%' or not name else ' '}{name}"
 
 
 def show_bytes(value: float) -> str:
     """A byte count for display, in decimal units: ``"20.5 kB"``."""
-    return _scaled(value, _STEPS["B"])
+    return show(value, "B")
 
 
 def show_bits(value: float) -> str:
     """A bit rate for display: ``"12 Mbit/s"``."""
-    return _scaled(value, [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")])
+    return show(value, "bit/s")
 
 
 def show_flops(value: float) -> str:
     """An operation count for display: ``"1.24 GFLOP"``."""
-    return _scaled(value, _STEPS["FLOP"])
+    return show(value, "FLOP")
 
 
 def show_joules(value: float) -> str:
     """An energy for display: ``"12.4 kJ"``."""
-    return _scaled(value, _STEPS["J"][1:])
+    return show(value, "J")
 
 
 def show_grams(value: float) -> str:
     """A mass for display: ``"12.4 g"``."""
-    return _scaled(value, _STEPS["g"])
+    return show(value, "g")
 
 
 def show_seconds(value: float) -> str:
@@ -161,7 +213,7 @@ def show_seconds(value: float) -> str:
     if round(value) >= _MINUTE_S:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes} min {rest:02d} s"
-    return _scaled(value, _STEPS["s"][3:])
+    return " ".join(_scaled(value, _STEPS["s"][3:]))
 
 
 _LEAST_SHARE = 1e-4

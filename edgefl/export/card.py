@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
+from edgefl.analysis.metrics import metrics
+from edgefl.analysis.summary import Accuracy, Summary, summary
+from edgefl.core.units import show_bytes, show_share
 from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
 from edgefl.show.exports import Compact, Exported, Parity
-from edgefl.show.rows import WAITING
-from edgefl.show.summary import Accuracy, Summary, summary
-from edgefl.show.tables import MISSING, energy, joules
+from edgefl.show.tables import MISSING
+from edgefl.show.values import cell
 from edgefl.store import read
 
 _PARITY = "## Parity"
@@ -83,11 +84,11 @@ def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str
         ("fleet", fleet),
         ("method", _component(settings["method"])),
         ("rounds", str(source.meta.get("rounds", MISSING))),
-        ("virtual time", show_seconds(run.virtual_s)),
-        ("bytes down, up", f"{show_bytes(run.down_bytes)}, {show_bytes(run.up_bytes)}"),
-        ("compute of all clients", show_flops(run.flops)),
-        ("energy of all clients", energy(run.energy)),
-        (WAITING, joules(run.waiting_joules)),
+        *(
+            (metric.label.strip(), cell(metric.of(run), metric.unit))
+            for metric in metrics([run])
+            if metric.cost or metric.is_known_part or metric.key in {"flops", "waiting_joules"}
+        ),
     )
 
 

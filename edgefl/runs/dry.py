@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from edgefl.analysis.explain.shared_time import shared_time
 from edgefl.analysis.sharing import SharedTime
+from edgefl.analysis.summary import DryRun, Summary, summary
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
@@ -15,7 +16,6 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import Run
-from edgefl.show.summary import DryRun, Summary, summary
 from edgefl.store import Store
 
 

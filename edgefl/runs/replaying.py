@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias, cast
 
 from rich.console import Group, RenderableType
 
+from edgefl.analysis.summary import Summary, summaries
 from edgefl.core.documents import document
 from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
@@ -31,9 +32,8 @@ from edgefl.runs.learner import Learner
 from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
-from edgefl.show.comparison import Comparison, comparison
+from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, Source, replays_table
-from edgefl.show.summary import Summary, summaries
 from edgefl.show.tables import Line
 from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.world.needs import Evaluate, Feedback

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from rich.console import RenderableType
 
+from edgefl.analysis.settings import settings_of
+from edgefl.analysis.summary import Summary, summaries
+from edgefl.analysis.summary import summary as summary_of
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
@@ -19,11 +22,8 @@ from edgefl.core.user_code import asked
 from edgefl.core.wording import quoted
 from edgefl.show.answers import Shown, several
 from edgefl.show.charts import Choice, charts, require_matplotlib
-from edgefl.show.comparison import Comparison, comparison
+from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
-from edgefl.show.settings import settings_of
-from edgefl.show.summary import Summaries, Summary, summaries
-from edgefl.show.summary import summary as summary_of
 from edgefl.show.tables import Line
 from edgefl.store import is_run, read, runs_in
 

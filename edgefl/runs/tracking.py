@@ -16,6 +16,9 @@ from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Annotated, Any, TypeAlias
 
+from edgefl.analysis.groups import numbers
+from edgefl.analysis.settings import dotted
+from edgefl.analysis.summary import summary
 from edgefl.core.components import read, resolve
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.nodes import Node, written
@@ -26,9 +29,6 @@ from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 from edgefl.planning.plan import Planned
 from edgefl.runs.callbacks import Both, Callbacks, Progress
-from edgefl.show.averages import numbers
-from edgefl.show.settings import dotted
-from edgefl.show.summary import summary
 from edgefl.store import read as read_run
 from edgefl.trackers import End, Point, Run, Tracker
 

@@ -14,20 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.analysis.bounds import bounds_of
+from edgefl.analysis.curves import AXES, Curve, axes, curves
+from edgefl.analysis.groups import Group, seeds_together
 from edgefl.analysis.history import History, histories
+from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.reached import until_target
+from edgefl.analysis.summary import Summary, check_target, each_run, summary
 from edgefl.analysis.timeline import Floats
+from edgefl.analysis.values import Value
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.core.units import common_unit
 from edgefl.show.answers import several
-from edgefl.show.averages import Compared, Value, seeds_together
 from edgefl.show.colours import styles
-from edgefl.show.curves import AXES, Curve, axes, curves
-from edgefl.show.pairs import one_line
-from edgefl.show.rows import MODELS
-from edgefl.show.summary import Summary, check_target, each_run, summary
-from edgefl.show.targets import to_target
+from edgefl.show.compare import energy_of
+from edgefl.show.values import cell
 from edgefl.store import Reader
 
 SUFFIXES = (".pdf", ".svg", ".png")
@@ -187,8 +188,8 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
         runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
         return [reached(list(zip(*runs, strict=True)), one) for one in choices]
     read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
-    compared, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
-    return [drawn(compared, lambda run: of_run[id(run)], one) for one in choices]
+    groups, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
+    return [drawn(groups, lambda run: of_run[id(run)], one) for one in choices]
 
 
 def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
@@ -210,7 +211,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     groups = [seeds_together(each) for each in runs]
     choice = _of_model({model for run in runs[0] for model in run.accuracy}, choice)
     key = f"target.{choice.model}.{_REACHED[choice.axis]}"
-    rows = [row for each in runs for row in to_target(each, [str(choice.model)]) if row.key == key]
+    rows = [metric for each in runs for metric in metrics(each) if metric.key == key]
     if not rows:
         raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
     colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
@@ -219,15 +220,15 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
             place,
             target,
             colours[place],
-            value,
-            row.cell(one),
-            value is not None and value.runs == len(one.runs),
+            value if value and value.mean is not None else None,
+            cell(value, row.unit),
+            value is not None and value.mean is not None and value.runs == len(one.runs),
         )
         for target, (row, each) in enumerate(zip(rows, groups, strict=True))
         for place, one in enumerate(each)
-        for value in [row.value(one)]
+        for value in [row.value(one.runs)]
     ]
-    means = [point.value.mean for point in points if point.value]
+    means = [point.value.mean for point in points if point.value and point.value.mean is not None]
     what, _, target = rows[0].label.removesuffix(f", {choice.model}").partition(" to ")
     target = target if len(rows) == 1 else "a target"
     if not means:
@@ -241,25 +242,25 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
         targets=choice.targets,
         caption=_told(f"cost until the first evaluation at or above {target}", groups[0], choice),
         points=points,
-        names=[*map(one_line, groups[0])],
+        names=[one.line for one in groups[0]],
         scale=scale,
     )
 
 
 def drawn(
-    compared: Sequence[Compared], of_run: Callable[[Summary], Mapping[str, History]], choice: Choice
+    groups: Sequence[Group], of_run: Callable[[Summary], Mapping[str, History]], choice: Choice
 ) -> Chart:
     """The chart of runs that have been read.
 
     Args:
-        compared: the runs.
+        groups: the runs.
         of_run: the histories of one.
         choice: what is drawn.
 
     Raises:
         UserError: there is nothing to draw.
     """
-    every = curves(compared, of_run)
+    every = curves(groups, of_run)
     choice = _of_model({curve.model for curve in every}, choice)
     found = [curve for curve in every if curve.model == choice.model]
     shown = [curve for curve in found if choice.axis in curve.x]
@@ -268,11 +269,12 @@ def drawn(
         raise UserError(f"the {label} of these runs is unknown", hint=f"known: {', '.join(known)}")
     if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
         raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
-    names = [*map(one_line, compared)]
+    names = [one.line for one in groups]
     scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
-    looks = styles([one.name for one in compared])
+    looks = styles([one.name for one in groups])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
-    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in shown if curve.energy_of]
+    told = {curve.group: energy_of(groups[curve.group]) for curve in shown}
+    some = [f"{names[group]}: {text}" for group, text in told.items() if text]
     energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
     of = " of personal models" if choice.model == "personal" else ""
     return Chart(
@@ -281,7 +283,7 @@ def drawn(
         x_label=_titled(axes(shown)[choice.axis].label, unit),
         y_label=_titled(choice.y + of, "%" if choice.y == "accuracy" else ""),
         targets=choice.targets,
-        caption=_told(choice.y, [compared[one.group] for one in shown], choice) + energies,
+        caption=_told(choice.y, [groups[one.group] for one in shown], choice) + energies,
         notes=list(_notes(names, found, choice)),
     )
 
@@ -353,7 +355,7 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     )  # fmt: skip
 
 
-def _told(what: str, shown: Sequence[Compared], choice: Choice) -> str:
+def _told(what: str, shown: Sequence[Group], choice: Choice) -> str:
     """What is shown, of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}

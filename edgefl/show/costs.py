@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.serving import Served
 from edgefl.core.units import (
+    amount,
     show_bits,
     show_bytes,
     show_flops,
-    show_joules,
     show_seconds,
     show_share,
 )
@@ -28,10 +28,9 @@ from edgefl.planning.costs import (
 )
 from edgefl.planning.memory import MARGIN
 from edgefl.planning.sharing import SharedLink
-from edgefl.show.batteries import show_charge
-from edgefl.show.intervals import LOWER_BOUND, between
 from edgefl.show.layers import by_layer
 from edgefl.show.tables import MISSING, NO_MARGIN, Cell, Fitted, Labelled, Line, fits
+from edgefl.show.values import LOWER_BOUND, between
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -103,7 +102,7 @@ _SERVED: dict[str, Callable[[tuple[str, Served]], Cell]] = {
     "work": lambda row: show_flops(row[1].flops),
     "moved": lambda row: show_bytes(row[1].moved_bytes),
     "time": lambda row: show_seconds(row[1].seconds),
-    "energy": lambda row: between(show_joules, row[1].joules, None),
+    "energy": lambda row: between(row[1].joules, None, "J"),
     "peak memory": lambda row: show_bytes(row[1].peak_bytes),
 }
 _ABOUT_SHARED = (
@@ -116,8 +115,8 @@ _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "rate": lambda one: show_bits(one.bps),
     "payloads": lambda one: f"{one.clients:,} x {show_bytes(one.payload_bytes)}",
     "least time": lambda one: show_seconds(one.at_least_s),
-    "alone": lambda one: between(show_seconds, None, one.alone_s),
-    "all at once": lambda one: between(show_bits, None, one.each_bps) if one.is_full else "not full",
+    "alone": lambda one: between(None, one.alone_s, "s"),
+    "all at once": lambda one: between(None, one.each_bps, "bit/s") if one.is_full else "not full",
 }
 
 
@@ -184,29 +183,30 @@ class Row(NamedTuple):
 
     def seconds(self, name: str) -> str:
         """A time with its bounds."""
-        return between(_seconds, getattr(self.price, name), getattr(self.price.intervals, name, None))
+        return between(getattr(self.price, name), getattr(self.price.intervals, name, None), "s")
 
     def joules(self) -> str:
         """The energy with its bounds."""
         intervals = self.price.intervals
-        return between(show_joules, self.price.joules, intervals.joules if intervals else None)
+        return between(self.price.joules, intervals.joules if intervals else None, "J")
 
     def phase(self, name: str) -> str:
         """The energy of a phase; its bounds only where it is unknown, to be short."""
         value, intervals = getattr(self.price.energy, name), self.price.intervals
-        return between(show_joules, value, intervals.energy[name] if intervals and value is None else None)
+        return between(value, intervals.energy[name] if intervals and value is None else None, "J")
 
     def battery(self) -> str:
         """The energy as a share of a full battery, with its bounds."""
         intervals = self.price.intervals
         share = intervals.battery_share if intervals else None
-        return between(_share, self.price.battery_share, share, MISSING)
+        return between(self.price.battery_share, share, "battery", MISSING)
 
     def battery_a_day(self, jobs: float) -> str:
         """The same of so many jobs a day."""
         intervals = self.price.intervals
         bounds = intervals.battery_share if intervals else None
-        return between(lambda share: show_charge(share * jobs), self.price.battery_share, bounds, MISSING)
+        write = lambda share: amount(share * jobs, "battery")  # noqa: E731 - as units are written
+        return between(self.price.battery_share, bounds, "battery", MISSING, write=write)
 
     def bound(self, place: int) -> str:
         """The share of the time that one of the bounds takes."""

@@ -8,20 +8,21 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from edgefl.analysis.published import Beside
 from edgefl.core.corners import Interval, together
 from edgefl.core.ledger import total
-from edgefl.core.units import show_bytes, show_joules, show_seconds
+from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show import costs
-from edgefl.show.comparison import terminal
+from edgefl.show.compare import terminal
 from edgefl.show.costs import row_name
 from edgefl.show.formats.texts import TextTables
-from edgefl.show.intervals import LOWER_BOUND, between
 from edgefl.show.layers import checked
-from edgefl.show.published import Beside, tables
+from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
 from edgefl.show.tables import Cell, Heading, Line, figures
+from edgefl.show.values import LOWER_BOUND, between
 
 # Before the figures of a device that cannot hold the work.
 _TOO_LARGE = "!"
@@ -52,11 +53,11 @@ class Round(NamedTuple):
 
     def time(self) -> Cell:
         """The seconds in few characters."""
-        return self._styled(between(brief, self.seconds, self.seconds_between, ""))
+        return self._styled(between(self.seconds, self.seconds_between, "s", ""))
 
     def energy(self) -> Cell:
         """The joules."""
-        return self._styled(between(show_joules, self.joules, self.joules_between, ""))
+        return self._styled(between(self.joules, self.joules_between, "J", ""))
 
     def _styled(self, text: str) -> Cell:
         too_large = bool(text) and self.fits is False

@@ -230,7 +230,7 @@ def _point(point: Point, chart: Chart, axes: Axes) -> None:
     count = max(len(chart.targets), 1)
     y = point.place + (point.target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
     to = f"{100 * chart.targets[point.target]:g}%" if count > 1 else ""
-    if point.value is None:
+    if point.value is None or point.value.mean is None:
         text = f"{to} {point.text}".strip()
         axes.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
         return

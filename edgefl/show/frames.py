@@ -14,10 +14,10 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from edgefl.analysis.settings import differences
 from edgefl.core.errors import UserError
 from edgefl.core.files import replacing
 from edgefl.show.formats import comma_separated
-from edgefl.show.settings import differences
 from edgefl.store import COLUMNS, check_table, read
 
 _DTYPES = {"INTEGER": "Int64", "REAL": "float64"}

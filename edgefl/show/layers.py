@@ -10,7 +10,7 @@ from edgefl.core.corners import Interval, together
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.layers import ModelLayers
 from edgefl.core.ledger import total
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.units import show_bytes, show_flops, show_seconds
 from edgefl.planning.costs import (
     DeviceCost,
     ExchangeCost,
@@ -20,8 +20,8 @@ from edgefl.planning.costs import (
     OtherPrice,
     OtherWork,
 )
-from edgefl.show.intervals import AT_LEAST, between
 from edgefl.show.tables import MISSING, Cell, Fitted, Line
+from edgefl.show.values import AT_LEAST, between
 
 
 def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iterator[RenderableType]:
@@ -106,16 +106,16 @@ def _seconds(part: LayerPrice, name: str) -> str:
 def _joules(part: LayerPrice) -> str:
     """A layer's energy; its bounds where it is unknown."""
     bounds = part.intervals["joules"] if part.intervals and part.joules is None else None
-    return between(show_joules, part.joules, bounds)
+    return between(part.joules, bounds, "J")
 
 
 def _time(part: OtherPrice) -> str:
     bounds = part.intervals["seconds"] if part.intervals else None
-    return between(show_seconds, part.seconds, bounds) if part.seconds else MISSING
+    return between(part.seconds, bounds, "s") if part.seconds else MISSING
 
 
 def _energy(part: OtherPrice) -> str:
-    return between(show_joules, part.joules, part.intervals["joules"] if part.intervals else None)
+    return between(part.joules, part.intervals["joules"] if part.intervals else None, "J")
 
 
 _LAYER: dict[str, Callable[[ExchangeLayer], Cell]] = {

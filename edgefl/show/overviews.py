@@ -10,8 +10,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.corners import Interval
-from edgefl.show.intervals import AT_LEAST, LOWER_BOUND
 from edgefl.show.tables import UNKNOWN, figures
+from edgefl.show.values import AT_LEAST, LOWER_BOUND
 
 Range: TypeAlias = tuple[float, float]
 

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from rich.console import Group, RenderableType
+from rich.console import Group as Rendered
+from rich.console import RenderableType
 
-from edgefl.analysis.estimates import over_seeds
+from edgefl.analysis.groups import Group, judged, runs_of, seeds_together
+from edgefl.analysis.metrics import main_model, metrics
+from edgefl.analysis.summary import Summary
 from edgefl.core.documents import INLINE
-from edgefl.show.averages import Compared, seeds_together
-from edgefl.show.comparison import Comparison
-from edgefl.show.first_table import by_run, marks
-from edgefl.show.intervals import texts
-from edgefl.show.summary import Summary
+from edgefl.show.compare import Comparison, about_seeds, by_run, marks, texts
 from edgefl.show.tables import Line, figures
-from edgefl.show.verdict import judged, main_model, verdict_rows
 
 
 class Source(NamedTuple):
@@ -90,27 +88,33 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
     """
     fleets = _by_fleet(runs)
     every = [one for found in fleets.values() for one in found]
-    accuracy = f"accuracy.{main_model(every)}.value"
+    of_all = runs_of(every)
+    accuracy = f"accuracy.{main_model(of_all)}.value"
     shown = [
-        row
-        for row in verdict_rows(every)
-        if row.key == accuracy
-        or (row.better and not row.key.startswith("accuracy.") and "wasted" not in row.key)
+        metric
+        for metric in metrics(of_all)
+        if metric.key == accuracy
+        or (
+            metric.main
+            and metric.judged
+            and not metric.key.startswith("accuracy")
+            and "wasted" not in metric.key
+        )
     ]
     seeds = [len(one.runs) for one in every]
     verdicts, cells = [], []
     for fleet, found in fleets.items():
-        verdicts.append([judged(row, found) for row in shown])
-        columns = [texts(row, found, bounds=False, one_unit=False) for row in shown]
+        verdicts.append([judged(metric, found) for metric in shown])
+        columns = [texts(metric, found, bounds=False) for metric in shown]
         heads, rows, _ = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
         cells += [[fleet, *row] for row in rows]
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += marks([one for found in verdicts for one in found], "best on its fleet")
-    notes += [over_seeds(seeds)] if max(seeds) > 1 else []
-    return Group(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
+    notes += [about_seeds(seeds)] if max(seeds) > 1 else []
+    return Rendered(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
 
 
-def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Compared]]:
+def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Group]]:
     """By the names and directories of the runs that trained."""
     fleets: dict[str, list[Summary]] = {}
     for run in runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rich.console import Group, RenderableType
@@ -11,8 +11,8 @@ from edgefl.core.benchmarks import Quantity
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
 from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
-from edgefl.show.intervals import between
 from edgefl.show.tables import MISSING, UNKNOWN, Fitted, Line, figures
+from edgefl.show.values import between
 
 
 def validation(found: Validation) -> RenderableType:
@@ -33,16 +33,16 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
         "error": _error,
     }
     if any(row.low is not None or row.high is not None for row in found.rows):
-        columns["bounds"] = partial(_bounds, show)
+        columns["bounds"] = partial(_bounds, "s" if found.quantity == "time" else "J")
     if any(row.remark for row in found.rows):
         columns["remark"] = lambda row: row.remark
     yield Fitted(found.rows, columns, wraps=("remark",))
     yield Line()
 
 
-def _bounds(show: Callable[[float], str], row: Compared) -> str:
+def _bounds(unit: str, row: Compared) -> str:
     bounds = None if row.low is None and row.high is None else Interval.of(row.low, row.high)
-    return between(show, None, bounds, MISSING)
+    return between(None, bounds, unit, MISSING)
 
 
 def _error(row: Compared) -> str:

@@ -13,7 +13,7 @@ from commands import run_command
 from unfinished import UNPOWERED, UNPRICED
 
 import edgefl
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 from edgefl.store import read
 
 HOSTILE = "a [/] [rev b] :warning: [link=x]"

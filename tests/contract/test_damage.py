@@ -17,7 +17,7 @@ from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
 from edgefl.runs import Callbacks
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 from edgefl.store import read, verify
 from edgefl.store.digests import damaged_tables
 from edgefl.store.schema import STORED

@@ -21,7 +21,7 @@ import edgefl
 from edgefl.runs import Callbacks
 from edgefl.show.page.build import page
 from edgefl.show.page.html import html
-from edgefl.show.settings import dotted
+from edgefl.analysis.settings import dotted
 
 # Of a run's numbers, those that a page does not have as numbers: bounds and deviations over clients, which
 # are in its texts, as are the clients that figures cover, sums of what it has, details of evaluations and

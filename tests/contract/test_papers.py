@@ -13,8 +13,8 @@ import edgefl
 from edgefl.core.drafts import load
 from edgefl.core.scenario import told
 from edgefl.show.published import _Ours
-from edgefl.show.settings import dotted
-from edgefl.show.summary import summaries
+from edgefl.analysis.settings import dotted
+from edgefl.analysis.summary import summaries
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "scenarios" / "papers").glob("*.yaml"))

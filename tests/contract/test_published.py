@@ -14,7 +14,7 @@ import edgefl
 from edgefl.core.errors import UserError
 from edgefl.show.averages import seeds_together
 from edgefl.show.published import of_runs, order_words
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 
 PAPER = {
     "paper": "A paper, Table 1",

@@ -17,7 +17,7 @@ from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 from edgefl.store.digests import Digests
 
 BASE = {

@@ -18,9 +18,9 @@ from mixed import MIXED
 
 import edgefl
 from edgefl.cli.explain import explain
-from edgefl.core.documents import document
 from edgefl.runs.run import Run
 from edgefl.show.page.build import page
+from edgefl.show.page.html import drawn
 from edgefl.world.needs import Feedback
 
 SMALL = {"task.clients": 10, "server.participants": 5, "local.epochs": 1}
@@ -144,7 +144,7 @@ def test_csv(case, golden):
 
 def test_page(case, golden):
     """The data of `edgefl report`."""
-    _golden(golden, case, "page", json.loads(json.dumps(document(page([case[4]], 0.5)))))
+    _golden(golden, case, "page", json.loads(json.dumps(drawn(page([case[4]], 0.5)))))
 
 
 def test_explain(case, golden):

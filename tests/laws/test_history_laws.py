@@ -12,7 +12,7 @@ from recorded import recorded
 
 from edgefl.analysis.history import histories
 from edgefl.core.steps import batch_sizes
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 
 
 @given(fleets())

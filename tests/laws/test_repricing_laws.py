@@ -22,7 +22,7 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 from edgefl.store import Store, read_prices
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate

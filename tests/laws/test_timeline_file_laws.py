@@ -20,7 +20,7 @@ from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 
 EXAMPLES = settings(max_examples=15)
 

@@ -23,7 +23,7 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 from edgefl.store import Store
 
 SETTINGS = st.fixed_dictionaries(

@@ -8,7 +8,7 @@ from recorded import recorded
 
 from edgefl.analysis.history import histories
 from edgefl.core import catalogue
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 
 
 def two(policy, rounds, *, at=("round",), params=None, **settings):

@@ -19,7 +19,7 @@ from edgefl.show.page.sections.activity import activity
 from edgefl.show.page.sections.durations import durations
 from edgefl.show.page.sections.participation import participation
 from edgefl.show.page.sections.rounds import rounds
-from edgefl.show.summary import summary
+from edgefl.analysis.summary import summary
 
 
 def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from edgefl.show.averages import Compared, numbers, seeds_together, spreads
-from edgefl.show.published import RATIO, of_runs
-from edgefl.show.settings import differences
-from edgefl.show.summary import Summary
+from edgefl.analysis.groups import Group, numbers, seeds_together, spreads
+from edgefl.analysis.published import RATIO, of_runs
+from edgefl.analysis.settings import differences
+from edgefl.analysis.summary import Summary
 
 _WORDS: dict[str, Callable[[Summary], str]] = {
     "method": lambda run: run.method,
@@ -47,29 +47,33 @@ def records(runs: Sequence[Summary]) -> Records:
     standard deviation over seeds, of a sample (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of
     the mean's 95% interval. Those columns are left out where no row is of several.
     """
-    compared = seeds_together(runs)
-    settings = differences([one.settings for one in compared])
+    groups = seeds_together(runs)
+    settings = differences([one.settings for one in groups])
     settings.pop("seed", None)
-    averaged = any(len(one.runs) > 1 for one in compared)
-    figures = [_figures(one, averaged=averaged) for one in compared]
+    averaged = any(len(one.runs) > 1 for one in groups)
+    figures = [_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
-    for one in (figure for paper in of_runs(compared) for figure in paper.figures):
+    for one in (figure for paper in of_runs(groups) for figure in paper.figures):
         if one.group is not None and one.unit != RATIO:
             others.setdefault(f"published.{one.figure}", {})[one.group] = one.published
     found = [
         [*_words(one), *(values.get(place) for values in others.values()), *map(figures[place].get, keys)]
-        for place, one in enumerate(compared)
+        for place, one in enumerate(groups)
     ]
     return Records(["name", "runs", "seed", *_WORDS, *others, *keys], found)
 
 
-def _words(one: Compared) -> list[Any]:
+def _words(one: Group) -> list[Any]:
     seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
-    return [one.name.replace("\n", ", "), len(one.runs), seeds, *map(one.all, _WORDS.values())]
+    return [one.line, len(one.runs), seeds, *(_once(map(word, one.runs)) for word in _WORDS.values())]
 
 
-def _figures(one: Compared, *, averaged: bool) -> dict[str, float | None]:
+def _once(words: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, words)))
+
+
+def _figures(one: Group, *, averaged: bool) -> dict[str, float | None]:
     """The numbers, each before its deviation and its interval if some row has any."""
     if len(one.runs) == 1:
         alone = numbers(one.first)

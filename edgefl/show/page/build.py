@@ -9,23 +9,25 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from edgefl.analysis.curves import axes, curves
+from edgefl.analysis.groups import Group as Seeds
+from edgefl.analysis.groups import Judged, fronts, judged, seeds_together
 from edgefl.analysis.history import History, histories
+from edgefl.analysis.metrics import metrics
+from edgefl.analysis.published import of_runs
+from edgefl.analysis.sensitivity import Dependence, dependence, ordered
+from edgefl.analysis.settings import differing, fleet_name
+from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.analysis.timeline import timeline
 from edgefl.analysis.waiting import waits
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
-from edgefl.show.averages import Compared, seeds_together
 from edgefl.show.colours import styles
-from edgefl.show.comparison import few, scales, signs
-from edgefl.show.curves import axes, curves
-from edgefl.show.dependence import dependence
-from edgefl.show.differing import differing, fleet_name
-from edgefl.show.page.records import Group, Page, RunHead
+from edgefl.show.compare import every_row, few, pair_table, scales, signs
+from edgefl.show.page.records import Group, Page, RunHead, Sweep, SweepFigure
 from edgefl.show.page.sections.activity import Activity, activity
 from edgefl.show.page.sections.costs import costs
-from edgefl.show.page.sections.devices import devices
 from edgefl.show.page.sections.durations import Durations, durations
-from edgefl.show.page.sections.figures import figures
 from edgefl.show.page.sections.measures import MeasureSeries, measures
 from edgefl.show.page.sections.memory import Memory, memory
 from edgefl.show.page.sections.participation import Participation, participation
@@ -38,11 +40,6 @@ from edgefl.show.page.sections.provenance import (
 )
 from edgefl.show.page.sections.rounds import Rounds, rounds
 from edgefl.show.page.sections.shared import shared
-from edgefl.show.page.sections.sweep import sweep
-from edgefl.show.pairs import pair_texts
-from edgefl.show.published import of_runs
-from edgefl.show.summary import Summary, each_run, summary, target_of
-from edgefl.show.verdict import verdict
 from edgefl.store import Reader, runs_in
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
@@ -103,8 +100,9 @@ def page(
         note=note and partial(_noted, left_out, note),
     )
     compared = seeds_together([run.summary for run in read])
-    apart = pair_texts(compared)
+    apart = pair_table(compared, every_row(compared))
     depends = None if sensitivity is None else dependence(compared, sensitivity)
+    figures = _figures(compared, depends)
     histories_of = {id(run.summary): run.histories for run in read}
     drawn = curves(compared, lambda one: histories_of[id(one)])
     return Page(
@@ -116,15 +114,13 @@ def page(
         groups=_groups([run.summary for run in read], compared),
         scales=scales([run.summary for run in read]),
         warnings=[*left_out, *few(compared)],
-        verdict=verdict(compared, depends),
+        figures=figures,
         dependence=depends,
-        figures=figures(compared),
         pairs=apart,
         signs=[note.text for note in signs(compared, apart)],
         curves=drawn,
         costs=costs(compared),
-        devices=devices(compared),
-        sweep=sweep(compared),
+        sweep=_sweep(figures, compared),
         published=of_runs(compared),
         durations=_all(run.durations for run in read),
         rounds=_all(run.rounds for run in read),
@@ -135,6 +131,32 @@ def page(
         measures=_all(run.measures for run in read),
         fleets=shared(run.fleet for run in read),
         provenance=[run.provenance for run in read],
+    )
+
+
+def _figures(groups: Sequence[Seeds], depends: Dependence | None) -> list[Judged]:
+    """All figures, and who is ahead in those that are judged."""
+    found = metrics([run for one in groups for run in one.runs])
+    return [
+        ordered(judged(metric, groups), groups, depends)
+        if metric.judged
+        else Judged(metric, [metric.value(one.runs) for one in groups])
+        for metric in found
+    ]
+
+
+def _sweep(figures: Sequence[Judged], groups: Sequence[Seeds]) -> Sweep:
+    if len(groups) == 1:
+        return Sweep({}, [])
+    return Sweep(
+        {
+            one.metric.key: SweepFigure(
+                one.metric.label, one.metric.unit, [value.mean if value else None for value in one.values]
+            )
+            for one in figures
+            if one.metric.cost or (one.metric.judged and one.metric.key.startswith("accuracy."))
+        },
+        list(fronts(groups)),
     )
 
 
@@ -178,7 +200,7 @@ def _title(folders: Sequence[Path]) -> str:
     return ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
 
 
-def _heads(read: Sequence[_Run], compared: Sequence[Compared]) -> list[RunHead]:
+def _heads(read: Sequence[_Run], compared: Sequence[Seeds]) -> list[RunHead]:
     group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
     return [_head(run, group_of[id(run.summary)]) for run in read]
 
@@ -205,9 +227,9 @@ def _head(run: _Run, group: int) -> RunHead:
     )
 
 
-def _groups(runs: Sequence[Summary], compared: Sequence[Compared]) -> list[Group]:
+def _groups(runs: Sequence[Summary], compared: Sequence[Seeds]) -> list[Group]:
     place_of = {id(run): place for place, run in enumerate(runs)}
-    settings = differing(compared)
+    settings = differing([one.settings for one in compared])
     shown = styles([one.name for one in compared])
     return [
         Group(

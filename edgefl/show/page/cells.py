@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from edgefl.show.page.records import Page, RunHead
-from edgefl.show.settings import setting_text
+from edgefl.show.values import setting_text
 
 
 class Cell(NamedTuple):

@@ -8,8 +8,8 @@ from edgefl.show.page.cells import Cell, Section, Table, across, cut, names, onc
 from edgefl.show.page.first_screen import first_screen
 from edgefl.show.page.records import Page
 from edgefl.show.published import order_words, tables
-from edgefl.show.settings import setting_text
 from edgefl.show.tables import MISSING
+from edgefl.show.values import cell, setting_text
 
 # Runs whose events and machines are seen at once.
 _FEW = 12
@@ -23,7 +23,7 @@ def contents(page: Page) -> list[Section]:
 def _sections(page: Page) -> Iterator[Section]:
     yield first_screen(page)
     yield _drawn("curves", "Learning", page.curves, "Nothing was evaluated.")
-    spent = [one for one in page.costs if any(ending.jobs for ending in one.endings.values())]
+    spent = [one for one in page.costs if any(ending["jobs"] for ending in one.endings.values())]
     yield _drawn("costs", "Costs", spent, "No job has ended.")
     yield _drawn("durations", "Durations", page.durations, "No job has ended.")
     yield _drawn("rounds", "Rounds", page.rounds, "No round has ended.")
@@ -46,9 +46,10 @@ def _drawn(name: str, title: str, records: Sized, nothing: str) -> Section:
 
 
 def _devices(page: Page) -> Section:
-    known = [one for one in page.devices if one.joules is not None]
+    every = [use for one in page.costs for use in one.devices.values()]
     nothing = "No energy is known: a number that it needs is unknown for every device."
-    return _drawn("devices", "Energy by device", known, nothing if page.devices else "No client took part.")
+    known = [use for use in every if "joules" in use]
+    return _drawn("devices", "Energy by device", known, nothing if every else "No client took part.")
 
 
 def _partition(page: Page) -> Section:
@@ -71,12 +72,13 @@ def _published(page: Page) -> Section:
 
 def _figures(page: Page) -> Section:
     cells = [
-        [Cell(text, mean) for text, mean in zip(row.texts, row.means, strict=True)] for row in page.figures
+        [Cell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
+        for row in page.figures
     ]
-    labels = [row.label for row in page.figures]
+    labels = [row.metric.label for row in page.figures]
     table = across("All figures, as edgefl compare shows them", names(page), labels, cells)
     notes = list(page.signs)
-    if any(text == MISSING for row in page.figures for text in row.texts):
+    if any(value is None for row in page.figures for value in row.values):
         notes.append(f"{MISSING} stands where a run has no such figure.")
     return Section("figures", "All figures", tables=[table], notes=notes)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from edgefl.analysis.groups import Judged
 from edgefl.show.page.cells import ABREAST, Cell, Section, Table, across, cut, names, once, rounds, setting
 from edgefl.show.page.records import Page, RunHead
 from edgefl.show.sensitivity import about, effects, said
 from edgefl.show.tables import MISSING
 from edgefl.show.texts import unfinished
-from edgefl.show.verdict import Verdict
+from edgefl.show.values import cell
 
 # Characters of the reason why a run failed.
 _LONGEST_REASON = 2000
@@ -21,18 +22,12 @@ BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but not
 
 def first_screen(page: Page) -> Section:
     """The verdict, and what it is of."""
-    main, aside = ([row for row in page.verdict if row.aside == which] for which in (False, True))
-    tables = [
-        *_tables(page, main, f"Verdict: {_AHEAD}"),
-        *(
-            replace(table, folded=True)
-            for table in _tables(page, aside, f"Verdict: the {_model(aside)} model to the target")
-        ),
-    ]
+    main, aside = verdicts(page)
+    second = f"Verdict: the {aside[0].metric.model} model to the target" if aside else ""
     return Section(
         "verdict",
         "Verdict",
-        nothing="" if page.verdict else "There is nothing to judge.",
+        nothing="" if main else "There is nothing to judge.",
         facts=dict(_facts(page)),
         warnings=[
             *map(cut, page.warnings),
@@ -44,10 +39,24 @@ def first_screen(page: Page) -> Section:
                 if run.status != "done"
             ),
         ],
-        tables=[*tables, *_pairs(page), *_effects(page)],
+        tables=[
+            *_tables(page, main, f"Verdict: {_AHEAD}"),
+            *(replace(table, folded=True) for table in _tables(page, aside, second)),
+            *_pairs(page),
+            *_effects(page),
+        ],
         notes=list(_notes(page)),
         texts=_words(page),
     )
+
+
+def verdicts(page: Page) -> tuple[list[Judged], list[Judged]]:
+    """The figures that are judged, each with what is known of it: the main ones, and the second model's."""
+    shown, before = [], False
+    for one in page.figures:
+        before = one.metric.judged or (before and one.metric.is_known_part)
+        shown += [one] if before else []
+    return [one for one in shown if one.metric.main], [one for one in shown if not one.metric.main]
 
 
 _AHEAD = "each figure, and which run is ahead"
@@ -58,74 +67,71 @@ def _in_line(name: str) -> str:
     return cut(name.replace("\n", ", "))
 
 
-def _model(rows: Sequence[Verdict]) -> str:
-    """The model whose way to a target rows are of; empty for none."""
-    return next((row.key.split(".")[1] for row in rows if row.key.startswith("target.")), "")
-
-
-def _tables(page: Page, rows: Sequence[Verdict], caption: str) -> Iterator[Table]:
+def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[Table]:
     """Of few groups one table; of many one that says who is ahead, and one of all figures."""
     if not rows:
         return
     cells = [[_judged(row, place) for place in range(len(page.groups))] for row in rows]
     ahead = [_ahead(row, page) for row in rows]
-    table = replace(across(caption, names(page), [row.label for row in rows], cells))
+    table = replace(across(caption, names(page), [row.metric.label for row in rows], cells))
     if len(page.groups) == 1:
         yield replace(table, caption=caption.replace(_AHEAD, "the run's figures"))
     elif len(page.groups) <= ABREAST:
         told = [[*row, one] for row, one in zip(table.rows, ahead, strict=True)]
         yield replace(table, head=[*table.head, "ahead"], rows=told)
     else:
-        judged = [(row, one) for row, one in zip(rows, ahead, strict=True) if row.better]
-        best = [[Cell(row.label), _best(row), one] for row, one in judged]
+        judged = [(row, one) for row, one in zip(rows, ahead, strict=True) if row.metric.better]
+        best = [[Cell(row.metric.label.strip()), _best(row), one] for row, one in judged]
         yield Table(caption, ["figure", "best", "ahead"], best, sorts=False)
         yield replace(table, caption=f"{caption}, all runs")
 
 
 def _pairs(page: Page) -> Iterator[Table]:
     """What groups of seeds are above others."""
-    if page.pairs.labels:
-        cells = [[_below(text) for text in row] for row in page.pairs.texts]
-        heads = [cut(head.replace("\n", " ")) for head in page.pairs.heads]
-        yield across("Differences over seeds, with 95% intervals", heads, page.pairs.labels, cells)
+    if page.pairs:
+        _, *heads = (cut(head.replace("\n", " ")) for head in page.pairs.table.heads)
+        labels = [label for label, *_ in page.pairs.table.rows]
+        cells = [[_below(text) for text in row] for _, *row in page.pairs.table.rows]
+        yield across("Differences over seeds, with 95% intervals", heads, labels, cells)
 
 
 def _below(text: str, value: float | None = None, sign: tuple[str, str] = ("", "")) -> Cell:
     """A figure; intervals and shares stand below it, which keeps columns narrow."""
-    figure, apart, rest = text.partition(" (")
+    figure, apart, rest = text.replace("\n(", " (").partition(" (")
     return Cell(figure, value, *sign, below=f"({rest}" if apart else "")
 
 
-def _judged(row: Verdict, place: int) -> Cell:
-    return _below(row.texts[place], row.means[place], _sign(row, place))
+def _judged(row: Judged, place: int) -> Cell:
+    value = row.values[place]
+    return _below(cell(value, row.metric.unit), value.mean if value else None, _sign(row, place))
 
 
-def _sign(row: Verdict, place: int) -> tuple[str, str]:
+def _sign(row: Judged, place: int) -> tuple[str, str]:
     if place in row.tied:
-        return ("", "") if len(row.tied) == len(row.texts) else TIED
-    return ("", "") if row.winner != place else CLOSE if row.close else BEST
+        return ("", "") if len(row.tied) == len(row.values) else TIED
+    return ("", "") if row.winner != place else BEST if row.close_seeds is None else CLOSE
 
 
-def _best(row: Verdict) -> Cell:
+def _best(row: Judged) -> Cell:
     """The figure of the winner, or of those in its place."""
     best = [*row.tied, *([] if row.winner is None else [row.winner])]
     return _judged(row, best[0]) if best else Cell(MISSING)
 
 
-def _ahead(row: Verdict, page: Page) -> Cell:
+def _ahead(row: Judged, page: Page) -> Cell:
     """Who is ahead, in words, and whether that holds over all intervals."""
     if row.tied:
         equal = once(names(page)[one] for one in row.tied)
         return Cell("all equal" if len(row.tied) == len(page.groups) else f"equal: {equal}")
     if row.winner is None:
-        return Cell(MISSING if row.better else "")
-    if row.close:
+        return Cell(MISSING if row.metric.better else "")
+    if row.close_seeds is not None:
         seeds = "1 seed" if row.close_seeds == 1 else f"{row.close_seeds} seeds"
         return Cell(f"not separable at {seeds}")
     return Cell(names(page)[row.winner], below=_order(row))
 
 
-def _order(row: Verdict) -> str:
+def _order(row: Judged) -> str:
     if row.order == "depends":
         return f"depends on {once(row.depends_on, most=2) or 'several numbers together'}"
     return "holds over all intervals" if row.order == "holds" else ""
@@ -154,7 +160,8 @@ def _words(page: Page) -> dict[str, str]:
 
 def _notes(page: Page) -> Iterator[str]:
     """What the verdict's signs mean, and what it rests on."""
-    used = {_sign(row, place) for row in page.verdict for place in range(len(page.groups))}
+    main, aside = verdicts(page)
+    used = {_sign(row, place) for row in (*main, *aside) for place in range(len(page.groups))}
     signs = [" ".join(one) for one in (BEST, TIED, CLOSE) if one in used]
     if signs:
         close = (
@@ -165,12 +172,13 @@ def _notes(page: Page) -> Iterator[str]:
         )
         yield f"{', '.join(signs)}{close}."
         yield from _seeds(page)
-    yield from (sign for sign in page.signs if sign.startswith("±") or sign in page.pairs.notes)
+    yield from (
+        sign for sign in page.signs if sign.startswith("±") or (page.pairs and sign in page.pairs.notes)
+    )
     yield from _intervals(page)
-    if any(row.key.startswith("target.") for row in page.verdict):
-        model = _model([row for row in page.verdict if not row.aside])
+    if model := next((row.metric.model for row in main if row.metric.key.startswith("target.")), ""):
         yield f"To a target: until the first evaluation of the {model} model at or above it."
-    if page.verdict and not any("wasted." in row.key for row in page.verdict):
+    if main and not any("wasted." in row.metric.key for row in main):
         yield "Nothing was wasted: no job was late, lost or cut."
 
 
@@ -184,7 +192,7 @@ def _seeds(page: Page) -> Iterator[str]:
 
 def _intervals(page: Page) -> Iterator[str]:
     """Whether the order of times and energies may be another, and how to find out."""
-    orders = {row.order for row in page.verdict}
+    orders = {row.order for row in page.figures}
     if orders == {""}:
         return
     given = "Times and energies are compared at the devices' numbers as given, some of which are intervals."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.show.page.contents import contents
-from edgefl.show.page.records import Page
+from edgefl.show.page.records import DRAWN, Page
 from edgefl.show.texts import visible
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def html(page: Page) -> str:
             script=script,
             notice=notice,
             plotly=_packed_plotly(),
-            data=_packed(_json({"page": document(page)})),
+            data=_packed(_json({"page": drawn(page)})),
         )
     )
 
@@ -64,7 +64,12 @@ def data(page: Page) -> str:
     """
     template = _environment().get_template("section.html")
     sections = {one.id: template.render(section=one) for one in contents(page)}
-    return _json({"page": document(page), "sections": sections})
+    return _json({"page": drawn(page), "sections": sections})
+
+
+def drawn(page: Page) -> dict[str, Any]:
+    """What a page's scripts read, as plain data."""
+    return {name: document(getattr(page, name)) for name in DRAWN}
 
 
 def _json(found: Any) -> str:

@@ -6,23 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.show.curves import Axis, Curve
-from edgefl.show.dependence import Dependence
+from edgefl.analysis.curves import Axis, Curve
+from edgefl.analysis.groups import Front, Judged
+from edgefl.analysis.published import Beside
+from edgefl.analysis.sensitivity import Dependence
+from edgefl.show.compare import PairTable
 from edgefl.show.page.sections.activity import Activity
 from edgefl.show.page.sections.costs import Costs
-from edgefl.show.page.sections.devices import DeviceEnergy
 from edgefl.show.page.sections.durations import Durations
-from edgefl.show.page.sections.figures import Figures
 from edgefl.show.page.sections.measures import MeasureSeries
 from edgefl.show.page.sections.memory import Memory
 from edgefl.show.page.sections.participation import Participation
 from edgefl.show.page.sections.partition import Partition
 from edgefl.show.page.sections.provenance import FleetSources, Provenance
 from edgefl.show.page.sections.rounds import Rounds
-from edgefl.show.page.sections.sweep import Sweep
-from edgefl.show.pairs import PairTexts
-from edgefl.show.published import Beside
-from edgefl.show.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,39 @@ class Group:
 
 
 @dataclass(frozen=True)
+class SweepFigure:
+    """A figure of all groups, as ``Metric`` has it.
+
+    Attributes:
+        values: each group's mean; None where it has none, and where it is of some of the clients alone.
+    """
+
+    label: str
+    unit: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What became of the groups; without anything where there is one group alone.
+
+    Attributes:
+        figures: accuracies and what whole runs took, by key.
+        fronts: for each evaluated model and each cost that two groups have.
+    """
+
+    figures: Mapping[str, SweepFigure]
+    fronts: Sequence[Front]
+
+
+DRAWN = (
+    "title", "edgefl", "live", "axes", "runs", "groups", "curves", "costs", "sweep", "durations", "rounds",
+    "activity", "participation", "memory", "partition", "measures",
+)  # fmt: skip
+"""What of a page its scripts read; the rest is text."""
+
+
+@dataclass(frozen=True)
 class Page:
     """A report page. Records name their run by ``run`` and their group by ``group``: places in these lists.
 
@@ -88,14 +118,12 @@ class Page:
         groups: see ``Group``.
         scales: the scales at which runs were made, in one line if any; see ``comparison.scales``.
         warnings: what to beware of in the figures, a line each.
-        verdict: who is ahead.
+        figures: all figures of the groups, and who is ahead in those that are judged.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
-        figures: all figures of the groups.
-        pairs: what groups of seeds are above others.
+        pairs: what groups of seeds are above others; None where there is nothing to compare.
         signs: what the signs in figures mean, and what figures count.
         curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
-        devices: by group and device.
         sweep: accuracies and costs of the groups.
         published: what papers report, beside the groups.
         durations, rounds, activity, participation, memory, measures, provenance: by run.
@@ -110,14 +138,12 @@ class Page:
     groups: Sequence[Group]
     scales: Sequence[str]
     warnings: Sequence[str]
-    verdict: Sequence[Verdict]
+    figures: Sequence[Judged]
     dependence: Dependence | None
-    figures: Sequence[Figures]
-    pairs: PairTexts
+    pairs: PairTable | None
     signs: Sequence[str]
     curves: Sequence[Curve]
     costs: Sequence[Costs]
-    devices: Sequence[DeviceEnergy]
     sweep: Sweep
     published: Sequence[Beside]
     durations: Sequence[Durations]

@@ -17,7 +17,7 @@ from edgefl.core.cost import Trace, Work
 from edgefl.planning.profile import profile
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
-from edgefl.show.batteries import BatteryUse, battery_use, show_charge, show_days
+from edgefl.analysis.batteries import BatteryUse, battery_use, show_charge, show_days
 from edgefl.show.comparison import dry_runs
 from edgefl.show.costs import profile as costs
 from edgefl.store import Store

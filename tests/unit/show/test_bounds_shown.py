@@ -21,7 +21,7 @@ from edgefl.show import costs
 from edgefl.show.comparison import comparison, dry_runs
 from edgefl.show.intervals import between
 from edgefl.show.overviews import overviews
-from edgefl.show.summary import Accuracy
+from edgefl.analysis.summary import Accuracy
 
 _AT = "status: assumed, source: for this test"
 _SOURCE = {"status": "assumed", "source": "for this test"}

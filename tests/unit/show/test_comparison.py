@@ -18,8 +18,8 @@ from edgefl.runs.dry import dry_run
 from edgefl.show.averages import Compared, seeds_together
 from edgefl.show.comparison import Comparison, dry_runs
 from edgefl.show.rows import rows
-from edgefl.show.settings import dotted
-from edgefl.show.summary import Accuracy
+from edgefl.analysis.settings import dotted
+from edgefl.analysis.summary import Accuracy
 from edgefl.show.targets import BELOW
 
 WASTED = [

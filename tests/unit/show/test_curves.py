@@ -16,8 +16,8 @@ import edgefl
 from edgefl.analysis.history import History, histories
 from edgefl.core.ledger import EnergyTotal
 from edgefl.show.averages import Compared, averages, seeds_together
-from edgefl.show.curves import AXES, curves
-from edgefl.show.summary import summary
+from edgefl.analysis.curves import AXES, curves
+from edgefl.analysis.summary import summary
 from edgefl.store import read
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.show.curves import AXES
+from edgefl.analysis.curves import AXES
 from edgefl.show.page.build import page
 from edgefl.show.page.first_screen import first_screen
 from edgefl.show.pairs import PairTexts

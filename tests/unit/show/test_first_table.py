@@ -16,8 +16,8 @@ from edgefl.runs.dry import dry_run
 from edgefl.show.averages import seeds_together
 from edgefl.show.comparison import comparison, comparison_tables, few
 from edgefl.show.formats.latex import latex
-from edgefl.show.summary import Accuracy, summaries
-from edgefl.show.turnout import Turnout
+from edgefl.analysis.summary import Accuracy, summaries
+from edgefl.analysis.turnout import Turnout
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
 

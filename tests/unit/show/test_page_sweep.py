@@ -14,7 +14,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.show.averages import seeds_together
 from edgefl.show.differing import differing
 from edgefl.show.page.sections.sweep import front, sweep
-from edgefl.show.summary import summaries
+from edgefl.analysis.summary import summaries
 
 COSTS = {"virtual_s", "down_bytes + up_bytes", "joules"}
 

@@ -14,7 +14,7 @@ from edgefl.planning.sensitivity import Verdict as Turned
 from edgefl.runs.dry import dry_run
 from edgefl.show.averages import Compared
 from edgefl.show.dependence import Dependence
-from edgefl.show.summary import Accuracy
+from edgefl.analysis.summary import Accuracy
 from edgefl.show.verdict import verdict
 
 

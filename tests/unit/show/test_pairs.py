@@ -15,7 +15,7 @@ from edgefl.runs.dry import dry_run
 from edgefl.show.averages import seeds_together
 from edgefl.show.comparison import Comparison
 from edgefl.show.pairs import _SHOWS, baselines, pair_texts, pairs, said
-from edgefl.show.summary import Accuracy
+from edgefl.analysis.summary import Accuracy
 
 
 @pytest.fixture(scope="module")

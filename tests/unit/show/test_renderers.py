@@ -26,7 +26,7 @@ from edgefl.show import bench, calibration, costs, device_rounds, exports, infer
 from edgefl.show.comparison import comparison, dry_runs, terminal
 from edgefl.show.formats.texts import TextTables
 from edgefl.show.published import Beside, Figure, Order, tables
-from edgefl.show.summary import Accuracy
+from edgefl.analysis.summary import Accuracy
 from edgefl.show.tables import named
 
 # Names in the records below that are users' words; each is replaced by a generated name.

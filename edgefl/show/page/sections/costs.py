@@ -1,34 +1,15 @@
-"""What groups of runs spent, by part of the payload, by phase and by ending."""
+"""What groups of runs took: means over seeds, by part of the payload, phase, ending and class of devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
-from edgefl.analysis.usage import Moved, Spent
-from edgefl.show.averages import Compared, mean
-from edgefl.show.intervals import energy_of
-from edgefl.show.summary import Summary
+from edgefl.analysis.groups import Group, spreads
+from edgefl.show.compare import energy_of
 
-
-@dataclass(frozen=True)
-class Ending:
-    """What jobs with one ending cost; see ``usage.Spent``.
-
-    Attributes:
-        jobs: how many there are.
-        bytes: their traffic in both directions.
-        flops: their operations.
-        client_s: client-seconds.
-        joules: of clients whose energy is known in full; None if there is none.
-    """
-
-    jobs: float
-    bytes: float
-    flops: float
-    client_s: float
-    joules: float | None
+_ENERGIES = ("joules", "joules_per_round")
 
 
 @dataclass(frozen=True)
@@ -43,7 +24,8 @@ class Costs:
             known.
         waiting_joules: at idle power while uploads wait to be merged, no part of the energy; None if unknown.
         energy_of: of how many clients the energy is, and what all clients' may be; empty where it is of all.
-        endings: by "merged" (useful), "late", "lost" and "cut" (wasted).
+        endings: by "merged" (useful), "late", "lost" and "cut" (wasted): the figures of ``usage.Spent``.
+        devices: by device, the figures of ``DeviceUse`` and of ``BatteryUse``, without unknown ones.
     """
 
     group: int
@@ -51,60 +33,40 @@ class Costs:
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
     energy_of: str
-    endings: Mapping[str, Ending]
+    endings: Mapping[str, Mapping[str, float]]
+    devices: Mapping[str, Mapping[str, float]]
 
 
-def costs(groups: Sequence[Compared]) -> list[Costs]:
+def costs(groups: Sequence[Group]) -> list[Costs]:
     """The costs of each group."""
     return [_costs(place, one) for place, one in enumerate(groups)]
 
 
-def _costs(group: int, one: Compared) -> Costs:
-    of = partial(_mean, one)
+def _costs(group: int, one: Group) -> Costs:
+    means = {key: found.mean for key, found in spreads(one.runs).items()}
+
+    def within(start: str, depth: int) -> dict[str, Any]:
+        """The figures whose keys begin so, as mappings within each other."""
+        found: dict[str, Any] = {}
+        for key, mean in means.items():
+            if key.startswith(start):
+                name, *rest = key.removeprefix(start).rsplit(".", depth - 1)
+                if rest:
+                    found.setdefault(name, {})[rest[0]] = mean
+                else:
+                    found[name] = mean
+        return found
+
+    taken = within("devices.", 2)
+    for device in taken:
+        battery = f"batteries.{device}."
+        taken[device] |= {key.removeprefix(battery): means[key] for key in means if key.startswith(battery)}
     return Costs(
-        group=group,
-        bytes_by_part={
-            part: {way: of(partial(_moved, part=part, way=way)) for way in Moved._fields}
-            for part in _keys(run.bytes_by_part for run in one.runs)
-        },
-        joules_by_phase={
-            phase: of(partial(_phase, phase=phase))
-            for phase in _keys(run.joules_by_phase for run in one.runs)
-        },
-        waiting_joules=mean(one, lambda run: run.waiting_joules),
-        energy_of=energy_of(one),
-        endings={ending: _ending(one, ending) for ending in one.first.spent},
-    )
-
-
-def _keys(mappings: Iterable[Mapping[str, object]]) -> list[str]:
-    return list(dict.fromkeys(key for each in mappings for key in each))
-
-
-def _mean(one: Compared, figure: Callable[[Summary], float | None]) -> float:
-    """The mean of a figure that one of the runs has."""
-    found = mean(one, figure)
-    if found is None:
-        raise AssertionError("no run has the figure")
-    return found
-
-
-def _moved(run: Summary, part: str, way: str) -> int | None:
-    return getattr(run.bytes_by_part.get(part), way, None)
-
-
-def _phase(run: Summary, phase: str) -> float | None:
-    return run.joules_by_phase.get(phase)
-
-
-def _ending(one: Compared, ending: str) -> Ending:
-    def of(figure: Callable[[Spent], float]) -> float:
-        return _mean(one, lambda run: figure(run.spent[ending]))
-
-    return Ending(
-        jobs=of(lambda spent: spent.jobs),
-        bytes=of(lambda spent: spent.bytes),
-        flops=of(lambda spent: spent.flops),
-        client_s=of(lambda spent: spent.client_s),
-        joules=mean(one, lambda run: run.spent[ending].joules),
+        group,
+        within("bytes_by_part.", 2),
+        within("joules_by_phase.", 1),
+        means.get("waiting_joules"),
+        energy_of(one),
+        within("spent.", 2),
+        dict(sorted(taken.items())),
     )

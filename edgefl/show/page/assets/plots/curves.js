@@ -116,8 +116,8 @@
   /* Of runs that know the energy of some clients alone. */
   function partly(page, choice) {
     const told = of(page, choice)
-      .filter((curve) => curve.energy_of)
-      .map((curve) => `${series.groupName(page, curve.group)} ${curve.energy_of}`);
+      .filter((curve) => page.costs[curve.group].energy_of)
+      .map((curve) => `${series.groupName(page, curve.group)} ${page.costs[curve.group].energy_of}`);
     return told.length ? `The energy is that of some clients: ${told.join("; ")}.` : "";
   }
 

@@ -4,28 +4,33 @@
   const SHOWN = {
     joules_per_round: ["energy per client and round", "J"],
     joules: ["energy of all its clients", "J"],
-    battery_share_per_round: ["share of a full battery per round", "share"],
-    battery_share_per_day: ["share of a full battery per day", "share"],
+    per_round: ["share of a full battery per round", "share"],
+    per_day: ["share of a full battery per day", "share"],
   };
   // How much of a row its groups take.
   const SPREAD = 0.7;
-  const of = (page, what) => page.devices.filter((one) => edgefl.known(one[what]));
+  const LOW = "per_round_between.low";
+  const HIGH = "per_round_between.high";
+  const every = (page) =>
+    page.costs.flatMap(({ group, devices }) =>
+      Object.entries(devices).map(([device, use]) => ({ group, device, ...use })),
+    );
+  const of = (page, what) => every(page).filter((one) => edgefl.known(one[what]));
 
   function words(page, one) {
-    const between = one.battery_share_between;
-    const bounds = between
-      ? ` (${edgefl.number(between.low, "share")} to ${edgefl.number(between.high, "share")})`
+    const bounds = edgefl.known(one[LOW])
+      ? ` (${edgefl.number(one[LOW], "share")} to ${edgefl.number(one[HIGH], "share")})`
       : "";
     return series.hover(
       series.groupName(page, one.group),
       `${one.device}, ${edgefl.number(one.clients)} clients`,
       `all its clients: ${edgefl.number(one.joules, "J")}`,
       `per client and round: ${edgefl.number(one.joules_per_round, "J")}`,
-      edgefl.known(one.battery_share_per_round)
-        ? `of its battery per round: ${edgefl.number(one.battery_share_per_round, "share")}${bounds}`
+      edgefl.known(one.per_round)
+        ? `of its battery per round: ${edgefl.number(one.per_round, "share")}${bounds}`
         : "no battery",
-      edgefl.known(one.battery_share_per_day)
-        ? `of its battery per day: ${edgefl.number(one.battery_share_per_day, "share")}`
+      edgefl.known(one.per_day)
+        ? `of its battery per day: ${edgefl.number(one.per_day, "share")}`
         : "",
     );
   }
@@ -40,15 +45,15 @@
       text: own.map((one) => words(page, one)),
       hovertemplate: "%{text}<extra></extra>",
     };
-    if (what === "battery_share_per_round" && own.some((one) => one.battery_share_between)) {
-      const bound = (one, key) => xs.of(one.battery_share_between?.[key] ?? one[what]);
+    if (what === "per_round" && own.some((one) => edgefl.known(one[LOW]))) {
+      const bound = (one, key) => xs.of(one[key] ?? one[what]);
       drawn.error_x = {
         type: "data",
         symmetric: false,
         thickness: 1.5,
         width: 4,
-        array: own.map((one, at) => bound(one, "high") - drawn.x[at]),
-        arrayminus: own.map((one, at) => drawn.x[at] - bound(one, "low")),
+        array: own.map((one, at) => bound(one, HIGH) - drawn.x[at]),
+        arrayminus: own.map((one, at) => drawn.x[at] - bound(one, LOW)),
       };
     }
     return edgefl.line(page, group, {
@@ -86,7 +91,7 @@
         Math.min(Math.max(page.groups.length * 10, 40), 70),
       ),
     draw(page, choice) {
-      if (!page.devices.length) return { nothing: "Nothing to draw: no client has done anything yet." };
+      if (!every(page).length) return { nothing: "Nothing to draw: no client has done anything yet." };
       const found = choice.what ? of(page, choice.what) : [];
       if (!found.length)
         return {
@@ -102,9 +107,9 @@
       const devices = series.distinct(found.map((one) => one.device)).sort();
       const groups = series.distinct(found.map((one) => one.group));
       const unknown = series
-        .distinct(page.devices.map((one) => one.device))
+        .distinct(every(page).map((one) => one.device))
         .filter((device) => !devices.includes(device));
-      const why = choice.what.startsWith("battery") ? "no battery, or an unknown energy" : "unknown energy";
+      const why = choice.what.startsWith("per_") ? "no battery, or an unknown energy" : "unknown energy";
       return {
         data: groups.map((group) => trace(page, group, found, { devices, groups, what: choice.what, xs })),
         note: unknown.length ? `Not drawn, ${why}: ${series.listed(unknown)}.` : "",
@@ -116,15 +121,15 @@
       };
     },
     table(page) {
-      const rows = page.devices.map((one) => [
+      const rows = every(page).map((one) => [
         series.groupName(page, one.group),
         one.device,
         one.clients,
         one.joules,
         one.joules_per_round,
-        one.battery_share_per_round,
-        one.battery_share_between?.low,
-        one.battery_share_between?.high,
+        one.per_round,
+        one[LOW],
+        one[HIGH],
       ]);
       return {
         columns: [

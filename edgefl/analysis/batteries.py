@@ -11,14 +11,9 @@ from edgefl.analysis.bounds import Bounds
 from edgefl.analysis.device_use import DeviceUse
 from edgefl.core.corners import Interval
 from edgefl.core.documents import OPTIONAL
-from edgefl.core.units import show_seconds
 from edgefl.store import Reader
 
 _DAY_S = 86_400.0
-# Of a full battery; below it digits say nothing.
-_LEAST = 1e-5
-# What three digits show without an exponent.
-_THREE_DIGITS = 999.5
 
 
 @dataclass(frozen=True)
@@ -121,19 +116,3 @@ def _use(use: DeviceUse, capacity_j: float, virtual_s: float) -> BatteryUse:
         per_day=per_day,
         days=1 / per_day if per_day else None,
     )
-
-
-def show_charge(share: float) -> str:
-    """A share of a full battery, with three digits; a day may take several of them."""
-    if 0 < share < _LEAST:
-        return "<0.001%"
-    percent = 100 * share
-    return f"{percent:.3g}%" if percent < _THREE_DIGITS else f"{percent:,.0f}%"
-
-
-def show_days(days: float) -> str:
-    """A number of days, with three digits; less than one as hours."""
-    if days < 1:
-        return show_seconds(days * _DAY_S)
-    number = f"{days:.3g}" if days < _THREE_DIGITS else f"{days:,.0f}"
-    return f"{number} day{'' if number == '1' else 's'}"

@@ -1,33 +1,65 @@
-"""The settings in which compared runs differ, as far as they tell something."""
+"""The settings of runs by dotted key, and those in which runs differ, as far as they tell something."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edgefl.show.averages import Compared
-from edgefl.show.settings import differences, setting_text
-from edgefl.show.tables import MISSING
+from edgefl.store import Reader
+
+
+def dotted(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, by dotted key: ``{"method.name": "flexchill", "method.temperature": 4}``."""
+    found: dict[str, Any] = {}
+    for key, inner in value.items():
+        name = f"{prefix}{key}"
+        found |= dotted(inner, f"{name}.") if isinstance(inner, Mapping) else {name: inner}
+    return found
+
+
+def settings_of(reader: Reader) -> tuple[dict[str, Any], str]:
+    """A run's resolved scenario by dotted key, and a digest of its fleet and devices.
+
+    Raises:
+        UserError: ``plan.yaml`` is missing or damaged.
+    """
+    resolved = reader.resolved()
+    scenario = resolved.pop("scenario")
+    return dotted(scenario), hashlib.sha256(canonical(resolved).encode()).hexdigest()[:16]
+
+
+def canonical(value: Any) -> str:
+    """A text that equal values have in common."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def differences(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The keys in which some settings differ: their values in order, None where there is no such key."""
+    keys = dict.fromkeys(key for each in settings for key in each)
+    rows = {key: [each.get(key) for each in settings] for key in keys}
+    return {key: values for key, values in rows.items() if len(set(map(canonical, values))) > 1}
+
 
 # Of a fleet that has no name.
 _TITLE = "fleet.title"
 _LINKS = "fleet.links."
 
 
-def differing(compared: Sequence[Compared]) -> dict[str, list[Any]]:
+def differing(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The settings in which they differ, by dotted key: their values in order, None where there is none.
 
     A fleet without a name is its title. A setting that differs only because runs have other components, which
     lack it, is left out. So is a link of the fleet's own that some lack; who is on which is told besides.
     """
-    found = differences([one.settings for one in compared])
+    found = differences(settings)
     if "fleet" in found:
-        found["fleet"] = [fleet_name(one.settings) or None for one in compared]
+        found["fleet"] = [fleet_name(one) or None for one in settings]
     return {
         key: values
         for key, values in found.items()
-        if not _is_another_component(key, [setting_text(value) for value in values], found)
-        and not _is_another_link(key, [one.settings for one in compared])
+        if not _is_another_component(key, values, found) and not _is_another_link(key, settings)
     }
 
 
@@ -36,16 +68,17 @@ def fleet_name(settings: Mapping[str, Any]) -> str:
     return str(settings.get("fleet") or settings.get(_TITLE) or "")
 
 
-def _is_another_component(key: str, texts: Sequence[str], found: Mapping[str, Sequence[Any]]) -> bool:
+def _is_another_component(key: str, values: Sequence[Any], found: Mapping[str, Sequence[Any]]) -> bool:
     """Whether runs differ in a setting only because they have another component, which lacks it."""
     if not _of_another(key, found):
         return False
-    if len(set(texts) - {MISSING}) < 2:  # noqa: PLR2004 - one value is no difference
+    texts = [None if value is None else canonical(value) for value in values]
+    if len(set(texts) - {None}) < 2:  # noqa: PLR2004 - one value is no difference
         return True
-    if MISSING not in texts or key.endswith(".name"):
+    if None not in texts or key.endswith(".name"):
         return False
     # Those of one name and different components, such as the mu of fedprox and of moon, are not compared.
-    groups: dict[tuple[Any, ...], set[str]] = {}
+    groups: dict[tuple[Any, ...], set[str | None]] = {}
     for place, text in enumerate(texts):
         owners = tuple(found[owner][place] for owner in _owners(key) if owner in found)
         groups.setdefault(owners, set()).add(text)

@@ -1,17 +1,21 @@
-"""Means of repetitions and differences between them, with 95% intervals.
+"""A figure of a run, or of several that differ in nothing but their seeds: what is known of it, as numbers.
 
-Student's t intervals with n - 1 degrees of freedom; differences of repetitions on the same seeds are paired.
-Others are Welch's (Biometrika 34, 1947, 28-35), with Satterthwaite's degrees of freedom (Biometrics Bulletin
-2, 1946, 110-114). Both assume that values, or differences, are about normal over seeds.
+Intervals over seeds are Student's t with n - 1 degrees of freedom; differences of runs on the same seeds are
+paired. Others are Welch's (Biometrika 34, 1947, 28-35), with Satterthwaite's degrees of freedom (Biometrics
+Bulletin 2, 1946, 110-114). Both assume that values, or differences, are about normal over seeds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import fmean, stdev
 from typing import NamedTuple
+
+from edgefl.core.corners import Interval, together
+from edgefl.core.ledger import EnergyTotal
 
 CONFIDENCE = 0.95
 """How often such an interval covers what it estimates."""
@@ -19,8 +23,91 @@ CONFIDENCE = 0.95
 ROUNDING = 1e-12
 # A deviation needs two.
 _TWO = 2
-# Of so many seeds an interval is wide.
-_FEW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure in base units, and what is known of it.
+
+    Attributes:
+        mean: the figure; of several runs, the mean of those that have it. None where it is unknown.
+        between: its bounds over all that devices' and links' numbers may be; of several runs, the means of
+            all. None where there are none.
+        half: half of the 95% interval of the mean over seeds; None of one run alone.
+        runs, of: how many runs have it, of how many.
+        reached: whether there is such a figure: False of what a target took that no run reached.
+        part: of a sum over clients that is not known of all, what is known; None where nothing is.
+        known, clients: of how many clients that is, of how many that took part; (least, most) over runs.
+        whole: what it is a share of; None for nothing.
+        name: of what it is, where that is part of the figure, such as the slowest device.
+    """
+
+    mean: float | None
+    between: Interval | None = None
+    half: float | None = None
+    runs: int = 1
+    of: int = 1
+    reached: bool = True
+    part: float | None = None
+    known: tuple[int, int] = (0, 0)
+    clients: tuple[int, int] = (0, 0)
+    whole: float | None = None
+    name: str = ""
+
+    @property
+    def interval_95(self) -> Interval | None:
+        """The 95% interval of the mean over seeds; None of one run alone."""
+        if self.mean is None or self.half is None:
+            return None
+        return Interval(self.mean - self.half, self.mean + self.half)
+
+    @classmethod
+    def over_clients(cls, total: EnergyTotal, between: Interval | None) -> Value | None:
+        """A sum over clients, which is unknown where some client's is; None where nobody took part."""
+        amount, known, clients = total
+        if known == clients:
+            return cls(amount, between) if clients else None
+        return cls(None, between, part=amount, known=(known, known), clients=(clients, clients))
+
+
+NOT_REACHED = Value(None, reached=False)
+"""What a target took that was not reached."""
+
+
+def over_seeds(values: Sequence[Value | None]) -> Value | None:
+    """The mean over runs; None where none has such a figure."""
+    there = [value for value in values if value is not None]
+    if len(values) == 1 or not there:
+        return there[0] if there else None
+    means = [value.mean for value in there if value.mean is not None]
+    found = estimate(means) if means else None
+    bounds = [value.between for value in there if value.between]
+    some = [value for value in there if value.clients[1]]
+    parts = [value.part for value in some if value.part is not None]
+    wholes = [value.whole for value in there if value.whole is not None]
+    return replace(
+        there[0],
+        mean=found.mean if found else None,
+        between=_mean_bounds(bounds) if len(bounds) == len(values) else None,
+        half=found.half if found else None,
+        runs=len(means),
+        of=len(values),
+        reached=any(value.reached for value in there),
+        part=fmean(parts) if parts else None,
+        known=_ends([value.known for value in some]),
+        clients=_ends([value.clients for value in some]),
+        whole=fmean(wholes) if wholes else None,
+    )
+
+
+def _mean_bounds(bounds: Sequence[Interval]) -> Interval:
+    low, high = together(bounds)
+    return Interval(low / len(bounds), None if high is None else high / len(bounds))
+
+
+def _ends(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The least and the most."""
+    return (min(low for low, _ in counts), max(high for _, high in counts)) if counts else (0, 0)
 
 
 class Estimate(NamedTuple):
@@ -91,13 +178,6 @@ def estimate(values: Sequence[float]) -> Estimate:
         return Estimate(mean, None, None, count)
     deviation = stdev(values) if finite else math.nan
     return Estimate(mean, deviations(count) * deviation, deviation, count)
-
-
-def over_seeds(counts: Sequence[int]) -> str:
-    """What stands behind means over seeds, of how many each; of one there is no interval."""
-    few = min(count for count in counts if count > 1)
-    wide = f"; of {few} seeds it is {deviations(few):.2g} times the standard deviation" if few <= _FEW else ""
-    return f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}"
 
 
 def difference(own: Mapping[int, float | None], other: Mapping[int, float | None]) -> Difference | None:

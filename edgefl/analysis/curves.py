@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.estimates import deviations
+from edgefl.analysis.groups import Group
 from edgefl.analysis.history import History
+from edgefl.analysis.summary import Summary
 from edgefl.analysis.timeline import Floats, Ints
-from edgefl.show.averages import Compared
-from edgefl.show.intervals import energy_of
-from edgefl.show.summary import Summary
+from edgefl.analysis.values import deviations
 
 
 class Axis(NamedTuple):
@@ -70,7 +69,6 @@ class Curve:
             over seeds, see ``estimates``; None for one run.
         energy_known, energy_clients: at the last point of the first run, how many clients took part, and of
             how many the energy is known: the energy is of these alone.
-        energy_of: the same in words, with the bounds of all clients' energy; empty where all are known.
         left_out: how many evaluations of the runs have no counterpart in all others.
     """
 
@@ -87,30 +85,26 @@ class Curve:
     loss_high: Floats | None
     energy_known: int
     energy_clients: int
-    energy_of: str
     left_out: int
 
     def __len__(self) -> int:
         return len(self.accuracy)
 
 
-def curves(
-    compared: Sequence[Compared], histories: Callable[[Summary], Mapping[str, History]]
-) -> list[Curve]:
+def curves(groups: Sequence[Group], histories: Callable[[Summary], Mapping[str, History]]) -> list[Curve]:
     """The curves of all models of all groups; a group without evaluations has none.
 
     Args:
-        compared: the groups.
+        groups: the groups.
         histories: a run's, by model.
     """
     found = []
-    for group, one in enumerate(compared):
+    for group, one in enumerate(groups):
         each = [histories(run) for run in one.runs]
         seeds = [run.seed for run in one.runs]
         models = [model for model in each[0] if all(model in run for run in each)]
-        energy = energy_of(one)
-        found += [_curve(group, seeds, [run[model] for run in each], energy) for model in models]
-    alone = {group for group, one in enumerate(compared) if all(run.clients == 1 for run in one.runs)}
+        found += [_curve(group, seeds, [run[model] for run in each]) for model in models]
+    alone = {group for group, one in enumerate(groups) if all(run.clients == 1 for run in one.runs)}
     federated = [curve for curve in found if curve.group not in alone]
     if not federated:
         return found
@@ -137,7 +131,7 @@ def axes(found: Sequence[Curve]) -> dict[str, Axis]:
     return {**AXES, "joules": Axis(f"energy of {whose}", "J")}
 
 
-def _curve(group: int, seeds: Sequence[int], runs: Sequence[History], energy: str) -> Curve:
+def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
     places = _paired(runs)
     columns = {axis: _together(runs, places, name) for axis, name in _COLUMNS.items()}
     accuracy, loss = (_together(runs, places, name) for name in ("accuracy", "loss"))
@@ -154,7 +148,6 @@ def _curve(group: int, seeds: Sequence[int], runs: Sequence[History], energy: st
         **_band("loss", loss),
         energy_known=int(last.energy_known[-1]),
         energy_clients=int(last.energy_clients[-1]),
-        energy_of=energy,
         left_out=sum(len(run) - len(mine) for run, mine in zip(runs, places, strict=True)),
     )
 

@@ -1,4 +1,4 @@
-"""How many of the clients that a round asks for took part in it, and a note where those are few."""
+"""How many of the clients that a round asks for took part in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from edgefl.core.event import Kind
-
-# Below this share of those asked for, a note says so.
-_FEW = 0.5
 
 
 class Turnout(NamedTuple):
@@ -24,18 +21,6 @@ class Turnout(NamedTuple):
     asked: int
     dispatched: float
     merged: float
-
-    def said(self) -> str:
-        """A line where few of those asked for took part; else empty."""
-        if self.merged >= _FEW * self.asked:
-            return ""
-        away, lost = self.asked - self.dispatched, self.dispatched - self.merged
-        why = [f"{away:.1f} were away or busy"] if away > 0 else []
-        why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
-        took_part = (
-            f"on average, {self.merged:.1f} of the {self.asked} clients asked for took part in a round"
-        )
-        return f"{took_part}; {' and '.join(why)}"
 
 
 def mean_turnout(found: Sequence[Turnout]) -> Turnout:

@@ -9,15 +9,16 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import RenderableType
-
+from edgefl.analysis.batteries import BatteryUse, battery_use
 from edgefl.analysis.bounds import bounds_of
 from edgefl.analysis.carbon import Footprint, Until, footprint
 from edgefl.analysis.device_use import DeviceUse, Work, device_use, work
 from edgefl.analysis.measured import Measured, measured
 from edgefl.analysis.reached import Target, until_target
+from edgefl.analysis.settings import settings_of
 from edgefl.analysis.sharing import SharedTime
 from edgefl.analysis.timeline import Jobs, jobs_of
+from edgefl.analysis.turnout import Turnout, turnout
 from edgefl.analysis.usage import Moved, Spent, usage
 from edgefl.analysis.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.core.corners import Interval
@@ -27,10 +28,6 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.core.nodes import short
 from edgefl.core.serving import Served
 from edgefl.core.wording import quoted
-from edgefl.show.answers import Shown
-from edgefl.show.batteries import BatteryUse, battery_use
-from edgefl.show.settings import settings_of
-from edgefl.show.turnout import Turnout, turnout
 from edgefl.store import Reader, event_hash, lost_from, read, runs_in
 
 Record = TypeVar("Record")
@@ -58,7 +55,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, repr=False)
-class Summary(Shown):
+class Summary:
     """One run's results.
 
     Attributes:
@@ -74,7 +71,7 @@ class Summary(Shown):
         rounds: how many there were; None where the run does not say.
         stopped: what ended the rounds, such as "rounds"; None where the run does not say.
         virtual_s: when all was over, or the time of the last event so far.
-        jobs, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
+        jobs, bytes, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
         bytes_by_part: the same traffic by part of the payload.
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
@@ -129,6 +126,7 @@ class Summary(Shown):
     stopped: str | None
     virtual_s: float
     jobs: int
+    bytes: int
     down_bytes: int
     up_bytes: int
     bytes_by_part: Mapping[str, Moved]
@@ -168,19 +166,6 @@ class Summary(Shown):
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
-
-    def __rich__(self) -> RenderableType:
-        return Summaries([self]).__rich__()
-
-
-class Summaries(list[Summary], Shown):
-    """Summaries of several runs."""
-
-    def __rich__(self) -> RenderableType:
-        # It is made of summaries.
-        from edgefl.show.comparison import comparison
-
-        return comparison(self)
 
 
 @dataclass(frozen=True)
@@ -318,6 +303,10 @@ _FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine
 _MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale", "published")
 
 
+# Of what its jobs cost.
+_SPENT = ("jobs", "bytes", "down_bytes", "up_bytes", "flops", "client_s")
+
+
 def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
     """One run's summary.
 
@@ -360,7 +349,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),
         virtual_s=virtual_s,
-        **{key: getattr(used.total, key) for key in ("jobs", "down_bytes", "up_bytes", "flops", "client_s")},
+        **{key: getattr(used.total, key) for key in _SPENT},
         bytes_by_part=used.bytes_by_part,
         energy=used.energy,
         joules_by_phase=used.joules_by_phase,

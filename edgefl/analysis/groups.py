@@ -1,0 +1,440 @@
+"""Runs that differ in nothing but their seeds, taken together; what one group is above another, who is ahead.
+
+Each group is compared with the first that has the same task and fleet. Which one is the first is settled
+before anything is measured; the best would be chosen by the figures that are tested. Intervals are those of
+each pair and figure by itself, as papers print them: they are not corrected for the number of pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from edgefl.analysis.metrics import Metric, metrics
+from edgefl.analysis.settings import canonical, dotted
+from edgefl.analysis.summary import Summary
+from edgefl.analysis.values import Difference, Value, difference, estimate
+from edgefl.core.corners import Interval
+from edgefl.core.documents import document
+
+_SEED = "seed"
+# Their settings make another problem of it.
+_PROBLEM = ("task", "fleet")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A run, or several that differ in nothing but their seeds.
+
+    Attributes:
+        name: what their names have in common; in its second line, what tells runs of one name apart.
+        runs: one or more.
+    """
+
+    name: str
+    runs: tuple[Summary, ...]
+
+    @property
+    def first(self) -> Summary:
+        """Any of the runs, for what all have in common."""
+        return self.runs[0]
+
+    @property
+    def line(self) -> str:
+        """The name in one line."""
+        return self.name.replace("\n", ", ")
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all runs came to their ends."""
+        return all(run.status == "done" for run in self.runs)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the runs have in common; their seeds as a list."""
+        common = dict(self.first.settings or {})
+        if len(self.runs) > 1:
+            common[_SEED] = [run.seed for run in self.runs]
+        return common
+
+
+def runs_of(groups: Sequence[Group]) -> list[Summary]:
+    """All of their runs."""
+    return [run for one in groups for run in one.runs]
+
+
+def seeds_together(runs: Sequence[Summary]) -> list[Group]:
+    """The runs, those that are done and differ in nothing but their seeds together, under names that differ.
+
+    Of runs with the same seed too, the first ones are taken together, then the second ones, and so on.
+    """
+    found: dict[Any, list[Summary]] = {}
+    for place, run in enumerate(runs):
+        found.setdefault(_key(run, place, found), []).append(run)
+    return _named_apart([Group(_common_name(group), tuple(group)) for group in found.values()])
+
+
+def _key(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
+    if run.settings is None or run.status != "done":
+        return place
+    alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
+    number = 0
+    while any(other.seed == run.seed for other in found.get((alike, number), ())):
+        number += 1
+    return alike, number
+
+
+def _common_name(runs: Sequence[Summary]) -> str:
+    first, *others = (run.name.split(", ") for run in runs)
+    return ", ".join(part for part in first if all(part in other for other in others)) or runs[0].method
+
+
+def _named_apart(groups: Sequence[Group]) -> list[Group]:
+    """Those of one name with their directories and seeds."""
+    names = Counter(one.name for one in groups)
+    return [
+        one if names[one.name] == 1 else replace(one, name=f"{one.name}\n{_source(one)}") for one in groups
+    ]
+
+
+def _source(one: Group) -> str:
+    folders = list(dict.fromkeys(map(_folder, one.runs)))
+    more = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
+    return f"{folders[0]}{more}" + (f", seed {one.first.seed}" if len(one.runs) == 1 else "")
+
+
+def _folder(run: Summary) -> str:
+    """The folder that distinguishes runs of one name."""
+    folder = Path(run.run_dir)
+    return folder.parent.name if re.match(r"\d\d+-", folder.name) else folder.name
+
+
+class Spread(NamedTuple):
+    """A number of several runs' records.
+
+    Attributes:
+        mean: of the runs that have it.
+        deviation_over_seeds: the standard deviation of a sample (n - 1); None if only one run has it.
+        runs: how many have it.
+        interval_95: of the mean; None if only one run has it.
+    """
+
+    mean: float
+    deviation_over_seeds: float | None
+    runs: int
+    interval_95: Interval | None
+
+
+@dataclass(frozen=True)
+class Average:
+    """Runs that differ in nothing but their seeds, as ``edgefl compare --json`` has them.
+
+    Attributes:
+        name: the group's.
+        seeds: theirs.
+        runs: their directories.
+        figures: every number of their summaries, by dotted key.
+    """
+
+    name: str
+    seeds: Sequence[int]
+    runs: Sequence[str]
+    figures: Mapping[str, Spread]
+
+
+def averages(groups: Sequence[Group]) -> list[Average]:
+    """Those of all groups that are more than one run."""
+    return [
+        Average(
+            one.name, [run.seed for run in one.runs], [run.run_dir for run in one.runs], spreads(one.runs)
+        )
+        for one in groups
+        if len(one.runs) > 1
+    ]
+
+
+def numbers(run: Summary) -> dict[str, float]:
+    """Every number of a run's record but for its seed and its settings, by dotted key."""
+    record = dotted(document(replace(run, settings=None)))
+    return {
+        key: value
+        for key, value in record.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and key != _SEED
+    }
+
+
+def spreads(runs: Sequence[Summary]) -> dict[str, Spread]:
+    """The numbers of several runs, each of those that have it."""
+    each = list(map(numbers, runs))
+    keys = dict.fromkeys(key for one in each for key in one)
+    return {key: spread([one[key] for one in each if key in one]) for key in keys}
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The mean of at least one number, with its deviation and its interval."""
+    mean, half, deviation, count = estimate(values)
+    return Spread(mean, deviation, count, None if half is None else Interval(mean - half, mean + half))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A figure of one group less that of another.
+
+    Attributes:
+        mean: of the differences over seeds.
+        interval_95: of the mean; None of one pair of seeds alone.
+        pairs: of how many seeds; where they are not paired, of the group that has fewer.
+        of: how many seeds there are.
+        paired: whether it is that of the same seeds; otherwise the interval is Welch's.
+        separable: whether the interval is without 0; None without an interval.
+    """
+
+    mean: float
+    interval_95: Interval | None
+    pairs: int
+    of: int
+    paired: bool
+    separable: bool | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two groups of seeds.
+
+    Attributes:
+        name, against: of the group, and of the one that it is compared with.
+        runs, against_runs: their directories.
+        seeds: those that both have.
+        figures: by the figure's key; without those that cannot be compared.
+    """
+
+    name: str
+    against: str
+    runs: Sequence[str]
+    against_runs: Sequence[str]
+    seeds: Sequence[int]
+    figures: Mapping[str, Apart]
+
+
+def baselines(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+    """The groups that are compared with another: each with the first of the same task and fleet.
+
+    Where no two have these in common, each is compared with the first of all. Groups of one seed are left
+    out.
+    """
+    repeated = [one for one in groups if len(one.runs) > 1]
+    problems = [_problem(one) for one in repeated]
+    if len(set(problems)) == len(problems):
+        problems = [""] * len(repeated)
+    first: dict[str, Group] = {}
+    for problem, one in zip(problems, repeated, strict=True):
+        first.setdefault(problem, one)
+    pairs = zip(problems, repeated, strict=True)
+    return [(one, first[problem]) for problem, one in pairs if first[problem] is not one]
+
+
+def _problem(one: Group) -> str:
+    settings = one.first.settings or {}
+    own = {key: value for key, value in settings.items() if key.partition(".")[0] in _PROBLEM}
+    return canonical([own, one.first.fleet_id])
+
+
+def apart(metric: Metric, own: Group, other: Group, *, at_least: bool = False) -> Difference | None:
+    """A figure of one group less that of another; None where nothing can be subtracted.
+
+    Args:
+        metric: the figure. A sum that is known of some clients alone has no difference.
+        own: the group.
+        other: the one that is subtracted.
+        at_least: whether the other's may be lower bounds, whose difference is one too.
+    """
+    return difference(
+        {run.seed: _number(metric, run, at_least=False) for run in own.runs},
+        {run.seed: _number(metric, run, at_least=at_least) for run in other.runs},
+    )
+
+
+def _number(metric: Metric, run: Summary, *, at_least: bool) -> float | None:
+    value = metric.of(run)
+    if value is None or (value.between and value.between.high is None and not at_least):
+        return None
+    return value.mean
+
+
+def pairs(groups: Sequence[Group]) -> list[Pair]:
+    """The groups of seeds, each against another; see ``baselines``."""
+    found = baselines(groups)
+    judged = [metric for metric in metrics(runs_of(groups)) if metric.judged] if found else []
+    return [_pair(own, other, judged) for own, other in found]
+
+
+def _pair(own: Group, other: Group, judged: Sequence[Metric]) -> Pair:
+    found = {metric.key: apart(metric, own, other) for metric in judged}
+    both = {run.seed for run in own.runs} & {run.seed for run in other.runs}
+    return Pair(
+        own.line,
+        other.line,
+        [run.run_dir for run in own.runs],
+        [run.run_dir for run in other.runs],
+        sorted(both),
+        {key: _told(one) for key, one in found.items() if one},
+    )
+
+
+def _told(one: Difference) -> Apart:
+    bounds = None if one.half is None else Interval(one.mean - one.half, one.mean + one.half)
+    return Apart(one.mean, bounds, one.pairs, one.of, one.paired, one.separable)
+
+
+Order = Literal["", "holds", "depends", "open"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One figure of all groups, and who is ahead.
+
+    Attributes:
+        metric: the figure.
+        values: each group's.
+        winner: the place of the best group, at the devices' numbers as given; None where there is none, or
+            where it is not known.
+        tied: the places of the best groups where several have the same figure; there is no winner then.
+        close_seeds: where another is not separable from the winner, of how many seeds, the fewest: the 95%
+            interval of their difference over seeds contains 0, or not all seeds of the winner have the
+            figure. None where it is separable.
+        order: whether the winner is best over all that the devices' numbers may be: "holds", "depends", or
+            "open" where that is not known. Empty without a clear winner, and where the figure rests on no
+            interval.
+        depends_on: the numbers that turn the order alone, if it "depends"; there are none where only several
+            together do.
+    """
+
+    metric: Metric
+    values: Sequence[Value | None]
+    winner: int | None = None
+    tied: Sequence[int] = ()
+    close_seeds: int | None = None
+    order: Order = ""
+    depends_on: Sequence[str] = field(default=())
+
+    @property
+    def ranges(self) -> bool:
+        """Whether some group is ahead of another."""
+        return self.winner is not None or 0 < len(self.tied) < len(self.values)
+
+
+def judged(metric: Metric, groups: Sequence[Group]) -> Judged:
+    """Who is ahead in a figure; a group that has a run which is not done is not judged."""
+    values = [metric.value(one.runs) for one in groups]
+    one = Judged(metric, values)
+    ranked = _ranked(metric, groups, values) if metric.better else {}
+    # Who reached a target in all seeds is ahead of who did in some, however soon.
+    best = min((rank for rank in ranked.values()), default=(True, math.inf))
+    # One alone is ahead of nobody, and none of those that did not reach a target is.
+    if len(ranked) < 2 or math.isinf(best[1]):  # noqa: PLR2004 - two are needed
+        return one
+    first, *others = [place for place, rank in ranked.items() if rank == best]
+    if others:
+        return replace(one, tied=[first, *others])
+    bounds = _bounds(values[first])
+    if bounds and bounds.high is None and metric.better == "lower":
+        return one  # a lower bound is not the least
+    return replace(one, winner=first, close_seeds=_not_separable(metric, groups, first, ranked))
+
+
+def _ranked(
+    metric: Metric, groups: Sequence[Group], values: Sequence[Value | None]
+) -> dict[int, tuple[bool, float]]:
+    """The places of those that can be judged, each with what is less for a better one.
+
+    None can where an unknown figure may be the best.
+    """
+    sign, found = -1 if metric.better == "higher" else 1, {}
+    for place, (one, value) in enumerate(zip(groups, values, strict=True)):
+        if value is None or not one.is_done:
+            continue
+        if not value.reached:
+            found[place] = (True, math.inf)
+        elif value.mean is None:
+            return {}
+        else:
+            found[place] = (value.runs < len(one.runs), sign * value.mean)
+    return found
+
+
+def _bounds(value: Value | None) -> Interval | None:
+    return value.between if value else None
+
+
+def _not_separable(
+    metric: Metric, groups: Sequence[Group], winner: int, ranked: Mapping[int, tuple[bool, float]]
+) -> int | None:
+    """Of how many seeds a winner is not separable from another, the fewest; None where it is from all.
+
+    Groups of one seed alone are taken as they are: nothing is known of other seeds.
+    """
+    if ranked[winner][0]:
+        value = metric.value(groups[winner].runs)
+        return value.runs if value else 0
+    others = (place for place, (_, rank) in ranked.items() if place != winner and math.isfinite(rank))
+    found = [apart(metric, groups[winner], groups[place], at_least=True) for place in others]
+    return min((one.pairs for one in found if one and one.separable is False), default=None)
+
+
+@dataclass(frozen=True)
+class Front:
+    """A Pareto front: the groups that no other beats.
+
+    A group beats another that has both figures if it is at least as accurate, costs at most as much, and is
+    better in one of the two. Groups that are equal in both are on the front together. Only groups whose
+    runs are all done take part.
+
+    Attributes:
+        accuracy, cost: the figures' keys.
+        groups: the places of the groups on the front, by ascending cost.
+    """
+
+    accuracy: str
+    cost: str
+    groups: Sequence[int]
+
+
+def fronts(groups: Sequence[Group]) -> Iterator[Front]:
+    """One for each evaluated model and each cost that two groups have."""
+    found = metrics(runs_of(groups))
+    done = [place for place, one in enumerate(groups) if one.is_done]
+    means = {
+        metric.key: {
+            place: value.mean
+            for place in done
+            if (value := metric.value(groups[place].runs)) and value.mean is not None
+        }
+        for metric in found
+        if metric.cost or metric.key.startswith("accuracy.")
+    }
+    for gain in (metric.key for metric in found if metric.key.startswith("accuracy.") and metric.judged):
+        for cost in (metric.key for metric in found if metric.cost):
+            both = means[gain].keys() & means[cost].keys()
+            if len(both) > 1:
+                yield Front(
+                    gain, cost, front({place: (means[cost][place], means[gain][place]) for place in both})
+                )
+
+
+def front(points: Mapping[int, tuple[float, float]]) -> list[int]:
+    """The points that no other beats, by ascending cost.
+
+    Args:
+        points: (cost, gain) by key; less of the first and more of the second are better.
+    """
+    found: list[int] = []
+    for key, (cost, gain) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
+        # Those before cost at most as much, and the last one found gains most of them.
+        if not found or gain > points[found[-1]][1] or (cost, gain) == points[found[-1]]:
+            found.append(key)
+    return found

@@ -1,0 +1,223 @@
+"""What the figures of runs depend on, and whether their order holds over all that their numbers may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from edgefl.analysis.bounds import depends, read_jobs
+from edgefl.analysis.groups import Group, Judged, seeds_together
+from edgefl.analysis.metrics import MODELS
+from edgefl.analysis.reached import Reached, Target
+from edgefl.analysis.summary import Summary
+from edgefl.core.errors import UserError
+from edgefl.core.repricing import Repriced
+from edgefl.planning.recorded import recorded
+from edgefl.planning.repricing import Repricer
+from edgefl.planning.sensitivity import (
+    Records,
+    Sensitivity,
+    Side,
+    Verdict,
+    check_factor,
+    numbers_of,
+    study,
+)
+from edgefl.store import read
+
+
+def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
+    """The sensitivity of runs, see ``of_groups``; those that differ in nothing but their seeds are one."""
+    return of_groups(seeds_together(runs), factor)
+
+
+def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) -> Sensitivity:
+    """The sensitivity of groups' energies, and of their times where all runs are blind to time.
+
+    Of runs that all reached their targets it is what they took to reach them.
+
+    Args:
+        groups: a side each; the runs are read from their directories.
+        factor: by which assumed numbers are changed; 1 for intervals alone.
+        whole: whether it is that of the whole runs too, and of what those took to reach their targets that
+            did, where not all have.
+
+    Raises:
+        UserError: the factor is below 1, a run is damaged, two have devices or links of one name with other
+            numbers, or there is no number to sweep.
+    """
+    check_factor(factor)
+    runs = [run for one in groups for run in one.runs]
+    model = _reached(runs, any if whole else all)
+    found = {id(run): _Run(run, model) for run in runs}
+    records: dict[str, Any] = {}
+    for run in found.values():
+        for owner, record in run.records.items():
+            if records.setdefault(owner, record) != record:
+                raise UserError(
+                    f"{run.name}: {owner} has other numbers than in the runs before",
+                    where="--sensitivity",
+                    hint="compare runs on the same devices and links, or run them again",
+                )
+    ends = [*([f" to the {model} target"] if model else []), *([""] if whole or not model else [])]
+    kinds = ["energy", *(["time"] if all(run.blind for run in found.values()) else [])]
+    names = [kind + end for end in ends for kind in kinds]
+    sides = [Side(title(one), _mean([found[id(run)] for run in one.runs], names)) for one in groups]
+    return study(sides, names, records, numbers_of(records, factor), factor)
+
+
+def quantity(key: str) -> str:
+    """What a metric is called here; empty for one that is not studied."""
+    model = next((model for model in MODELS if key.startswith(f"target.{model}.")), "")
+    kind = _KINDS.get(key.removeprefix(f"target.{model}."), "")
+    return f"{kind} to the {model} target" if kind and model else kind
+
+
+_KINDS = {"joules": "energy", "virtual_s": "time", "t_s": "time"}
+
+
+def title(one: Group) -> str:
+    """What a group is called as a side."""
+    return one.name.replace("\n", " ")
+
+
+def _reached(runs: Sequence[Summary], which: Callable[[Iterable[bool]], bool]) -> str:
+    """The model that reached its target in all runs, else in ``which`` of them; empty for none."""
+    found = {
+        model: [run.target is not None and _of(run.target, model) is not None for run in runs]
+        for model in MODELS
+    }
+    return next((model for test in (all, which) for model in MODELS if test(found[model])), "")
+
+
+def _of(target: Target, model: str) -> Reached | None:
+    return target.global_ if model == "global" else target.personal
+
+
+def _mean(runs: Sequence[_Run], names: Sequence[str]) -> Callable[[Records], Mapping[str, float]]:
+    def figures(records: Records) -> dict[str, float]:
+        found = [run.figures(records) for run in runs]
+        return {name: fmean(one.get(name, math.nan) for one in found) for name in names}
+
+    return figures
+
+
+class _Run:
+    """A run that can be priced again."""
+
+    def __init__(self, run: Summary, model: str) -> None:
+        """Reads it; ``model`` is the one whose target counts, empty for the whole run."""
+        with read(Path(run.run_dir)) as reader:
+            found = recorded(reader)
+            self._jobs, (self.blind, self._shared) = read_jobs(reader), depends(reader)
+            # Until when, and at which version of the server, by what the names of figures end with.
+            self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
+            if model and run.target:
+                reached = _of(run.target, model)
+                sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
+                if reached:
+                    version = reader.query(sql, model, run.target.accuracy)[0]["version"]
+                    self._ends[f" to the {model} target"] = reached.t_s, version
+        self.name = run.name
+        self._plan, self._repricer = found.plan, Repricer(found.plan)
+        clients = found.plan.clients
+        devices = {clients.devices[one] for one in clients.device[clients.admitted].tolist()}
+        links = {clients.links[one] for one in clients.link[clients.admitted].tolist()}
+        self._devices, self._links = found.devices, found.links
+        self.records: Records = {
+            **{name: found.devices[name] for name in sorted(devices)},
+            **{f"link {name}": found.links[name] for name in sorted(links)},
+        }
+
+    def figures(self, records: Records) -> dict[str, float]:
+        """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
+        devices = {name: records.get(name, one) for name, one in self._devices.items()}
+        links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
+        there = self._repricer.prices(devices, links)
+        found = Repriced(self._jobs, self._plan.prices, there, blind=self.blind, shared=self._shared)
+        figures = {}
+        for end, (t_s, version) in self._ends.items():
+            seconds = found.seconds(version)
+            figures[f"energy{end}"] = found.joules(t_s, version)
+            figures[f"time{end}"] = t_s if seconds is None else seconds
+        return figures
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What the times and energies of groups depend on.
+
+    Attributes:
+        found: of the groups whose runs are all done; None where it cannot be told.
+        why: why it cannot.
+    """
+
+    found: Sensitivity | None
+    why: str = ""
+
+    def verdicts(self, key: str, ahead: Group) -> dict[str, Verdict]:
+        """Those of a metric, by its key, in which a group has less, by the ``title`` of who has more."""
+        studied, own = quantity(key), title(ahead)
+        every = self.found.verdicts if self.found and studied else ()
+        return {one.more: one for one in every if one.quantity == studied and one.less == own}
+
+
+def dependence(groups: Sequence[Group], factor: float) -> Dependence:
+    """What times and energies depend on; the arguments are those of ``of_groups``."""
+    done = [one for one in groups if one.is_done]
+    if len(done) < 2:  # noqa: PLR2004 - an order is one of two
+        return Dependence(None, "fewer than two runs are done")
+    try:
+        return Dependence(of_groups(done, factor, whole=True))
+    except UserError as error:
+        return Dependence(None, error.what)
+
+
+# Times, energies and masses are made of the devices' numbers.
+_MADE_OF_NUMBERS = {"s", "J", "g"}
+
+
+def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> Judged:
+    """A judged figure, and whether its winner is ahead on other numbers of the devices too.
+
+    Intervals that have nothing in common prove it. Those that overlap prove nothing: groups on the same
+    devices share the errors of their numbers.
+
+    Args:
+        one: the figure.
+        groups: those that are compared.
+        found: what times and energies depend on; None where that was not asked for.
+    """
+    runs = (run for each in groups for run in each.runs)
+    on_intervals = any(run.joules_between is not None for run in runs)
+    if one.winner is None or one.close_seeds is not None or one.metric.unit not in _MADE_OF_NUMBERS:
+        return one
+    if not on_intervals:
+        return one
+    tested = found.verdicts(one.metric.key, groups[one.winner]) if found else {}
+    others = [
+        place for place, value in enumerate(one.values) if place != one.winner and groups[place].is_done
+    ]
+    others = [place for place in others if one.values[place] is not None]
+    against = [tested.get(title(groups[place])) for place in others]
+    turned = [each for each in against if each and not each.robust]
+    if turned:
+        numbers = dict.fromkeys(turn.number for each in turned for turn in each.turns)
+        return replace(one, order="depends", depends_on=list(numbers))
+    proven = (_is_below(one, place) for place in others)
+    known = all(each or is_below for each, is_below in zip(against, proven, strict=True))
+    return replace(one, order="holds" if known else "open")
+
+
+def _is_below(one: Judged, place: int) -> bool:
+    """Whether the winner's interval lies below another's."""
+    own, other = (one.values[at] for at in (one.winner or 0, place))
+    if own is None or other is None or own.between is None or own.between.high is None:
+        return False
+    if not other.reached:
+        return True
+    return other.between is not None and own.between.high < other.between.low

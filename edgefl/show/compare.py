@@ -1,0 +1,522 @@
+"""Runs side by side: the figures by which they are judged, or all of them, and who is ahead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rich.console import Group as Rendered
+from rich.console import RenderableType
+
+from edgefl.analysis.groups import (
+    Average,
+    Group,
+    Judged,
+    Pair,
+    apart,
+    averages,
+    baselines,
+    judged,
+    pairs,
+    runs_of,
+    seeds_together,
+)
+from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target_name
+from edgefl.analysis.published import Beside, of_runs
+from edgefl.analysis.settings import differences, differing
+from edgefl.analysis.summary import Summary
+from edgefl.analysis.turnout import Turnout, mean_turnout
+from edgefl.analysis.values import Value, deviations, over_seeds
+from edgefl.core.documents import OPTIONAL
+from edgefl.core.errors import UserError, closest
+from edgefl.core.nodes import short
+from edgefl.planning.sensitivity import Sensitivity
+from edgefl.show.answers import Shown
+from edgefl.show.formats.texts import Note, TextTable, TextTables
+from edgefl.show.published import tables
+from edgefl.show.tables import MISSING, Grid, Line, figures
+from edgefl.show.texts import unfinished
+from edgefl.show.values import (
+    LOWER_BOUND,
+    alike,
+    between,
+    cell,
+    difference_text,
+    is_open,
+    of_clients,
+    setting_text,
+)
+
+ABREAST = 3
+"""Groups that stand side by side; more have a row each."""
+# Rows where groups stand side by side; columns, with the name, where they do not.
+_ROWS, _COLUMNS = 16, 9
+_BEST, _CLOSE, _NEITHER = "*", "~", " "
+_QUANTITIES = {"s": "time", "B": "bytes", "J": "energy", "g": "CO2e"}
+_KINDS = {"s": "times", "J": "energies", "g": "emissions"}
+# Settings that a line names.
+_SETTINGS = 4
+# Of so many seeds an interval is wide.
+_FEW_SEEDS = 2
+# Below this share of the clients that a round asks for, a note says so.
+_FEW = 0.5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The document that ``edgefl compare --json`` prints.
+
+    Attributes:
+        runs: every run.
+        averages: of runs that differ in nothing but their seeds.
+        pairs: what one of those is above another, seed by seed.
+        published: what papers report of such runs, beside these.
+        differences: the settings in which the runs differ, by dotted key: the runs' values in order.
+        sensitivity: what their figures depend on, if requested.
+    """
+
+    runs: Sequence[Summary]
+    averages: Sequence[Average] = field(init=False)
+    pairs: Sequence[Pair] = field(init=False)
+    published: Sequence[Beside] = field(init=False)
+    differences: Mapping[str, Sequence[Any]] = field(init=False)
+    sensitivity: Sensitivity | None = field(default=None, metadata=OPTIONAL)
+
+    def __post_init__(self) -> None:
+        groups = seeds_together(self.runs)
+        object.__setattr__(self, "averages", averages(groups))
+        object.__setattr__(self, "pairs", pairs(groups))
+        object.__setattr__(self, "published", of_runs(groups))
+        object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
+
+
+class Summaries(list[Summary], Shown):
+    """Summaries of several runs."""
+
+    def __rich__(self) -> RenderableType:
+        return comparison(self)
+
+
+class Fact(NamedTuple):
+    """What runs are, in words: a row of texts.
+
+    Attributes:
+        label, key: as of ``Metric``.
+        texts: each group's.
+    """
+
+    label: str
+    key: str
+    texts: Sequence[str]
+
+
+def comparison(runs: Sequence[Summary], **given: Any) -> RenderableType:
+    """What a terminal shows of ``comparison_tables``, whose arguments these are."""
+    return terminal(comparison_tables(runs, **given))
+
+
+def comparison_tables(
+    runs: Sequence[Summary],
+    *,
+    every: bool = False,
+    reasons: bool = True,
+    names: str = "",
+    one_unit: bool = False,
+) -> TextTables:
+    """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
+
+    Args:
+        runs: the runs.
+        every: whether every figure is shown: a column for each run or average, a row for each figure.
+        reasons: whether to say why a run failed, unless that was said before.
+        names: of the figures that are shown, as ``chosen`` takes them.
+        one_unit: whether a row has one unit, which its label names.
+
+    Raises:
+        UserError: a name is no figure's.
+    """
+    groups = seeds_together(runs)
+    ends = [Note(f"scale: {words}", "dim") for words in scales(runs)]
+    ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
+    ends += [Note(text, "yellow") for text in few(groups)]
+    found = chosen(groups, names) if names else []
+    papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
+    if not every:
+        table, notes = _first_table(groups, found, one_unit=one_unit)
+        return TextTables([table, *papers], [*notes, *_in_a_line(groups), *orders, *ends])
+    rows = found or every_row(groups)
+    differing_ = pair_table(groups, rows, one_unit=one_unit)
+    cells = [texts(row, groups, one_unit=one_unit) for row in rows]
+    made = [TextTable(["", *map(head, groups)], cells), *([differing_.table] if differing_ else []), *papers]
+    return TextTables(made, [*signs(groups, differing_), *orders, *ends])
+
+
+def every_row(groups: Sequence[Group]) -> list[Metric | Fact]:
+    """All that is known of runs: in what they differ, and their figures."""
+    runs, facts = runs_of(groups), []
+    targets = {run.target.accuracy for run in runs if run.target}
+    if len(targets) > 1:
+        asked = [
+            once(percent(run.target.accuracy) if run.target else "" for run in one.runs) for one in groups
+        ]
+        facts.append(Fact("target", "target.accuracy", asked))
+    if any(map(stopped, runs)):
+        why = [once(stopped(run) or "rounds" for run in one.runs) for one in groups]
+        facts.append(Fact("stopped by", "stopped", why))
+    return [*_settings(groups), *facts, *metrics(runs)]
+
+
+def once(words: Iterable[str]) -> str:
+    """Each text once."""
+    return "; ".join(dict.fromkeys(filter(None, words))) or MISSING
+
+
+def stopped(run: Summary) -> str:
+    """What stopped the run before its last round, if anything did."""
+    return run.stopped if run.stopped and run.stopped != "rounds" else ""
+
+
+def chosen(groups: Sequence[Group], names: str) -> list[Metric | Fact]:
+    """Rows by their labels or keys, with commas between them, of which a label may have some of its own.
+
+    Raises:
+        UserError: a name is no row's.
+    """
+    every = every_row(groups)
+    known: dict[str, Metric | Fact] = {}
+    for row in every:
+        for key in filter(None, (row.label.strip(), row.key)):
+            known.setdefault(key.casefold(), row)
+    found, pieces = [], names.split(",")
+    while pieces:
+        starts = [",".join(pieces[:end]).strip().casefold() for end in range(len(pieces), 0, -1)]
+        name = next((start for start in starts if start in known), None)
+        if name is None:
+            near = closest(starts[-1], known) or closest(starts[0], known)
+            labels = "; ".join(dict.fromkeys(row.label.strip() for row in every))
+            hint = f"did you mean {known[near].label.strip()!r}? " if near else ""
+            what = f"no row is called {short(pieces[0].strip())!r}"
+            raise UserError(what, where="--rows", hint=f"{hint}known: {labels}")
+        found.append(known[name])
+        del pieces[: name.count(",") + 1]
+    return found
+
+
+def texts(
+    row: Metric | Fact, groups: Sequence[Group], *, bounds: bool = True, one_unit: bool = False
+) -> list[str]:
+    """A row's label and its cells, with bounds or without, in one unit or each in its own."""
+    if isinstance(row, Fact):
+        return [row.label, *row.texts]
+    values = [row.value(one.runs) for one in groups]
+    ends = [
+        end for value in values if value for end in (value.mean, *(value.between or ())) if end is not None
+    ]
+    means = [value.mean for value in values if value and value.mean is not None]
+    found = alike(row.unit, means or ends) if one_unit else None
+    label, write = (f"{row.label} ({found[0]})", found[1]) if found else (row.label, None)
+    return [label, *(cell(value, row.unit, bounds=bounds, write=write) for value in values)]
+
+
+def energy_of(one: Group) -> str:
+    """Of how many clients energies are, and what all clients' are at least or at most; empty where of all."""
+    values = [Value.over_clients(run.energy, run.joules_between) for run in one.runs]
+    found = over_seeds(values)
+    if found is None or all(value is None or not value.clients[1] for value in values):
+        return ""
+    return f"{of_clients(found)}, all {between(None, found.between, 'J')}"
+
+
+def head(one: Group) -> str:
+    """A column's heading."""
+    return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
+
+
+def _first_table(
+    groups: Sequence[Group], asked: Sequence[Metric | Fact], *, one_unit: bool
+) -> tuple[TextTable, list[Note]]:
+    """The table of the main figures, or of those that were asked for, and what stands below it."""
+    runs, averaged = runs_of(groups), any(len(one.runs) > 1 for one in groups)
+    shown = list(asked or _main(groups))
+    verdicts = [judged(row, groups) if isinstance(row, Metric) else None for row in shown]
+    cells = [texts(row, groups, bounds=False, one_unit=one_unit) for row in shown]
+    if len(groups) > ABREAST:
+        table = by_run(groups, cells, verdicts, seeds=averaged)
+        notes = [*marks(verdicts, "best of its column"), *([] if asked else ["every figure with --all"])]
+    else:
+        table = TextTable(["", *map(head, groups)], cells)
+        notes = list(_ahead(groups, verdicts))
+    notes += _bounds(groups, shown)
+    if averaged:
+        notes.append(about_seeds([len(one.runs) for one in groups]))
+    if any(".target." in f".{row.key}" for row in shown):
+        whose = "" if asked else f"{main_model(runs)} model's "
+        notes.append(f"to a target: until the {whose}first evaluation at or above it")
+    if any(isinstance(row, Metric) and row.unit == "g" for row in shown):
+        notes += dict.fromkeys(run.carbon.boundary for run in runs if run.carbon)
+    return table, [Note(text, "dim") for text in notes]
+
+
+def _main(groups: Sequence[Group]) -> list[Metric]:
+    """The main figures, as many as fit."""
+    runs = runs_of(groups)
+    found = [metric for metric in metrics(runs) if metric.main]
+    if len(found) > _ROWS or len(groups) > ABREAST:
+        # No room for what is known of a part of the clients: the bounds of all stay.
+        found = [metric for metric in found if not metric.is_known_part]
+    if len(groups) <= ABREAST:
+        return found[:_ROWS]
+    averaged, main = any(len(one.runs) > 1 for one in groups), f"accuracy.{main_model(runs)}.value"
+    return sorted(found, key=lambda metric: _importance(metric, main))[: _COLUMNS - 1 - averaged]
+
+
+def _importance(metric: Metric, main: str) -> int:
+    """The main model's accuracy, what the target and all took, wasted energy, and the rest in their order."""
+    if metric.key == main:
+        return 0
+    if metric.judged and "wasted" not in metric.key and metric.unit in _QUANTITIES:
+        return 1
+    return 2 if "wasted" in metric.key and metric.unit == "J" else 3
+
+
+def by_run(
+    groups: Sequence[Group],
+    columns: Sequence[Sequence[str]],
+    verdicts: Sequence[Judged | None],
+    *,
+    seeds: bool,
+) -> TextTable:
+    """A row for each group, with its seeds' number or not; a column is a heading and each one's text."""
+    shown = [
+        [label.strip(), *(_marked(text, one, place) for place, text in enumerate(cells))]
+        for (label, *cells), one in zip(columns, verdicts, strict=True)
+    ]
+    counts = [["seeds", *(str(len(one.runs)) for one in groups)]] if seeds else []
+    heads, *rows = zip(["run", *(one.name for one in groups)], *counts, *shown, strict=True)
+    return TextTable(heads, rows, drops=True)
+
+
+def _marked(text: str, one: Judged | None, place: int) -> str:
+    """A group's figure, with a mark where it is the best of those that are judged."""
+    if one is None or not one.ranges or not (value := one.values[place]) or value.mean is None:
+        return text
+    return f"{text} {_mark(one) if place == one.winner or place in one.tied else _NEITHER}"
+
+
+def _mark(one: Judged) -> str:
+    return _BEST if one.close_seeds is None else _CLOSE
+
+
+def marks(verdicts: Sequence[Judged | None], best: str) -> Iterator[str]:
+    """What the marks mean, of those that stand in a table."""
+    found = {_mark(one) for one in verdicts if one and one.ranges}
+    if _BEST in found:
+        yield f"{_BEST} {best}"
+    if _CLOSE in found:
+        yield f"{_CLOSE} best, but not separable from all others over seeds"
+
+
+def _ahead(groups: Sequence[Group], verdicts: Sequence[Judged | None]) -> Iterator[str]:
+    """Who is ahead in accuracy, in what the target took, and in what all took; and what seeds leave open."""
+    until = f" to {target_name(runs_of(groups))}"
+    said: dict[int, list[str]] = {}
+    left_open = []
+    for one in verdicts:
+        if one is None or not one.metric.judged or "wasted" in one.metric.key:
+            continue
+        metric = one.metric
+        if metric.key.startswith("accuracy."):
+            what = f"{metric.model} accuracy"
+        else:
+            what = _QUANTITIES.get(metric.unit, metric.label) + (until if metric.model else "")
+        if one.close_seeds is not None:
+            left_open.append(what)
+        elif one.winner is not None:
+            said.setdefault(one.winner, []).append(what)
+    if said:
+        seeds = ", on one seed each" if all(len(one.runs) == 1 for one in groups) else ""
+        each = (f"{groups[place].line} in {', '.join(won)}" for place, won in sorted(said.items()))
+        yield f"ahead{seeds}: {'; '.join(each)}"
+    if left_open:
+        yield f"not separable over seeds: {', '.join(left_open)}"
+
+
+def _bounds(groups: Sequence[Group], shown: Sequence[Metric | Fact]) -> Iterator[str]:
+    """How far times and energies may be from what is shown: the widest of each kind."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in shown:
+        unit = row.unit if isinstance(row, Metric) else ""
+        for value in (row.value(one.runs) for one in groups if isinstance(row, Metric) and unit in _KINDS):
+            if value and value.between and value.mean:
+                low, high = value.between
+                least, most = found.get(unit, (1.0, 1.0))
+                top = math.inf if high is None else high / value.mean
+                found[unit] = min(least, low / value.mean), max(most, top)
+    if found:
+        words = (
+            f"{_KINDS[unit]} at least {_times(low)}"
+            if math.isinf(high)
+            else f"{_KINDS[unit]} {_times(low)} to {_times(high)}"
+            for unit, (low, high) in found.items()
+        )
+        yield f"bounds, where known: {', '.join(words)} what is shown; each with --all"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"  # noqa: PLR2004 - else it has an exponent
+
+
+def about_seeds(counts: Sequence[int]) -> str:
+    """What stands behind means over seeds, of how many each; of one there is no interval."""
+    least = min(count for count in counts if count > 1)
+    wide = f"; of {least} seeds it is {deviations(least):.2g} times the standard deviation"
+    told = wide if least <= _FEW_SEEDS else ""
+    return f"± 95% interval of the mean over seeds (Student's t, n - 1){told}"
+
+
+_AGAINST = (
+    "against: means of the differences on the same seeds, ± the 95% interval of each by itself, not "
+    "corrected for their number"
+)
+
+
+class PairTable(NamedTuple):
+    """What groups of seeds are above others.
+
+    Attributes:
+        table: a column for each pair.
+        notes: what its signs mean.
+    """
+
+    table: TextTable
+    notes: Sequence[str]
+
+
+def pair_table(
+    groups: Sequence[Group], rows: Sequence[Metric | Fact], *, one_unit: bool = False
+) -> PairTable | None:
+    """The differences of groups of seeds in the figures that are judged; None where there are none."""
+    found, cells, told = baselines(groups), [], []
+    for metric in (row for row in rows if isinstance(row, Metric) and row.judged and found):
+        each = [apart(metric, own, other) for own, other in found]
+        if any(each):
+            means = [one.mean for one in each if one]
+            unit = alike(metric.unit, means) if one_unit else None
+            label, write = (f"{metric.label} ({unit[0]})", unit[1]) if unit else (metric.label, None)
+            shown = (difference_text(one, metric.unit, write) for one in each)
+            # What is said of a figure stands below it, which keeps columns narrow.
+            cells.append([label.strip(), *(text.replace(" (", "\n(") for text in shown)])
+            told += [one for one in each if one]
+    if not cells:
+        return None
+    heads = [f"{own.line}\nagainst {other.line}" for own, other in found]
+    notes = [_AGAINST]
+    notes += ["not separable: the interval contains 0"] if any(map(is_open, told)) else []
+    unpaired = "unpaired: of groups with fewer than two seeds in common, in Welch's interval"
+    notes += [unpaired] if any(not one.paired for one in told) else []
+    return PairTable(TextTable(["", *heads], cells), notes)
+
+
+def signs(groups: Sequence[Group], differing_: PairTable | None) -> Iterator[Note]:
+    """What the signs in figures and in their differences mean, and what emissions count."""
+    runs = runs_of(groups)
+    yield from lower_bounds(runs)
+    if len(runs) > len(groups):
+        yield Note(about_seeds([len(one.runs) for one in groups]), "dim")
+    for text in differing_.notes if differing_ else ():
+        yield Note(text, "dim")
+    if any(run.target for run in runs):
+        yield Note("to a target: until the first evaluation at or above it", "dim")
+    if runs and not any(run.server for run in runs):
+        yield Note("merging on the server is free, as there is no server.device", "dim")
+    yield from boundaries(runs)
+
+
+def boundaries(runs: Iterable[Summary]) -> Iterator[Note]:
+    """What the runs' emissions count, each line once."""
+    for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
+        yield Note(line, "dim")
+
+
+def lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
+    """What the sign before times means, where some have it."""
+    if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
+        yield Note(LOWER_BOUND, "dim")
+
+
+def scales(runs: Sequence[Summary]) -> list[str]:
+    """The scales of their scenarios at which runs were made, in one line; none where none was chosen."""
+    found = dict.fromkeys(run.scale for run in runs)
+    return [", ".join(name or "as the scenario stands" for name in found)] if any(found) else []
+
+
+def few(groups: Iterable[Group]) -> list[str]:
+    """A line for each group in whose rounds few of those asked for took part."""
+    names: dict[str, list[str]] = {}
+    for one in groups:
+        found = [run.turnout for run in one.runs if run.turnout]
+        if found and (line := _turnout_text(mean_turnout(found))):
+            names.setdefault(line, []).append(one.line)
+    return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
+
+
+def _turnout_text(found: Turnout) -> str:
+    """A line where few of those asked for took part; else empty."""
+    if found.merged >= _FEW * found.asked:
+        return ""
+    away, lost = found.asked - found.dispatched, found.dispatched - found.merged
+    why = [f"{away:.1f} were away or busy"] if away > 0 else []
+    why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
+    of = f"{found.merged:.1f} of the {found.asked} clients asked for"
+    return f"on average, {of} took part in a round; {' and '.join(why)}"
+
+
+def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it
+    words = unfinished(run.name, run.status, run.reason if reasons else "")
+    return Note(words, "red" if run.status == "failed" else "yellow")
+
+
+def _settings(groups: Sequence[Group]) -> Iterator[Fact]:
+    """The settings in which the runs differ, unless their names say it, or only their components' do."""
+    names = [one.name for one in groups]
+    for key, values in differing([one.settings for one in groups]).items():
+        told = [setting_text(value, key) for value in values]
+        if told != names:
+            yield Fact(key, key, list(map(short, told)))
+
+
+def _in_a_line(groups: Sequence[Group]) -> Iterator[Note]:
+    """The settings in which runs differ; of few runs with their values."""
+    told = [
+        f"{row.label} ({', '.join(row.texts)})" if len(groups) <= ABREAST else row.label
+        for row in _settings(groups)
+        if row.label != "seed"
+    ]
+    if told:
+        more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""
+        yield Note(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
+
+
+def terminal(found: TextTables) -> RenderableType:
+    """Tables of texts for a terminal, a blank line between them."""
+    parts: list[RenderableType] = []
+    for table in found.tables:
+        parts += [Line(), grid(table)] if parts else [grid(table)]
+    return Rendered(*parts, *map(line, found.notes))
+
+
+def grid(table: TextTable) -> Grid:
+    """A table of texts for a terminal."""
+    return figures(table.heads, table.rows, drops=table.drops)
+
+
+def line(note: Note) -> Line:
+    """A note for a terminal."""
+    return Line(note.text, note.style)
+
+
+def value_of(key: str, run: Summary) -> Value | None:
+    """A run's figure by its key; None where it has none."""
+    return next((metric.of(run) for metric in metrics([run]) if metric.key == key), None)
