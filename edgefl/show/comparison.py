@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.console import Group, RenderableType
 
 from edgefl.analysis.estimates import over_seeds
-from edgefl.analysis.sharing import SharedTime, Transfer
+from edgefl.analysis.explain.sharing import SharedTime, Transfer
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError, closest
 from edgefl.core.nodes import short

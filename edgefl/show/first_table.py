@@ -72,7 +72,7 @@ def main_rows(compared: Sequence[Compared]) -> list[Row]:
     found = [row for row in verdict_rows(compared) if row.better or not row.key]
     found += [REFUSED] if any(run.refused for run in runs) else []
     found += [PEAK] if any(run.peak_bytes for run in runs) else []
-    found += [WAITED_MOST] if any(run.waited_for_devices for run in runs) else []
+    found += [WAITED_MOST] if any(run.path for run in runs) else []
     if len(found) > _ROWS or len(compared) > ABREAST:
         # No room for what is known of a part of the clients: the bounds of all stay.
         parts = [row.part for row in found if row.part]

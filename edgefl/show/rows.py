@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from edgefl.analysis.carbon import COMPONENTS
-from edgefl.analysis.waiting import Lost
+from edgefl.analysis.explain.path import NOBODY
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
 from edgefl.show.averages import Compared, Figure, Row, Show, amount
@@ -20,7 +20,7 @@ from edgefl.show.usage_rows import part_of, usage_rows
 
 # Of each measure, as many figures are shown: those that it gives first.
 _MOST_FIGURES = 2
-# Devices with rows of what was lost to them.
+# Devices with rows of their share of the critical path.
 _MOST_WAITED = 3
 MODELS = ("global", "personal")
 # Idle power of clients whose uploads wait to be merged; no part of the energy.
@@ -313,52 +313,38 @@ def traded(compared: Sequence[Compared]) -> Iterator[Row]:
 
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
-    """What was lost to the devices that cost most, and to which of its parts."""
+    """The devices with most of the critical path, and what it was spent on."""
     for device in _waited_devices(runs, _MOST_WAITED):
-        yield Row(f"waited for {device}", partial(_lost, device=device))
-        yield Row("  link/compute/slowdown/jitter", partial(_lost_parts, device=device))
-        yield Row("  others idle", partial(_others_idle, device=device))
+        yield Row(f"critical path: {device}", partial(_on_path, device=device))
+        yield Row("  download/compute/upload", partial(_stages_on_path, device=device))
 
 
-def _most_lost(one: Compared) -> str:
-    """A device and what was lost to it."""
-    return next((f"{device} {_lost(one, device)}" for device in _waited_devices(one.runs, 1)), MISSING)
+def _waited_most(one: Compared) -> str:
+    """A device and its part of the critical path."""
+    return next((f"{device} {_on_path(one, device)}" for device in _waited_devices(one.runs, 1)), MISSING)
 
 
-WAITED_MOST = Row("waited most for", _most_lost)
-"""The device that cost each run most."""
+WAITED_MOST = Row("waited most for", _waited_most)
+"""The device with most of each run's critical path."""
 
 
 def _waited_devices(runs: Sequence[Summary], most: int) -> list[str]:
-    """The devices that cost most, those that cost most first."""
-    lost_s: Counter[str] = Counter()
+    """The devices with most of the critical path, most first."""
+    seconds: Counter[str] = Counter()
     for run in runs:
-        lost_s.update({one.device: one.lost.lost_s for one in run.waited_for_devices})
-    return [device for device, _ in lost_s.most_common(most)]
+        seconds.update({device: one.seconds for device, one in run.path.items() if device != NOBODY})
+    return [device for device, _ in seconds.most_common(most)]
 
 
-def _lost_to(one: Compared, device: str) -> list[Lost]:
-    return [each.lost for run in one.runs for each in run.waited_for_devices if each.device == device]
-
-
-def _lost(one: Compared, device: str) -> str:
+def _on_path(one: Compared, device: str) -> str:
     """The seconds, and their share of the run."""
-    lost_s = sum(lost.lost_s for lost in _lost_to(one, device))
-    share = show_share(lost_s / sum(run.virtual_s for run in one.runs)) if lost_s else ""
-    return f"{show_seconds(lost_s / len(one.runs))} ({share})" if lost_s else show_seconds(0)
+    seconds = sum(run.path[device].seconds for run in one.runs if device in run.path)
+    share = f" ({show_share(seconds / sum(run.virtual_s for run in one.runs))})" if seconds else ""
+    return f"{show_seconds(seconds / len(one.runs))}{share}"
 
 
-def _lost_parts(one: Compared, device: str) -> str:
-    found = _lost_to(one, device)
-    whole = sum(lost.lost_s for lost in found)
-    parts = zip(
-        *((lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s) for lost in found), strict=True
-    )
-    return " / ".join(show_share(sum(part) / whole) for part in parts) if whole else MISSING
-
-
-def _others_idle(one: Compared, device: str) -> str:
-    """The share of the time of the merges that waited in which the other clients had nothing to do."""
-    found = _lost_to(one, device)
-    merges = sum(lost.merges for lost in found)
-    return show_share(sum(lost.others_idle * lost.merges for lost in found) / merges) if merges else MISSING
+def _stages_on_path(one: Compared, device: str) -> str:
+    found = [run.path[device] for run in one.runs if device in run.path]
+    whole = sum(path.seconds for path in found)
+    stages = zip(*((path.download_s, path.compute_s, path.upload_s) for path in found), strict=True)
+    return " / ".join(show_share(sum(stage) / whole) for stage in stages) if whole else MISSING

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from edgefl.analysis.explain.path import critical_paths
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.timeline import timeline
-from edgefl.analysis.waiting import waits
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.averages import Compared, seeds_together
@@ -152,7 +152,7 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
         devices=_counted(reader, "device"),
         links=_counted(reader, "link"),
         durations=durations(found, run, one.rounds),
-        rounds=rounds(found, waits(reader, found.jobs), run, most_jobs),
+        rounds=rounds(found, critical_paths(found), run, most_jobs),
         activity=activity(found, run, one.virtual_s),
         participation=participation(found, run, one.clients - one.refused),
         memory=memory(reader, run),
