@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from edgefl.analysis.carbon import COMPONENTS, Amount
+from edgefl.analysis.explain.path import NOBODY
 from edgefl.analysis.reached import Evaluated, Reached
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
@@ -349,36 +350,40 @@ def _clients(runs: Sequence[Summary]) -> Iterator[Metric]:
         yield Metric("fairness", "fairness of participation", "index", "higher", _at("fairness"))
 
 
-# Devices with rows of what was lost to them.
+# Devices with rows of their part of the critical path.
 _MOST_WAITED = 3
 
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Metric]:
-    """What was lost to the devices that cost most."""
+    """The devices with most of the critical path, and what it was spent on."""
     devices = _waited_devices(runs)
     if devices:
-        yield Metric("", "waited most for", "s", "", lambda _: None, main=True, over=_most_waited)
+        yield Metric("path", "waited most for", "s", "", lambda _: None, main=True, over=_waited_most)
     for device in devices[:_MOST_WAITED]:
-        yield Metric("", f"  waited for {device}", "s", "", partial(_lost_to, device))
+        yield Metric(f"path.{device}.seconds", f"critical path: {device}", "s", "", partial(_on_path, device))
+        for stage in ("download", "compute", "upload"):
+            name = f"{stage}_s"
+            yield Metric(f"path.{device}.{name}", f"  {stage}", "s", "", partial(_on_path, device, name=name))
 
 
-def _lost_to(device: str, run: Summary) -> Value:
-    lost = (one.lost.lost_s for one in run.waited_for_devices if one.device == device)
-    return Value(next(lost, 0.0), whole=run.virtual_s)
+def _on_path(device: str, run: Summary, name: str = "seconds") -> Value:
+    found = run.path.get(device)
+    whole = run.virtual_s if name == "seconds" or not found else found.seconds
+    return Value(getattr(found, name) if found else 0.0, whole=whole)
 
 
 def _waited_devices(runs: Sequence[Summary]) -> list[str]:
-    """Those that cost most first."""
-    lost_s: Counter[str] = Counter()
+    """Those with most of the critical path first."""
+    seconds: Counter[str] = Counter()
     for run in runs:
-        lost_s.update({one.device: one.lost.lost_s for one in run.waited_for_devices})
-    return [device for device, _ in lost_s.most_common()]
+        seconds.update({device: one.seconds for device, one in run.path.items() if device != NOBODY})
+    return [device for device, _ in seconds.most_common()]
 
 
-def _most_waited(runs: Sequence[Summary]) -> Value | None:
-    """The device that cost these runs most."""
+def _waited_most(runs: Sequence[Summary]) -> Value | None:
+    """The device with most of these runs' critical paths."""
     for device in _waited_devices(runs)[:1]:
-        found = over_seeds([_lost_to(device, run) for run in runs])
+        found = over_seeds([_on_path(device, run) for run in runs])
         return found and replace(found, name=device)
     return None
 

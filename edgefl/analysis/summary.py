@@ -13,14 +13,14 @@ from edgefl.analysis.batteries import BatteryUse, battery_use
 from edgefl.analysis.bounds import bounds_of
 from edgefl.analysis.carbon import Footprint, Until, footprint
 from edgefl.analysis.device_use import DeviceUse, Work, device_use, work
+from edgefl.analysis.explain.path import PathTime, path_times
+from edgefl.analysis.explain.sharing import SharedTime
 from edgefl.analysis.measured import Measured, measured
 from edgefl.analysis.reached import Target, until_target
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.sharing import SharedTime
-from edgefl.analysis.timeline import Jobs, jobs_of
+from edgefl.analysis.timeline import Jobs, jobs_of, timeline
 from edgefl.analysis.turnout import Turnout, turnout
 from edgefl.analysis.usage import Moved, Spent, usage
-from edgefl.analysis.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
@@ -88,8 +88,8 @@ class Summary:
         peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
         clients, refused: their numbers.
         engine: what trained, such as "vmapped"; "null" where nothing was trained.
-        waited_for: the clients that merges waited for, those that cost most first; see ``analysis.waiting``.
-        waited_for_devices: the same by device.
+        path: the critical paths of all rounds by the device that they waited for, most first; "nobody" is a
+            timer, the server's work or clients to come. See ``analysis.explain.path``.
         host_s: the wall time of the whole run; None while it runs, and for a dry run.
         target: None where there is no target.
         settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
@@ -146,8 +146,7 @@ class Summary:
     clients: int
     refused: int
     engine: str
-    waited_for: Sequence[WaitedClient]
-    waited_for_devices: Sequence[WaitedDevice]
+    path: Mapping[str, PathTime]
     host_s: float | None
     target: Target | None
     exchanges: Mapping[str, Mapping[str, Work]] = field(default_factory=dict)
@@ -334,7 +333,6 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
     kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
-    clients, devices = waited(reader, jobs)
     bounds = bounds_of(reader, jobs)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     virtual_s_between = bounds.seconds(virtual_s) if bounds else None
@@ -362,8 +360,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         merged_clients=used.merged_clients,
         fairness=used.fairness,
         **{key: totals[key] for key in ("peak_bytes", "clients", "refused", "training_loss")},
-        waited_for=clients,
-        waited_for_devices=devices,
+        path=path_times(timeline(reader, jobs)),
         host_s=meta.get("host_wall_s"),
         target=reached,
         exchanges=work(reader),

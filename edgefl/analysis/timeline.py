@@ -187,6 +187,7 @@ class Timeline:
         fleet: its clients.
         exchanges: the names of its exchanges, by place.
         at: "start", "round" or "end", by place.
+        timed: whether the policy's rounds last a fixed time.
     """
 
     jobs: Jobs
@@ -194,6 +195,7 @@ class Timeline:
     fleet: Fleet
     exchanges: Sequence[str]
     at: Sequence[str]
+    timed: bool
 
     @property
     def in_rounds(self) -> Bools:
@@ -208,17 +210,22 @@ class Timeline:
         return merged[np.argsort(into[merged], kind="stable")]
 
 
-def timeline(reader: Reader) -> Timeline:
+def timeline(reader: Reader, jobs: Jobs | None = None) -> Timeline:
     """A run's timeline.
+
+    Args:
+        reader: the run.
+        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: the run is damaged.
     """
     exchanges = reader.rows("exchanges", "place")
     return Timeline(
-        jobs=jobs_of(reader),
+        jobs=jobs_of(reader) if jobs is None else jobs,
         merges=merges_of(reader),
         fleet=fleet_of(reader),
         exchanges=[row["exchange"] for row in exchanges],
         at=[row["at"] for row in exchanges],
+        timed=bool(reader.meta.get("timed")),
     )

@@ -34,7 +34,7 @@ def explain(
 
     Savings are left out where other times would make another run, as with asynchronous policies.
     """
-    from edgefl.analysis.explain import explain as explained
+    from edgefl.analysis.explain.explain import explain as explained
     from edgefl.analysis.summary import each_run
     from edgefl.show.explanation import shown
     from edgefl.show.tables import Line

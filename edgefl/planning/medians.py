@@ -10,33 +10,23 @@ same model are compared in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.errors import UserError
-from edgefl.core.plan import Floats, Prices
+from edgefl.core.plan import Floats
 from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import Pricers, rows_of
 
 # Times that differ by less, relatively, are the same.
 _ROUNDING = 1e-12
+_LINK = ("down_delay_s", "up_delay_s", "down_bps", "up_bps")
 
-
-class Median(NamedTuple):
-    """Prices of a plan in which each kind of client that is slower than the median has the median.
-
-    Attributes:
-        prices: by exchange.
-        of: by kind, what it has then; empty where it is not slower.
-    """
-
-    prices: tuple[Prices, ...]
-    of: Sequence[str]
+Changes: TypeAlias = dict[int, list[dict[str, float]]]
+"""Of each kind of client that is slower than the median, columns of its ``Prices`` in each exchange then."""
 
 
 class Medians:
@@ -49,8 +39,9 @@ class Medians:
         self._kinds = clients.one_of_each_kind()
         self._rows = list(rows_of(self._kinds))
         self._pricers = Pricers(recorded.devices)
-        self._count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
-        self._here: list[int] = np.flatnonzero(self._count).tolist()
+        count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
+        self._here: list[int] = np.flatnonzero(count).tolist()
+        self._count = count[self._here]
 
     def bounds(self, place: int, kind: int) -> Bounds | None:
         """The time of a kind's work in the exchange at a place, by what bounds it; None without a trace.
@@ -63,37 +54,34 @@ class Medians:
         device, _, dtype = self._rows[kind]
         return self._time(place, kind, kind, (device, dtype))
 
-    def link(self) -> Median:
+    def link(self) -> Changes:
         """That of links."""
         names = sorted({self._rows[kind][1] for kind in self._here})
-        seconds = np.zeros((len(self._here), len(names)))
         there = []
         for prices in self._prices:
-            demand = prices.demand(np.array(self._here))
-            for column, link in enumerate(self._links[name] for name in names):
-                one = demand._replace(
-                    down_delay_s=np.where(demand.down_bytes > 0, link.delay_s, 0.0),
-                    up_delay_s=np.where(demand.up_bytes > 0, link.delay_s, 0.0),
-                    down_bps=np.full(len(self._here), link.down_bps),
-                    up_bps=np.full(len(self._here), link.up_bps),
-                )
-                there.append(one)
-                seconds[:, column] += one.down_s + one.up_s
+            demand, ones = prices.demand(np.array(self._here)), np.ones(len(self._here))
+            there.append(
+                [
+                    demand._replace(
+                        down_delay_s=np.where(demand.down_bytes > 0, link.delay_s, 0.0),
+                        up_delay_s=np.where(demand.up_bytes > 0, link.delay_s, 0.0),
+                        down_bps=link.down_bps * ones,
+                        up_bps=link.up_bps * ones,
+                    )
+                    for link in (self._links[name] for name in names)
+                ]
+            )
+        seconds = np.array([[one.down_s + one.up_s for one in each] for each in there])
         own = np.array([names.index(self._rows[kind][1]) for kind in self._here])
-        chosen = _slower(seconds, own, self._count[self._here])
-        changed: list[Prices] = []
-        for place, prices in enumerate(self._prices):
-            columns = {
-                name: getattr(prices, name).copy()
-                for name in ("down_delay_s", "up_delay_s", "down_bps", "up_bps")
-            }
-            for row, other in chosen.items():
-                for name, values in columns.items():
-                    values[self._here[row]] = getattr(there[place * len(names) + other], name)[row]
-            changed.append(replace(prices, **columns))
-        return Median(tuple(changed), self._named({row: names[other] for row, other in chosen.items()}))
+        chosen = _slower(seconds.sum(axis=0).T, own, self._count)
+        return {
+            self._here[row]: [
+                {name: float(getattr(each[other], name)[row]) for name in _LINK} for each in there
+            ]
+            for row, other in chosen.items()
+        }
 
-    def device(self) -> Median:
+    def device(self) -> Changes:
         """That of devices."""
         rows = [(self._rows[kind][0], self._rows[kind][2]) for kind in self._here]
         boards = sorted(set(rows))
@@ -104,50 +92,31 @@ class Medians:
             ]
         )
         own = np.array([boards.index(row) for row in rows])
-        chosen = _slower(seconds.sum(axis=0), own, self._count[self._here])
-        mixed = len({dtype for _, dtype in boards}) > 1
-        names = [f"{device} in {dtype}" if mixed else device for device, dtype in boards]
-        named = self._named({row: names[board] for row, board in chosen.items()})
-        return Median(self._worked({row: seconds[:, row, board] for row, board in chosen.items()}), named)
+        chosen = _slower(seconds.sum(axis=0), own, self._count)
+        return {self._here[row]: _worked(seconds[:, row, board]) for row, board in chosen.items()}
 
-    def work(self) -> Median:
+    def work(self) -> Changes:
         """That of work."""
         models = self._kinds.model[self._here]
         groups: dict[tuple[int, str, str], list[int]] = {}
         for row, (kind, model) in enumerate(zip(self._here, models.tolist(), strict=True)):
             device, _, dtype = self._rows[kind]
             groups.setdefault((model, device, dtype), []).append(row)
-        taken: dict[int, Floats] = {}
-        named: dict[int, str] = {}
+        found: Changes = {}
         for (model, *board), rows in groups.items():
             alike = np.flatnonzero(models == model)
+            kind = self._here[rows[0]]
             seconds = np.array(
                 [
-                    [self._seconds(place, rows[0], self._here[one], (board[0], board[1])) for one in alike]
+                    [self._seconds(place, kind, self._here[one], (board[0], board[1])) for one in alike]
                     for place in range(len(self._prices))
                 ]
             )
             every = np.broadcast_to(seconds.sum(axis=0), (len(rows), len(alike)))
             own = np.searchsorted(alike, rows)
-            for row, one in _slower(every, own, self._count[self._here][alike], by_row=False).items():
-                taken[rows[row]] = seconds[:, one]
-                named[rows[row]] = f"{self._kinds.samples[self._here[alike[one]]]:,} samples"
-        return Median(self._worked(taken), self._named(named))
-
-    def _worked(self, work_s: dict[int, Floats]) -> tuple[Prices, ...]:
-        """The prices with other seconds of work, by exchange, of some of the kinds that are here."""
-        changed = []
-        for place, prices in enumerate(self._prices):
-            values = prices.work_s.copy()
-            for row, seconds in work_s.items():
-                values[self._here[row]] = seconds[place]
-            changed.append(replace(prices, work_s=values))
-        return tuple(changed)
-
-    def _named(self, names: dict[int, str]) -> list[str]:
-        """Texts by kind, of those of the kinds that are here."""
-        by_kind = {self._here[row]: name for row, name in names.items()}
-        return [by_kind.get(kind, "") for kind in range(len(self._rows))]
+            for row, one in _slower(every, own, self._count[alike], by_row=False).items():
+                found[self._here[rows[row]]] = _worked(seconds[:, one])
+        return found
 
     def _seconds(self, place: int, kind: int, taken: int, board: tuple[str, str]) -> float:
         """How long a kind's work with the steps of another takes; NaN where nobody can price that."""
@@ -160,6 +129,10 @@ class Medians:
         prices = self._prices[place]
         work = prices.traces[int(self._kinds.model[kind])].work(prices.taken[taken])
         return self._pricers.of(*board).time(Cost(steps=work))
+
+
+def _worked(seconds: Floats) -> list[dict[str, float]]:
+    return [{"work_s": one} for one in seconds.tolist()]
 
 
 def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray, *, by_row: bool = True) -> dict[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from edgefl.core.catalogue import load
 from edgefl.core.plan import Plan
 from edgefl.data import Federation
 from edgefl.planning.plan import Planned
@@ -46,6 +47,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "classes": list(federation.spec.class_names),
         "class_counts": left_out,
     }
+    if hasattr(load("policies", plan.scenario.server.policy.name), "round_s"):
+        facts["timed"] = True
     if any(shared(plan)):
         facts["shared"] = True
     if plan.fleet.carbon is not None:

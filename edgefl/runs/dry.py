@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edgefl.analysis.explain.shared_time import shared_time
-from edgefl.analysis.sharing import SharedTime
+from edgefl.analysis.explain.sharing import SharedTime, shared_time
 from edgefl.analysis.summary import DryRun, Summary, summary
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from edgefl.analysis.explain import Explanation, RoundExplanation
+    from edgefl.analysis.explain.records import Explanation, RoundExplanation
 
 UNREADABLE = "unreadable"
 
@@ -155,7 +155,7 @@ class RunResult(Shown):
             UserError: the run cannot be read, nothing was merged yet, or there is no such round.
         """
         # Few ask, and it takes a while to load.
-        from edgefl.analysis.explain import explain as explained
+        from edgefl.analysis.explain.explain import explain as explained
 
         with read(self.folder) as reader:
             return explained(reader, round)

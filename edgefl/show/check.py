@@ -9,9 +9,9 @@ from rich.console import Group as Rendered
 from rich.console import RenderableType
 
 from edgefl.analysis.batteries import BatteryUse
+from edgefl.analysis.explain.sharing import SharedTime, Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
-from edgefl.analysis.sharing import SharedTime, Transfer
 from edgefl.analysis.summary import DryRun, Summary
 from edgefl.core.units import show_seconds, show_share
 from edgefl.show.compare import boundaries, few, grid, head, line, lower_bounds, stopped, texts

@@ -14,7 +14,6 @@ from edgefl.analysis.explain.records import (
     HeldByDevice,
     Round,
     RoundExplanation,
-    Saving,
 )
 from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.show.tables import MISSING, Fitted, Line
@@ -35,9 +34,10 @@ _CHANGE = {
     "link": "median link",
     "device": "median device",
     "work": "median work",
-    "speed": "no slowdown or jitter",
+    "slowdown": "no slowdown",
+    "jitter": "no jitter",
 }
-_CHANGE_OF_SHARED = {
+_OF_SHARED = {
     "server": "server link twice as fast",
     "cells": "cells twice as fast",
     "unshared": "unshared links",
@@ -65,10 +65,10 @@ def said(found: Explanation | RoundExplanation) -> str:
         most = found.devices[0]
         rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
     share = show_share(first.seconds / found.seconds)
-    best = max(found.savings or (), key=lambda one: one.saved_s, default=None)
-    if best is not None and best.saved_s > _ROUNDING * found.seconds:
-        what = _CHANGE_OF_SHARED.get(best.change) or f"{_CHANGE[best.change]} for all"
-        rest += f"; {what} would save {show_share(best.saved_s / found.seconds)}"
+    best, saved_s = max((found.savings or {}).items(), key=lambda one: one[1], default=("", 0.0))
+    if saved_s > _ROUNDING * found.seconds:
+        whose = "" if best in _OF_SHARED else " for all"
+        rest += f"; {(_CHANGE | _OF_SHARED)[best]}{whose} would save {show_share(saved_s / found.seconds)}"
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
@@ -91,8 +91,9 @@ def _held_up(found: RoundExplanation) -> str:
     if one.client is None or phase in {"timer", "waiting for clients", "server"}:
         spent_s = sum(part.to_s - part.from_s for part in found.path if part.phase == phase)
         return f"{show_share(spent_s / one.seconds)} of it {_mostly(phase, cause)}"
-    lost = any(part.lost and part.client == one.client for part in found.path)
-    who = f"client {one.client} ({found.device}, {found.link}){', whose job was lost' if lost else ''}"
+    mine = [part for part in found.path if part.client == one.client]
+    lost = ", whose job was lost" if any(part.lost for part in mine) else ""
+    who = f"client {one.client} ({mine[0].device}, {mine[0].link}){lost}"
     return f"{show_share(one.client_s / one.seconds)} of it for {who}, mostly {_mostly(phase, cause)}"
 
 
@@ -161,30 +162,31 @@ def _held(
 
 
 def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
+    since = ", ".join(found.unknown_since)
     if found.savings is None:
-        yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
+        why = f"other times make another run ({since})" if since else "the clock alone makes another run"
+        why = "the run is too long to run its clock for each change" if found.unsaved == "size" else why
+        yield Line(f"savings are unknown: {why}", "dim")
         return
-    columns: dict[str, Callable[[Sequence[Saving]], str]] = {
-        "all rounds would save with": lambda row: (_CHANGE | _CHANGE_OF_SHARED)[row[0].change],
-    }
     sides = {"for all clients": found.savings}
     sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}
-    for place, head in enumerate(sides):
-        columns[head] = partial(_side, whole_s=found.seconds, place=place)
-    yield Fitted(zip(*sides.values(), strict=True), columns)
-    if found.unknown_since:
-        yield Line(f"by another run of the clock, to as many merges{_since(found.unknown_since)}", "dim")
+    names = _CHANGE | _OF_SHARED
+    columns: dict[str, Callable[[str], str]] = {"all rounds would save with": names.__getitem__}
+    for head, saved in sides.items():
+        columns[head] = partial(_saved, saved=saved, whole_s=found.seconds)
+    yield Fitted(found.savings, columns)
+    if since:
+        yield Line(f"to as many merges: other times make another run ({since})", "dim")
 
 
-def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
-    return _saved(row[place], whole_s)
-
-
-def _saved(one: Saving, whole_s: float) -> str:
-    if abs(one.saved_s) <= _ROUNDING * whole_s:
+def _saved(change: str, saved: Mapping[str, float], whole_s: float) -> str:
+    if change not in saved:
+        return MISSING
+    seconds = saved[change]
+    if abs(seconds) <= _ROUNDING * whole_s:
         return "nothing"
-    text = f"{show_seconds(abs(one.saved_s))} ({show_share(abs(one.saved_s) / whole_s)})"
-    return text if one.saved_s > 0 else f"{text} longer"
+    text = f"{show_seconds(abs(seconds))} ({show_share(abs(seconds) / whole_s)})"
+    return text if seconds > 0 else f"{text} longer"
 
 
 def _round(found: RoundExplanation) -> Iterator[RenderableType]:
@@ -203,25 +205,6 @@ def _round(found: RoundExplanation) -> Iterator[RenderableType]:
         left=("client", "device"),
         wraps=("bound by",),
     )
-    yield Line()
-    if found.savings is None:
-        if found.unknown_since:
-            yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
-        return
-    yield Fitted(
-        found.savings,
-        {
-            f"client {one.client} with": lambda row: _CHANGE[row.change],
-            "that is": lambda row: row.to or "no faster",
-            "saves": lambda row: _saved(row, one.seconds),
-            "the round then waits for": _then,
-        },
-        left=("that is",),
-    )
-
-
-def _then(row: Saving) -> str:
-    return MISSING if row.then_client is None or row.then_client < 0 else f"client {row.then_client}"
 
 
 def _bound_by(by_cause: Mapping[str, float]) -> str:
@@ -230,7 +213,3 @@ def _bound_by(by_cause: Mapping[str, float]) -> str:
     if len(most) == 1:
         return _CAUSE[most[0][0]]
     return ", ".join(f"{_CAUSE[cause]} {show_share(share)}" for cause, share in most[:_CAUSES])
-
-
-def _since(what: Sequence[str]) -> str:
-    return f": other times make another run ({', '.join(what)})"

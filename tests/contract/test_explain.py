@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from importlib import import_module
 
 import pytest
 from commands import run_command
 
 import edgefl
+from edgefl.analysis.explain.again import CHANGES, OF_CLIENTS
+from edgefl.analysis.explain.explain import TOP
 from edgefl.core.documents import document
 from edgefl.store.checks import unstamp
 
@@ -48,11 +51,11 @@ def test_the_first_line_is_the_answer(capsys, run):
 
 
 def test_a_round_is_explained(capsys, run):
-    """Its path, and what each change would save of it."""
+    """Its path, part by part."""
     status, out, _ = run_command(capsys, "explain", run.folder, "--round", "1")
     assert status == 0
     assert out.splitlines()[0].startswith(f"{run.name}: round 1 took ")
-    for word in ("download", "compute", "upload", "the round then waits for"):
+    for word in ("download", "compute", "upload", "critical path", "bound by"):
         assert word in out
 
 
@@ -78,13 +81,28 @@ def test_rounds_sum_to_the_run(run):
 
 
 def test_runs_of_a_group_are_explained_one_after_another(capsys, group):
-    """A blind one with savings by client; of the asynchronous one the clock runs again, to as many merges."""
+    """With savings for all and by client; the asynchronous one's are of another run, to as many merges."""
     status, out, _ = run_command(capsys, "explain", group)
     assert status == 0
     assert out.count("rounds took") == 2
     assert out.count("for all clients") == 2
-    again = "by another run of the clock, to as many merges: other times make another run (policy fedasync)"
-    assert out.count(again) == 1
+    assert out.count("for client ") >= 4
+    assert out.count("to as many merges: other times make another run (policy fedasync)") == 1
+
+
+def test_a_run_that_is_too_long_has_no_savings(capsys, run, monkeypatch):
+    """And says so in a line; the path is there."""
+    module = import_module("edgefl.analysis.explain.explain")
+    jobs, runs = len(run.table("jobs")), 1 + len(CHANGES) + TOP * len(OF_CLIENTS)
+    monkeypatch.setattr(module, "MOST_AGAIN", jobs * runs)
+    assert run.explain().savings is not None
+    monkeypatch.setattr(module, "MOST_AGAIN", jobs * runs - 1)
+    found = run.explain()
+    assert (found.savings, found.unsaved) == (None, "size")
+    assert {one.savings for one in found.clients} == {None}
+    _, out, _ = run_command(capsys, "explain", run.folder)
+    assert "savings are unknown: the run is too long to run its clock for each change" in out
+    assert "critical path" in out
 
 
 def test_a_round_that_is_not_there_is_refused(capsys, run):

@@ -29,7 +29,7 @@ from edgefl.analysis.settings import dotted
 LEFT_OUT = re.compile(
     r"between\.(low|high)$|^energy_(known|clients)$|^turnout\.|^(jobs|client_s)$|^wasted\.|deviation_over_clients$|\.last_below\.|\.wasted\.client_s$"
     r"|^target\.(accuracy|\w+\.(round|accuracy|energy_\w+))$|^accuracy\.\w+\.(before|round|clients|untrained)$"
-    r"|^exchanges\.|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
+    r"|^path\.|^exchanges\.|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
     r"|^carbon\.(.*\.(known|clients)|regions\..*|to_target\.\w+\.(?!total)\w+\.grams|emitted\.waiting\.grams)$"
 )
 approx = partial(pytest.approx, rel=1e-12)
@@ -294,12 +294,12 @@ def test_jobs_add_up_to_compares(both):
         assert len(one["client"]) + sum(one["omitted"]) == run["jobs"]
         for ending, spent in run["spent"].items():
             assert one["ending"].count(ending) == spent["jobs"]
-        lost = {}
-        for client, lost_s in zip(one["waited_client"], one["waited_s"], strict=True):
-            lost[client] = lost.get(client, 0.0) + lost_s
-        assert lost.pop(-1, 0) == 0
-        for waited in run["waited_for"]:
-            assert lost[waited["client"]] == approx(waited["lost_s"])
+        device_of, waited = dict(zip(one["client"], one["device"], strict=True)), {}
+        for client, waited_s in zip(one["waited_client"], one["waited_s"], strict=True):
+            if waited_s:
+                device = one["device_names"][device_of[client]]
+                waited[device] = waited.get(device, 0.0) + waited_s
+        assert waited == {device: approx(path["seconds"]) for device, path in run["path"].items()}
     for one in record["durations"]:
         if (one["device"], one["what"]) == ("", "job"):
             assert one["count"] <= told["runs"][one["run"]]["spent"]["merged"]["jobs"]

@@ -10,7 +10,7 @@ from plans import sourced
 from replayed import assert_same
 
 import edgefl
-from edgefl.analysis.explain.shared_time import shared_time
+from edgefl.analysis.explain.sharing import shared_time
 from edgefl.show.perfetto.choice import Window
 from edgefl.show.perfetto.counters import counters
 from edgefl.store import read, read_plan
@@ -72,7 +72,7 @@ def test_an_explanation_tells_sharing_from_the_clients_own_links(capsys, folder)
     uploads = next(one for one in found.phases if one.phase == "upload")
     assert next(iter(uploads.by_cause)) == "sharing"
     assert found.unknown_since == ["server.uplink"]
-    saved = {one.change: one.saved_s for one in found.savings}
+    saved = found.savings
     assert saved["unshared"] == pytest.approx(found.seconds - fast.explain().seconds)
     assert 0 < saved["server"] < saved["unshared"]
     # The server's link is always full, so that nobody's device has a say: no rounding error is shown as one.
@@ -112,7 +112,7 @@ def test_a_replay_on_a_fleet_with_cells_takes_longer(folder):
     (shared, alone) = edgefl.replay(folder / "fast", fleet=[fleet, own]).runs
     assert shared.summary().virtual_s > 10 * alone.summary().virtual_s
     found = shared.explain()
-    saved = {one.change: one.saved_s for one in found.savings}
+    saved = found.savings
     assert saved["unshared"] == pytest.approx(found.seconds - alone.explain().seconds)
     assert found.seconds / 3 < saved["cells"] < found.seconds / 2
     assert "server" not in saved

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from plans import in_cells, with_server
 from recorded import recorded
 
-from edgefl.analysis.explain.again import Again
+from edgefl.analysis.explain.again import CHANGES, MEDIAN, OF_CLIENTS, Again
 from edgefl.analysis.explain.causes import CAUSES
-from edgefl.analysis.explain.explain import Explainer
+from edgefl.analysis.explain.explain import TOP, Explainer
 from edgefl.analysis.explain.path import PHASES
-from edgefl.analysis.explain.savings import CHANGES
-from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.medians import Medians
@@ -81,11 +79,9 @@ def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink,
 
 
 @cache
-def planned(method="spherefed", slowdown="lognormal"):
+def planned(method="spherefed"):
     """What a run of a method is planned of."""
-    spread = {"lognormal": {"sigma": 0.5}, "half-normal": {"scale": 0.5}}[slowdown]
-    fleet = {**SCENARIO["fleet"], "slowdown": {"name": slowdown, **spread}}
-    return of({**SCENARIO, "method": method, "fleet": fleet})
+    return of({**SCENARIO, "method": method})
 
 
 def of(scenario):
@@ -114,10 +110,9 @@ def merged_s(plan_):
     return np.array(found)
 
 
-def rounds_s(found, plan_):
-    """How long the rounds of a plan's run in the world last."""
-    ends_s = merged_s(plan_)[found.rounds.last]
-    return np.diff(ends_s, prepend=0.0)
+def again(given, clients=0, progress=lambda *_: None):
+    """What runs the clock of a plan again."""
+    return Again(given.plan, Medians(given), merged_s(given.plan), clients, progress)
 
 
 def with_client(given, client, taken=None, **columns):
@@ -151,79 +146,95 @@ def longer(prices, kind):
     return replace(prices, **columns, corners=None, taken=(*prices.taken, prices.taken[kind]))
 
 
-def renamed(given, change, client, to):
-    """A plan in which a client has what it would have after a change."""
+def others(given, change, client):
+    """The plans in which a client has another one's link, device or samples, priced by the repricer."""
     clients = given.plan.clients
-    if change == "link":
-        return with_client(given, client, link=clients.links.index(to))
-    if change == "device":
-        return with_client(given, client, device=clients.devices.index(to))
-    samples = int(to.split()[0].replace(",", ""))
-    other = int(clients.kind[np.flatnonzero(clients.samples == samples)[0]])
-    return with_client(given, client, samples=samples, taken=other)
+    for other in range(len(clients)):
+        if change == "work":
+            taken = int(clients.kind[other])
+            yield with_client(given, client, samples=int(clients.samples[other]), taken=taken)
+        else:
+            yield with_client(given, client, **{change: getattr(clients, change)[other]})
 
 
-@pytest.mark.parametrize("change", ["link", "device", "work"])
+def priced(plan_, client, names):
+    """Columns of a client's prices in each exchange."""
+    kind = int(plan_.clients.kind[client])
+    return [
+        {name: pytest.approx(getattr(one, name)[kind], rel=1e-12) for name in names} for one in plan_.prices
+    ]
+
+
+@pytest.mark.parametrize("change", MEDIAN)
 @pytest.mark.parametrize("method", ["spherefed", "fedavg"])
 def test_a_new_run_with_the_change_takes_the_time_that_was_predicted(change, method):
-    """Round for round, for each client that would have something else: the world runs with it."""
+    """For each client that would have something else, which is something that another client has."""
     given = planned(method)
-    found = explained(given)
-    before_s = rounds_s(found, given.plan)
-    tried, saved = 0, 0.0
-    for client in range(len(given.plan.clients)):
-        if to := found.savings.to(change, client):
-            after_s = rounds_s(found, renamed(given, change, client, to))
-            predicted_s = found.savings.one(change, client)
-            assert before_s - after_s == pytest.approx(predicted_s, rel=1e-9, abs=1e-9)
-            tried, saved = tried + 1, saved + float(predicted_s.sum())
-    assert tried >= 2
-    assert saved > 0
-
-
-def test_a_new_run_without_slowdown_and_jitter_takes_the_time_that_was_predicted():
-    """Of all clients at once."""
-    given = planned(slowdown="half-normal")
-    found = explained(given)
-    plan_ = given.plan
-    fast = replace(
-        plan_,
-        clients=replace(plan_.clients, slowdown=np.ones(len(plan_.clients))),
-        fleet=plan_.fleet.model_copy(update={"jitter": Fixed()}),
-    )
-    saved_s = rounds_s(found, plan_) - rounds_s(found, fast)
-    assert (saved_s > 0).any()
-    assert found.savings.everyone("speed") == pytest.approx(saved_s, rel=1e-9, abs=1e-9)
-
-
-def test_nothing_saves_more_than_a_round_or_less_than_nothing():
-    """Made to one client, or to all; all save at least as much as one, and in a round as its client alone."""
-    found = explained(planned())
-    whole_s = found.rounds.to_s - found.rounds.from_s
-    for change in CHANGES:
-        every = found.savings.everyone(change)
-        assert (every <= whole_s * (1 + 1e-9)).all()
-        for client in range(9):
-            one = found.savings.one(change, client)
-            assert (one >= 0).all()
-            assert (one <= every + 1e-12).all()
-    explanation = found.run()
-    assert any(one.saved_s > 0 for one in explanation.savings)
-    for row in explanation.rounds:
-        for saving in found.round(row.round).savings or ():
-            assert 0 <= saving.saved_s <= row.seconds * (1 + 1e-9)
-
-
-def test_a_client_that_keeps_what_it_has_stays_last():
-    """And a round that a change makes shorter than its client's job waits for another."""
-    found, changed = explained(planned()), 0
-    for row in found.run().rounds:
-        if row.round < 0:
+    changes, found, tried = getattr(Medians(given), change)(), again(given), 0
+    before_s = merged_s(given.plan)[-1]
+    for client, kind in enumerate(given.plan.clients.kind.tolist()):
+        predicted_s = found.saved_s(client)[change]
+        if kind not in changes:
+            assert predicted_s == 0
             continue
-        for saving in found.round(row.round).savings:
-            assert saving.to or saving.then_client == row.client
-            changed += saving.then_client != row.client
-    assert changed
+        row = changes[kind]
+        plan_ = next(one for one in others(given, change, client) if row == priced(one, client, row[0]))
+        assert before_s - merged_s(plan_)[-1] == pytest.approx(predicted_s, rel=1e-9, abs=1e-9)
+        tried += predicted_s > 0
+    assert tried
+
+
+def slowest_s(given, work_s):
+    """How long a plan's run takes that is blind to time, if jobs' work takes as long as a function says."""
+    with recorded(given.plan) as reader:
+        places = {row["exchange"]: row["place"] for row in reader.rows("exchanges")}
+        longest = {}
+        for job in reader.rows("jobs"):
+            took_s = job["receive_s"] + work_s(job, places[job["exchange"]]) + job["transmit_s"]
+            longest[job["into_version"]] = max(longest.get(job["into_version"], 0.0), took_s)
+    return sum(longest.values())
+
+
+def test_without_slowdown_the_slowest_jobs_are_as_much_shorter():
+    """Of one client, or of all; clients that are quicker than their devices stay so."""
+    given = planned()
+    found, slowdown = again(given), np.maximum(given.plan.clients.slowdown, 1.0)
+    before_s = slowest_s(given, lambda job, _: job["work_s"])
+    assert before_s == pytest.approx(merged_s(given.plan)[-1])
+    saved = []
+    for whom in (None, *range(len(slowdown))):
+        quick = np.where((np.arange(len(slowdown)) == whom) | (whom is None), slowdown, 1.0)
+        after_s = slowest_s(given, lambda job, _, quick=quick: job["work_s"] / quick[job["client"]])
+        saved.append(before_s - after_s)
+        assert found.saved_s(whom)["slowdown"] == pytest.approx(saved[-1], rel=1e-9, abs=1e-9)
+    assert saved[0] >= max(saved[1:]) > 0
+
+
+def test_without_jitter_work_takes_what_it_was_priced_at():
+    """Times the client's slowdown."""
+    given = planned()
+    clients, prices = given.plan.clients, given.plan.prices
+
+    def work_s(job, place):
+        return prices[place].work_s[clients.kind[job["client"]]] * clients.slowdown[job["client"]]
+
+    saved_s = merged_s(given.plan)[-1] - slowest_s(given, work_s)
+    assert saved_s > 0
+    assert again(given).saved_s()["jitter"] == pytest.approx(saved_s, rel=1e-9)
+
+
+def test_nothing_saves_more_than_the_run_or_less_than_nothing():
+    """Of a server that waits for all, made to one client, or to all, which saves at least as much."""
+    explanation = explained(planned()).run()
+    assert set(explanation.savings) == set(CHANGES)
+    assert [one.savings is not None for one in explanation.clients] == [
+        rank < TOP for rank in range(len(explanation.clients))
+    ]
+    for one in explanation.clients[:TOP]:
+        assert set(one.savings) == set(OF_CLIENTS)
+        for change, saved_s in one.savings.items():
+            assert 0 <= saved_s <= explanation.savings[change] + 1e-12
+    assert 0 < max(explanation.savings.values()) < explanation.seconds
 
 
 def test_a_fleet_of_identical_clients_saves_nothing():
@@ -233,9 +244,9 @@ def test_a_fleet_of_identical_clients_saves_nothing():
         "task": {"dataset": "digits", "clients": 9, "partition": {"name": "iid"}},
         "local": {"steps": 3, "batch_size": 16},
     }
-    found = explained(of({**SCENARIO, **same}))
-    assert [one.saved_s for one in found.run().savings] == [0, 0, 0, 0]
-    assert {saving.to for saving in found.round(0).savings} == {""}
+    found = explained(of({**SCENARIO, **same})).run()
+    assert found.savings == dict.fromkeys(CHANGES, 0)
+    assert found.clients[0].savings == dict.fromkeys(OF_CLIENTS, 0)
 
 
 @pytest.mark.parametrize(
@@ -249,29 +260,19 @@ def test_a_fleet_of_identical_clients_saves_nothing():
         ({"local": {"epochs": {"fit": "1 s", "most": 2}}}, ["local training that fits into a time"]),
     ],
 )
-def test_savings_of_a_client_are_unknown_where_other_times_make_another_run(changes, words):
-    """And the explanation says what depends on times; the paths are there."""
+def test_what_depends_on_times_is_told(changes, words):
+    """The paths are there; savings are known of the first clients where they are known of all."""
     given = of({**SCENARIO, **changes})
     assert not is_blind(given.plan)
     assert list(sights(given.plan)) == words
     found = explained(given)
-    assert found.round(0).savings is None
     explanation = found.run()
-    assert {one.savings for one in explanation.clients} == {None}
     assert list(explanation.unknown_since) == words
+    assert (explanation.savings is None) == (explanation.unsaved == "world") == ("fit" in str(changes))
+    for one in explanation.clients[:TOP]:
+        assert (one.savings is None) == (explanation.savings is None)
     assert found.round(0).path
     assert set(PHASES) > {part.phase for part in found.round(0).path}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_another_run_of_the_clock_saves_what_jobs_timed_again_do(change):
-    """Where both are known. Clients that are quicker than their devices' full speed stay so."""
-    given = planned()
-    found = explained(given)
-    again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *_: None)
-    assert again.is_known
-    saved_s = float(found.savings.everyone(change).sum())
-    assert again.saved_s(change) == pytest.approx(saved_s, rel=1e-9)
 
 
 def of_policy(policy, **changes):
@@ -285,9 +286,9 @@ def of_policy(policy, **changes):
 )
 def test_the_clock_runs_again_where_other_times_make_another_run(policy):
     """To as many merges; a fleet without slowdown is faster with any policy."""
-    saved = {one.change: one.saved_s for one in of_policy(policy).savings}
+    saved = of_policy(policy).savings
     assert set(saved) == set(CHANGES)
-    assert saved["speed"] > 0
+    assert saved["slowdown"] > 0
 
 
 @pytest.mark.parametrize(
@@ -300,20 +301,21 @@ def test_the_clock_runs_again_where_other_times_make_another_run(policy):
 )
 def test_the_clock_does_not_run_again_where_more_than_times_would_change(changes):
     """Energies and steps."""
-    found = explained(of({**SCENARIO, **changes}))
-    assert found.run().savings is None
+    found = explained(of({**SCENARIO, **changes})).run()
+    assert (found.savings, found.unsaved) == (None, "world")
+    assert {one.savings for one in found.clients} == {None}
 
 
 def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
     """As where a selector saw losses that are not there without training: it stops where that shows first."""
     given = planned()
     merges_s, asked = merged_s(given.plan), []
-    assert Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
+    assert Again(given.plan, Medians(given), merges_s, 0, lambda *_: None).is_known()
     merges_s[1] *= 2
     monkeypatch.setattr(
         import_module("edgefl.analysis.explain.again"), "Feedback", lambda: asked.append(1) or Feedback()
     )
-    assert not Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
+    assert not Again(given.plan, Medians(given), merges_s, 0, lambda *_: None).is_known()
     assert len(asked) < len(merges_s)
 
 
@@ -321,14 +323,15 @@ def test_what_runs_again_is_shown(monkeypatch):
     """A long run's clock takes a while, once as it was and once for each change."""
     monkeypatch.setattr(import_module("edgefl.analysis.explain.again"), "_SHOWN_EVERY", 1)
     given, shown = planned(), []
-    again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *step: shown.append(step))
-    for change in CHANGES:
-        again.saved_s(change)
-    total = len(merged_s(given.plan)) * (1 + len(CHANGES))
+    found = again(given, 1, lambda *step: shown.append(step))
+    assert found.is_known()
+    assert found.saved_s()
+    assert found.saved_s(0)
+    total = len(merged_s(given.plan)) * (1 + len(CHANGES) + len(OF_CLIENTS))
     assert shown == [("running the clock again", done + 1, total) for done in range(total)]
 
 
 def test_a_device_that_throttles_is_not_exchanged():
     """Another one would throttle otherwise."""
     found = of_policy("sync", fleet={**SCENARIO["fleet"], "speed": ["thermal"]})
-    assert {one.change for one in found.savings} == set(CHANGES) - {"device"}
+    assert set(found.savings) == set(CHANGES) - {"device"}

@@ -13,8 +13,8 @@ from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
 
+from edgefl.analysis.explain.path import NOBODY, PHASES, critical_paths
 from edgefl.analysis.timeline import timeline
-from edgefl.analysis.waiting import waits
 from edgefl.show.page.sections.activity import activity
 from edgefl.show.page.sections.durations import durations
 from edgefl.show.page.sections.participation import participation
@@ -26,6 +26,7 @@ def played(plan_):
     """A plan's run: its summary, its jobs and merges as rows, and its records."""
     with recorded(plan_) as reader:
         found, run = timeline(reader), summary(reader)
+        parts = critical_paths(found)
         in_rounds = {row["exchange"] for row in reader.rows("exchanges") if row["at"] == "round"}
         return SimpleNamespace(
             run=run,
@@ -35,7 +36,9 @@ def played(plan_):
             durations=durations(found, 0, run.rounds),
             activity=activity(found, 0, run.virtual_s),
             participation=participation(found, 0, run.clients - run.refused),
-            rounds=rounds(found, waits(reader, found.jobs), 0, 10**6),
+            rounds=rounds(found, parts, 0, 10**6),
+            parts=parts,
+            device_of={one: found.fleet.device_names[at] for one, at in enumerate(found.fleet.device)},
         )
 
 
@@ -148,20 +151,61 @@ def test_a_job_is_away_where_it_is_not_busy(plan_):
     assert away_s == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
+def spent(found):
+    """The seconds of critical paths by the first merge at or after each part's end, client and phase."""
+    seconds = Counter()
+    for phase, job, from_s, to_s in zip(*(getattr(found.parts, one) for one in PART), strict=True):
+        version = next(merge["version"] for merge in found.merges if merge["t_s"] >= to_s)
+        client = found.jobs[job]["client"] if job >= 0 else -1
+        seconds[version, client, PHASES[phase]] += to_s - from_s
+    return seconds
+
+
+PART = ("phase", "job", "from_s", "to_s")
+
+
 @given(fleets())
 @settings(max_examples=12)
-def test_rounds_say_who_was_waited_for_as_the_summary_does(plan_):
-    """The seconds by client, and how many merges waited."""
+def test_rounds_say_who_was_waited_for(plan_):
+    """Of each merge the client with most of its critical path, and the phase that most of that was."""
     found = played(plan_)
-    seconds, merges = Counter(), Counter()
+    seconds = spent(found)
     for shown in found.rounds:
-        for client, part, lost_s in zip(shown.waited_client, shown.waited_part, shown.waited_s, strict=True):
-            assert (client < 0) == (part == "") == (lost_s == 0)
-            if client >= 0:
-                seconds[client] += lost_s
-                merges[client] += 1
-    assert merges == {one.client: one.lost.merges for one in found.run.waited_for}
-    assert seconds == pytest.approx({one.client: one.lost.lost_s for one in found.run.waited_for})
+        columns = shown.version, shown.waited_client, shown.waited_phase, shown.waited_s
+        for version, client, phase, waited_s in zip(*columns, strict=True):
+            mine = Counter()
+            for (merge, who, _), part_s in seconds.items():
+                if merge == version:
+                    mine[who] += part_s
+            assert waited_s == pytest.approx(max(mine.values(), default=0))
+            assert (phase == "") == (waited_s == 0)
+            if phase:
+                assert mine[client] == pytest.approx(waited_s)
+                own = [
+                    part_s for (merge, who, _), part_s in seconds.items() if (merge, who) == (version, client)
+                ]
+                assert seconds[version, client, phase] == pytest.approx(max(own))
+
+
+@given(fleets())
+@settings(max_examples=12)
+def test_the_summary_says_which_devices_were_waited_for(plan_):
+    """The same seconds by device and stage, most first; with nobody's they add up to the whole time."""
+    found = played(plan_)
+    by_device, by_stage = Counter(), Counter()
+    for (_, client, phase), part_s in spent(found).items():
+        by_device[found.device_of.get(client, NOBODY)] += part_s
+        by_stage[found.device_of.get(client, NOBODY), phase] += part_s
+    path = found.run.path
+    assert {name: one.seconds for name, one in path.items()} == pytest.approx(by_device)
+    assert [one.seconds for one in path.values()] == sorted(
+        (one.seconds for one in path.values()), reverse=True
+    )
+    last_s = max((merge["t_s"] for merge in found.merges), default=0)
+    assert sum(one.seconds for one in path.values()) == pytest.approx(last_s)
+    for name, one in path.items():
+        stages = [by_stage[name, stage] for stage in ("download", "compute", "upload")]
+        assert (one.download_s, one.compute_s, one.upload_s) == pytest.approx(tuple(stages))
 
 
 @given(fleets())

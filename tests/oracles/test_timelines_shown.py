@@ -11,8 +11,8 @@ from plans import plan, prices
 from recorded import recorded
 from told import times
 
+from edgefl.analysis.explain.path import critical_paths
 from edgefl.analysis.timeline import timeline
-from edgefl.analysis.waiting import waits
 from edgefl.core import catalogue
 from edgefl.core.fleet import Failures
 from edgefl.show.page.sections.activity import activity
@@ -28,7 +28,7 @@ def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
     plan_ = plan(table, policy=policy, params=params, **settings)
     with recorded(plan_) as reader:
         found, run = timeline(reader), summary(reader)
-        shown = rounds(found, waits(reader, found.jobs), 0, most_jobs)
+        shown = rounds(found, critical_paths(found), 0, most_jobs)
         return SimpleNamespace(
             durations={(one.device, one.what): one for one in durations(found, 0, run.rounds)},
             activity=activity(found, 0, run.virtual_s),
@@ -59,7 +59,7 @@ def at(shown, t_s):
 
 
 def test_rounds_of_a_server_that_waits():
-    """c0 is back after 4 s and c1 after 6, in each of two rounds; c1's two seconds more are its work."""
+    """c0 is back after 4 s and c1 after 6, in each of two rounds; four of c1's are its work."""
     found = told([times(work=[2, 4])], rounds=2)
     assert found.bars == [
         [
@@ -72,7 +72,7 @@ def test_rounds_of_a_server_that_waits():
         ]
     ]
     (shown,) = found.rounds
-    assert (shown.waited_client, shown.waited_part, shown.waited_s) == ([1, 1], ["compute"] * 2, [2, 2])
+    assert (shown.waited_client, shown.waited_phase, shown.waited_s) == ([1, 1], ["compute"] * 2, [6, 6])
     assert (shown.omitted, shown.device_names, shown.device) == ([0, 0], ["board"], [0] * 4)
 
 
@@ -94,8 +94,9 @@ def test_rounds_of_a_server_that_does_not_wait():
             "c0: 8 9 - -, cut at 10",
         ]
     ]
-    assert found.rounds[0].waited_client == [-1] * 4
-    assert found.rounds[0].waited_part == [""] * 4
+    shown = found.rounds[0]
+    assert (shown.waited_client, shown.waited_s) == ([0, 0, 1, -1], [4, 4, 2, 0])
+    assert shown.waited_phase == ["compute", "compute", "compute", ""]
 
 
 def test_jobs_that_were_late_or_lost_are_in_the_round_that_did_not_take_them():
@@ -266,7 +267,7 @@ def without(table):
     with recorded(plan([times(work=[1])])) as reader:
         reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
         found = timeline(reader)
-        shown = rounds(found, waits(reader, found.jobs), 0, 9)
+        shown = rounds(found, critical_paths(found), 0, 9)
     return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
 
 

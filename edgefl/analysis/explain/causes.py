@@ -1,6 +1,6 @@
 """What the parts of critical paths were bound by, in seconds that add up to each part's time.
 
-- Of a transfer: "latency", "rate", "loss", "sharing" and "repeats"; see ``critical.transfers``.
+- Of a transfer: "latency", "rate", "loss", "sharing" and "repeats"; see ``transfers``.
 - Of work: "compute", "memory" and "launch" are its seconds at the device's full speed, by what bounds its
   kernels; "slowdown" is what the client's constant slowdown adds, "jitter" what chance adds, and "speed" what
   a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
@@ -18,10 +18,8 @@ import numpy as np
 from edgefl.analysis.explain.path import PHASES, Parts
 from edgefl.analysis.explain.transfers import Transfers, transfers
 from edgefl.analysis.timeline import Floats, Ints, Timeline
-from edgefl.analysis.waiting import done_s, planned_s
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
-from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 
 CAUSES = (
@@ -35,7 +33,7 @@ _STAGES = ("receive_s", "work_s", "transmit_s")
 _ROUNDING = 1e-9
 
 
-def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Medians, parts: Parts) -> Floats:
+def by_cause(found: Timeline, recorded: Recorded, medians: Medians, parts: Parts) -> Floats:
     """The seconds of each part by ``CAUSES``, (n, causes).
 
     Raises:
@@ -46,7 +44,7 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
-    weights = _Weights(reader, found, recorded, medians, jobs)
+    weights = _Weights(found, recorded, medians, jobs)
     down, up = (_transferred(transfers(found, recorded, jobs, way)) for way in ("down", "up"))
     stages = down, weights.worked(), up
     of_part = np.flatnonzero(parts.job >= 0)
@@ -74,20 +72,17 @@ def _transferred(found: Transfers) -> Floats:
 class _Weights:
     """The causes of some jobs' work, (n, causes), in seconds of the whole stage."""
 
-    def __init__(
-        self, reader: Reader, found: Timeline, recorded: Recorded, medians: Medians, jobs: Ints
-    ) -> None:
+    def __init__(self, found: Timeline, recorded: Recorded, medians: Medians, jobs: Ints) -> None:
         self._found, self._jobs, self._plan, self._medians = found, jobs, recorded.plan, medians
         self._client, self._place = found.jobs.client[jobs], found.jobs.place[jobs]
         self._kind = found.fleet.kind[self._client]
-        own = self._place, self._kind, found.jobs.steps[jobs]
-        self._planned_s = planned_s(reader, *own)
 
     def worked(self) -> Floats:
         """Of work."""
         busy_s, slowdown = self._of("work_s"), self._found.fleet.slowdown[self._client]
-        done = ~np.isnan(self._of("worked_s"))
-        full_s = done_s(self._planned_s, busy_s, slowdown, worked=done)
+        done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
+        # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
+        full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
         usual_s = full_s * slowdown
         jittered_s = np.minimum(usual_s * self._jitter(), busy_s) if self._plan.fleet.speed else busy_s
         jittered_s = np.where(done, jittered_s, busy_s)
@@ -106,6 +101,17 @@ class _Weights:
     def _of(self, name: str) -> Floats:
         column: Floats = getattr(self._found.jobs, name)[self._jobs]
         return column
+
+    def _planned_s(self) -> Floats:
+        """The seconds of whole work at full speed: the kinds' prices, by the steps that jobs took."""
+        work_s, of_all = (
+            np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
+            for name in ("work_s", "steps")
+        )
+        found: Floats = work_s * np.divide(
+            self._found.jobs.steps[self._jobs], of_all, out=np.ones(len(work_s)), where=of_all > 0
+        )
+        return found
 
     def _bound_by(self) -> Floats:
         """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""

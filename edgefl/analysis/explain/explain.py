@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from edgefl.analysis.explain.records import (
     Phase,
     Round,
     RoundExplanation,
-    Saving,
 )
-from edgefl.analysis.explain.savings import CHANGES, Savings
 from edgefl.analysis.timeline import Floats, Ints, timeline
-from edgefl.core.catalogue import load
 from edgefl.core.errors import UserError
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
@@ -30,7 +27,9 @@ from edgefl.store import Reader
 from edgefl.world.blind import sights
 
 TOP = 5
-"""Of how many clients the savings are reckoned."""
+"""Of how many clients savings are reckoned."""
+MOST_AGAIN = 2_000_000
+"""Savings are reckoned where the clock makes at most so many jobs for them: a minute or two."""
 
 
 def explain(
@@ -57,7 +56,6 @@ class Explainer:
         rounds: its rounds.
         parts: their critical paths.
         causes: the parts' seconds by ``CAUSES``, (n, causes).
-        savings: what changes would save; None where other times would make another run.
     """
 
     def __init__(self, reader: Reader, planned: Recorded) -> None:
@@ -71,37 +69,32 @@ class Explainer:
         self.rounds = rounds_of(self._found)
         if not len(self.rounds.number):
             raise UserError(f"{self._meta['name']}: nothing was merged yet", where=reader.where)
-        policy = load("policies", self._plan.scenario.server.policy.name)
-        self.parts = critical_paths(self._found, self.rounds, timed=hasattr(policy, "round_s"))
-        medians = self._medians = Medians(planned)
-        self.causes = by_cause(reader, self._found, planned, medians, self.parts)
+        self.parts = critical_paths(self._found)
+        self._medians = Medians(planned)
+        self.causes = by_cause(self._found, planned, self._medians, self.parts)
         self._spent_s: Floats = self.causes.sum(axis=1)
         self._client: Ints = np.append(self._found.jobs.client, -1)[self.parts.job]
-        self._sights = list(sights(self._plan))
-        self._traced = all(prices.traces for prices in self._plan.prices)
-        self.savings = None
-        if self._traced and not self._sights:
-            self.savings = Savings(reader, self._found, planned, medians, self.rounds)
 
     def run(self, progress: Progress = lambda *_: None) -> Explanation:
         """Why the whole run took as long as it did; see ``explain``."""
         device = np.append(self._found.fleet.device, -1)[self._client]
         sizes = np.bincount(self._found.fleet.device, minlength=len(self._found.fleet.device_names)).tolist()
         names = self._found.fleet.device_names
+        clients = list(self._held(self._client))
+        saved, unsaved = self._saved([None, *(client for client, _ in clients[:TOP])], progress)
         return Explanation(
             name=self._meta["name"],
             run_dir=self._where,
             seconds=float(self.rounds.to_s[-1]),
             phases=_phases(self._table(slice(None))),
             clients=[
-                HeldByClient(
-                    client, *self._places(client), held, self._saved_by(client) if rank < TOP else None
-                )
-                for rank, (client, held) in enumerate(self._held(self._client))
+                HeldByClient(client, *self._places(client), held, saved.get(client))
+                for client, held in clients
             ],
             devices=[HeldByDevice(names[place], sizes[place], held) for place, held in self._held(device)],
-            savings=self._saved_by_all(progress),
-            unknown_since=self._sights,
+            savings=saved.get(None),
+            unsaved=unsaved,
+            unknown_since=list(sights(self._plan)),
             rounds=[self._one(place) for place in range(len(self.rounds.number))],
         )
 
@@ -119,57 +112,19 @@ class Explainer:
                 hint=f"its rounds are {numbers.min()} to {numbers.max()}",
             )
         place = int(np.searchsorted(numbers, number))
-        one = self._one(place)
-        device, link = (None, None) if one.client is None else self._places(one.client)
-        return RoundExplanation(
-            name=self._meta["name"],
-            run_dir=self._where,
-            of=one,
-            device=device,
-            link=link,
-            path=[self._part(row) for row in np.flatnonzero(self.parts.round == place).tolist()],
-            savings=self._saved_in_round(one.client, place),
-            unknown_since=self._sights,
-        )
+        path = [self._part(row) for row in np.flatnonzero(self.parts.round == place).tolist()]
+        return RoundExplanation(self._meta["name"], self._where, self._one(place), path)
 
-    def _saved_by_all(self, progress: Progress) -> list[Saving] | None:
-        """What changes to all clients would save in the whole run."""
-        if self.savings is not None:
-            return self._saved(lambda found, change: ("", found.everyone(change)))
-        if not self._traced:
-            return None
-        again = Again(self._plan, self._medians, self._found.merges.t_s, progress)
-        if not again.is_known:
-            return None
-        each = [(change, again.saved_s(change)) for change in again.changes]
-        return [Saving(change, "", saved_s) for change, saved_s in each if saved_s is not None]
-
-    def _saved_by(self, client: int) -> list[Saving] | None:
-        """What changes to a client would save in the whole run."""
-        return self._saved(lambda found, change: (found.to(change, client), found.one(change, client)))
-
-    def _saved(self, of: Callable[[Savings, str], tuple[str, Floats]]) -> list[Saving] | None:
-        """What changes would save, given what a client has then, and by how much rounds are shorter."""
-        found = self.savings
-        if found is None:
-            return None
-        each = ((change, *of(found, change)) for change in CHANGES)
-        return [Saving(change, to, float(saved_s.sum())) for change, to, saved_s in each]
-
-    def _saved_in_round(self, client: int | None, place: int) -> list[Saving] | None:
-        """What changes to a client in one round would save of it."""
-        found = self.savings
-        if found is None or client is None:
-            return None
-        return [
-            Saving(
-                change,
-                found.to(change, client),
-                float(found.one(change, client)[place]),
-                found.then(change, client, place),
-            )
-            for change in CHANGES
-        ]
+    def _saved(
+        self, whom: Sequence[int | None], progress: Progress
+    ) -> tuple[dict[int | None, dict[str, float]], str | None]:
+        """What changes to all clients (None), or to some, would save; or why that is unknown."""
+        again = Again(self._plan, self._medians, self._found.merges.t_s, len(whom) - 1, progress)
+        if again.runs * len(self._found.jobs) > MOST_AGAIN:
+            return {}, "size"
+        if not again.is_known():
+            return {}, "world"
+        return {client: again.saved_s(client) for client in whom}, None
 
     def _held(self, whose: Ints) -> Iterator[tuple[int, Held]]:
         """Who held rounds up, and how much; most first."""

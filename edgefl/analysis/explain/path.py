@@ -25,6 +25,7 @@ the round's time:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,11 +35,15 @@ from edgefl.analysis.timeline import Bools, Floats, Ints, Timeline
 from edgefl.analysis.usage import ENDINGS
 from edgefl.core.event import Kind
 
-PHASES = ("download", "compute", "upload", "waiting for clients", "timer", "server")
+STAGES = ("download", "compute", "upload")
+"""Of a job."""
+PHASES = (*STAGES, "waiting for clients", "timer", "server")
 _CLIENTS, _TIMER, _SERVER = (PHASES.index(one) for one in ("waiting for clients", "timer", "server"))
 # Of a time: what a sum of times may be rounded by.
 _ROUNDING = 1e-12
 _LOST = ENDINGS.index(Kind.LOST)
+NOBODY = "nobody"
+"""Who is waited for where a path waits for no job: for a timer, the server's work, or clients to come."""
 
 
 class Rounds(NamedTuple):
@@ -76,6 +81,33 @@ class Parts(NamedTuple):
     share: Floats
 
 
+@dataclass(frozen=True)
+class PathTime:
+    """Virtual seconds of critical paths.
+
+    Attributes:
+        seconds: all in all.
+        download_s, compute_s, upload_s: the same by stage, with pauses in it; 0 of ``NOBODY``.
+    """
+
+    seconds: float
+    download_s: float
+    compute_s: float
+    upload_s: float
+
+
+def path_times(found: Timeline) -> dict[str, PathTime]:
+    """The critical paths of all rounds by the device that they waited for, or ``NOBODY``; most first."""
+    parts, names = critical_paths(found), [*found.fleet.device_names, NOBODY]
+    device = np.append(found.fleet.device, -1)[np.append(found.jobs.client, -1)[parts.job]]
+    device[device < 0] += len(names)
+    seconds = np.zeros((len(names), len(PHASES)))
+    np.add.at(seconds, (device, parts.phase), parts.to_s - parts.from_s)
+    each = [PathTime(sum(row), *row[: len(STAGES)]) for row in seconds.tolist()]
+    by_name = sorted(zip(names, each, strict=True), key=lambda pair: -pair[1].seconds)
+    return {name: one for name, one in by_name if one.seconds > 0}
+
+
 def rounds_of(found: Timeline) -> Rounds:
     """The rounds of a run that have a merge."""
     numbers = found.merges.round
@@ -85,15 +117,9 @@ def rounds_of(found: Timeline) -> Rounds:
     return Rounds(numbers[first], first, last, np.append(0.0, to_s[:-1])[: len(to_s)], to_s)
 
 
-def critical_paths(found: Timeline, rounds: Rounds, *, timed: bool) -> Parts:
-    """The critical paths of a run's rounds.
-
-    Args:
-        found: the run's.
-        rounds: its rounds.
-        timed: whether the policy's rounds last a fixed time.
-    """
-    server = _Server(found, timed=timed)
+def critical_paths(found: Timeline) -> Parts:
+    """The critical paths of a run's rounds, see ``rounds_of``."""
+    server, rounds = _Server(found), rounds_of(found)
     columns = rounds.first.tolist(), rounds.last.tolist(), rounds.from_s.tolist()
     chains = [
         (place, *link)
@@ -109,15 +135,18 @@ def critical_paths(found: Timeline, rounds: Rounds, *, timed: bool) -> Parts:
 class _Server:
     """What the server noted, to be looked up by time."""
 
-    def __init__(self, found: Timeline, *, timed: bool) -> None:
-        jobs, self._merges = found.jobs, found.merges
+    def __init__(self, found: Timeline) -> None:
+        jobs, merges = found.jobs, found.merges
         self._jobs = jobs
+        until_s = jobs.until_s
         noted = np.flatnonzero(~np.isnan(jobs.arrived_s) | (jobs.ending == _LOST))
-        self._noted = noted[np.argsort(jobs.until_s[noted], kind="stable")]
-        self._noted_s = jobs.until_s[self._noted]
-        self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, self._merges.t_s]))
-        self._seen_s = np.unique(np.concatenate([self._noted_s, self._merges.t_s]))
-        self._timed = found.in_rounds & timed
+        self._noted = noted[np.argsort(until_s[noted], kind="stable")]
+        self._noted_s = until_s[self._noted]
+        self._merges_s, self._server_s = merges.t_s.tolist(), merges.server_s.tolist()
+        self._version, self._place = merges.version.tolist(), merges.place.tolist()
+        self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, merges.t_s]))
+        self._seen_s = np.unique(np.concatenate([self._noted_s, merges.t_s]))
+        self._timed = (found.in_rounds & found.timed).tolist()
 
     def chain(self, first: int, last: int, begin_s: float) -> Iterator[tuple[int, int, float, float]]:
         """The chain before a round's last merge, backwards: (phase, job, from, to); a job's phase is 0.
@@ -127,18 +156,18 @@ class _Server:
             last: that of its last one.
             begin_s: when the round began.
         """
-        merge, now_s = last, float(self._merges.t_s[last])
+        merge, now_s = last, self._merges_s[last]
         merging = True
         while now_s > begin_s:
-            if not merging and merge > first and self._merges.t_s[merge - 1] == now_s:
+            if not merging and merge > first and self._merges_s[merge - 1] == now_s:
                 merge, merging = merge - 1, True
-            if merging and self._merges.server_s[merge]:
+            if merging and self._server_s[merge]:
                 since_s = self._began(merge)
                 yield _SERVER, -1, max(since_s, begin_s), now_s
                 now_s = since_s
                 if now_s <= begin_s:
                     return
-                if merge > first and self._merges.t_s[merge - 1] == now_s:
+                if merge > first and self._merges_s[merge - 1] == now_s:
                     merge -= 1
                     continue
             phase, job = self._cause(merge, now_s, merging=merging)
@@ -154,10 +183,10 @@ class _Server:
 
     def _began(self, merge: int) -> float:
         """When the server began to work on a merge: at what it noted or did then, if at anything."""
-        now_s = float(self._merges.t_s[merge])
-        began_s = now_s - float(self._merges.server_s[merge])
+        now_s = self._merges_s[merge]
+        began_s = now_s - self._server_s[merge]
         for known_s in (self._noted_s, self._acted_s):
-            near = known_s[np.searchsorted(known_s, began_s - _ROUNDING * now_s) :][:1]
+            near = known_s[known_s.searchsorted(began_s - _ROUNDING * now_s) :][:1]
             if len(near) and near[0] <= began_s + _ROUNDING * now_s:
                 return float(near[0])
         return began_s
@@ -168,12 +197,12 @@ class _Server:
         The phase is 0 for a job, which is -1 where it took no time: the cause lies before it, at the same
         time.
         """
-        jobs = self._noted[slice(*np.searchsorted(self._noted_s, [now_s, np.nextafter(now_s, np.inf)]))]
+        if merging and self._timed[self._place[merge]]:
+            return _TIMER, -1
+        noted_s = self._noted_s
+        jobs = self._noted[noted_s.searchsorted(now_s) : noted_s.searchsorted(now_s, "right")]
         if merging:
-            place = int(self._merges.place[merge])
-            if self._timed[place]:
-                return _TIMER, -1
-            jobs = jobs[self._waited_for(jobs, place, int(self._merges.version[merge]))]
+            jobs = jobs[self._waited_for(jobs, self._place[merge], self._version[merge])]
             if not len(jobs):
                 return _TIMER, -1
         lasting = jobs[self._jobs.dispatched_s[jobs] < now_s]
@@ -192,7 +221,7 @@ class _Server:
 
 def _before(times_s: Floats, now_s: float) -> float:
     """The last of some times before now; 0 for none."""
-    place = int(np.searchsorted(times_s, now_s)) - 1
+    place = int(times_s.searchsorted(now_s)) - 1
     return float(times_s[place]) if place >= 0 else 0.0
 
 

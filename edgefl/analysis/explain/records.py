@@ -5,26 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from edgefl.core.documents import INLINE, OPTIONAL
-
-
-@dataclass(frozen=True)
-class Saving:
-    """What a change to a client would save.
-
-    Attributes:
-        change: the fleet's median "link", "device" or "work" in place of its own; "speed", no slowdown and
-            no jitter above 1; or of what clients share, "server", "cells" or "unshared" (see
-            ``critical.again``).
-        to: what the client would have; empty where it is not slower than that, and nothing is saved.
-        saved_s: by how many virtual seconds the round, or all rounds together, would be shorter.
-        then_client: the client for which the round would wait longest then; None for a whole run.
-    """
-
-    change: str
-    to: str
-    saved_s: float
-    then_client: int | None = field(default=None, metadata=OPTIONAL)
+from edgefl.core.documents import INLINE
 
 
 @dataclass(frozen=True)
@@ -36,7 +17,7 @@ class Part:
         from_s, to_s: virtual seconds.
         exchange, client, device, link: of its job; None where there is none.
         lost: whether its job was lost.
-        by_cause: its seconds by what bound it, those above 0; see ``critical.causes``.
+        by_cause: its seconds by what bound it, those above 0; see ``causes``.
     """
 
     phase: str
@@ -88,15 +69,15 @@ class HeldByClient:
     Attributes:
         client, device, link: who.
         held: how much.
-        savings: what changes to this client alone would save in the whole run; None where that is unknown, or
-            not reckoned.
+        savings: as of ``Explanation``, if changes were made to this client alone; None for all but the first
+            few, too.
     """
 
     client: int
     device: str
     link: str
     held: Held = field(metadata={INLINE: Held})
-    savings: Sequence[Saving] | None
+    savings: Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
@@ -147,20 +128,13 @@ class RoundExplanation:
         name: the run's.
         run_dir: its directory.
         of: the round.
-        device, link: of its client.
         path: the critical path, in order of time.
-        savings: what changes to its client in this round alone would save; None where that is unknown.
-        unknown_since: what in the run depends on times, so that other times would make another run.
     """
 
     name: str
     run_dir: str
     of: Round = field(metadata={INLINE: Round})
-    device: str | None
-    link: str | None
     path: Sequence[Part]
-    savings: Sequence[Saving] | None
-    unknown_since: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -174,10 +148,12 @@ class Explanation:
         phases: what critical paths consist of, most first.
         clients: those that held rounds up, most first; the first five have ``savings``.
         devices: the same by device.
-        savings: what each change would save if it were made to all clients, to as many merges; where
-            ``unknown_since`` has something, by another run of the world (see ``critical.again``), which may
-            also take longer. None where that is unknown.
-        unknown_since: as in ``RoundExplanation``.
+        savings: by how many virtual seconds the run would make as many merges sooner, by the change that is
+            made to all clients, or to what they share (see ``again``); below 0 where it would take longer.
+            None where that is unknown.
+        unsaved: why it is unknown: "size", the run is too long to run its clock so often, or "world", more
+            than times would change; None where it is known.
+        unknown_since: what in the run depends on times, so that other times make another run.
         rounds: all of them, in order.
     """
 
@@ -187,6 +163,7 @@ class Explanation:
     phases: Sequence[Phase]
     clients: Sequence[HeldByClient]
     devices: Sequence[HeldByDevice]
-    savings: Sequence[Saving] | None
+    savings: Mapping[str, float] | None
+    unsaved: str | None
     unknown_since: Sequence[str]
     rounds: Sequence[Round]

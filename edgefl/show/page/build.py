@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from edgefl.analysis.curves import axes, curves
+from edgefl.analysis.explain.path import critical_paths
 from edgefl.analysis.groups import Group as Seeds
 from edgefl.analysis.groups import Judged, fronts, judged, seeds_together
 from edgefl.analysis.history import History, histories
@@ -19,7 +20,6 @@ from edgefl.analysis.sensitivity import Dependence, dependence, ordered
 from edgefl.analysis.settings import differing, fleet_name
 from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.analysis.timeline import timeline
-from edgefl.analysis.waiting import waits
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.colours import styles
@@ -174,7 +174,7 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
         devices=_counted(reader, "device"),
         links=_counted(reader, "link"),
         durations=durations(found, run, one.rounds),
-        rounds=rounds(found, waits(reader, found.jobs), run, most_jobs),
+        rounds=rounds(found, critical_paths(found), run, most_jobs),
         activity=activity(found, run, one.virtual_s),
         participation=participation(found, run, one.clients - one.refused),
         memory=memory(reader, run),

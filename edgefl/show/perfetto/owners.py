@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
-from edgefl.planning.repricing import Pricers, rows_of
 from edgefl.show.perfetto.packets import Arguments
 from edgefl.store import Reader
 
@@ -62,16 +62,12 @@ class Owners:
 
 def _bounds(known: Recorded) -> list[dict[str, str]]:
     """What bounds most of the work of each kind of client, with its share, by exchange."""
-    kinds, pricers = known.plan.clients.one_of_each_kind(), Pricers(known.devices)
-    refused = {int(known.plan.clients.kind[refusal.client]) for refusal in known.plan.refusals}
-    rows = list(zip(rows_of(kinds), kinds.model.tolist(), strict=True))
-    found: list[dict[str, str]] = [{} for _ in rows]
-    for prices in known.plan.prices:
-        for kind, ((device, _, dtype), model) in enumerate(rows):
-            if kind in refused:
-                continue
-            bounds = pricers.of(device, dtype).time(prices.traces[model].cost(prices.taken[kind]))
-            if bounds.seconds > 0:
+    clients, medians = known.plan.clients, Medians(known)
+    found: list[dict[str, str]] = [{} for _ in range(int(clients.kind.max(initial=-1)) + 1)]
+    for kind in np.unique(clients.kind[clients.admitted]).tolist():
+        for place, prices in enumerate(known.plan.prices):
+            bounds = medians.bounds(place, kind)
+            if bounds is not None and bounds.seconds > 0:
                 name, seconds = max(bounds._asdict().items(), key=lambda one: one[1])
                 share = f"{100 * seconds / bounds.seconds:.0f}%"
                 found[kind][prices.exchange] = f"{name.removesuffix('_s')} ({share} of the work)"

@@ -11,7 +11,6 @@ from recorded import recorded
 from told import times
 
 from edgefl.analysis.explain.explain import Explainer
-from edgefl.analysis.explain.records import Saving
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.units import RESOLVED
@@ -93,7 +92,7 @@ def test_rounds_that_took_no_time_have_no_tables():
 def test_rounding_is_no_saving():
     """What differs by less than sums round is nothing, sooner or later."""
     found = explained()
-    rounding = [Saving("device", "", 1e-12), Saving("work", "", -1e-12)]
+    rounding = {"device": 1e-12, "work": -1e-12}
     text = printed(shown(replace(found, savings=rounding, clients=[])), 100)
     assert text.count("nothing") == len(rounding)
     assert " would save" not in said(replace(found, savings=rounding))

@@ -17,7 +17,7 @@ from edgefl.show.rows import rows
 from edgefl.store import read
 
 # Rows of several figures, of words, and of what is no number of the whole run.
-WORDS = (" / ", "of clients", "stopped by", "waited for", "others idle", "link/compute", ", both")
+WORDS = (" / ", "of clients", "stopped by", "critical path", "download/compute", ", both")
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.analysis.explain.path import PHASES, Parts
 from edgefl.analysis.timeline import Floats, Ints, Jobs, Timeline
 from edgefl.analysis.usage import ENDINGS
-from edgefl.analysis.waiting import PARTS, Waits
 from edgefl.core.event import Kind
 
 # At most so many rounds, and jobs of each.
@@ -49,9 +50,10 @@ class Rounds:
         to_s: its merge; without one, the last job's end.
         first: the place of its first job in the columns of jobs.
         omitted: how many of its jobs are not listed.
-        waited_client: the client that its merge waited for; -1 for nobody in particular.
-        waited_part: what took that client longest, see ``waiting.PARTS``; empty for nobody.
-        waited_s: virtual seconds lost to it, see ``waiting``; 0 for nobody.
+        waited_client: the client with most of its critical path, from the merge before in its round on; -1
+            for none: a timer, the server or clients to come.
+        waited_phase: what took longest of that, see ``path.PHASES``; empty where there is no path.
+        waited_s: virtual seconds of the path that are this client's, or nobody's.
         slowest: the place of the round that took longest from ``from_s`` to ``to_s``, merged ones first.
         client: of each job, its client; within a round those that arrived or ended last come first.
         device: the place of its device.
@@ -76,7 +78,7 @@ class Rounds:
     first: Sequence[int]
     omitted: Sequence[int]
     waited_client: Sequence[int]
-    waited_part: Sequence[str]
+    waited_phase: Sequence[str]
     waited_s: Sequence[float]
     slowest: int
     client: Sequence[int]
@@ -102,12 +104,12 @@ class _All(NamedTuple):
     of_job: Ints
 
 
-def rounds(found: Timeline, waits: Waits, run: int, most_jobs: int) -> list[Rounds]:
+def rounds(found: Timeline, parts: Parts, run: int, most_jobs: int) -> list[Rounds]:
     """Those of a run; none without a merge and without a job.
 
     Args:
         found: the run's.
-        waits: whom its merges waited for.
+        parts: its critical paths.
         run: its place.
         most_jobs: how many jobs are listed, as long as three rounds are.
     """
@@ -133,7 +135,7 @@ def rounds(found: Timeline, waits: Waits, run: int, most_jobs: int) -> list[Roun
             to_s=every.to_s[kept].tolist(),
             first=first.tolist(),
             omitted=omitted.tolist(),
-            **_waited(waits, every.version[kept]),
+            **_waited(found, parts, every.version[kept]),
             slowest=int(np.lexsort((every.to_s[kept] - from_s, every.version[kept] >= 0))[-1]),
             **_columns(found, jobs),
         )
@@ -206,16 +208,26 @@ def _listed(found: Timeline, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]
     return jobs[nth < _JOBS], np.cumsum(listed) - listed, sizes - listed
 
 
-def _waited(waits: Waits, versions: Ints) -> dict[str, list[Any]]:
+def _waited(found: Timeline, parts: Parts, versions: Ints) -> dict[str, list[Any]]:
     """The columns of whom merges waited for."""
-    at = {version: place for place, version in enumerate(waits.version.tolist())}
-    part = waits.parts_s.argmax(axis=1)
-    found = [at.get(version) for version in versions.tolist()]
-    return {
-        "waited_client": [-1 if place is None else int(waits.who[place]) for place in found],
-        "waited_part": ["" if place is None else PARTS[part[place]] for place in found],
-        "waited_s": [0.0 if place is None else float(waits.lost_s[place]) for place in found],
-    }
+    spent: dict[int, dict[int, Counter[int]]] = {}
+    ends = np.searchsorted(found.merges.t_s, parts.to_s)
+    version = found.merges.version[ends]
+    rows = np.flatnonzero(np.isin(version, versions))
+    client = np.append(found.jobs.client, -1)[parts.job]
+    seconds = (parts.to_s - parts.from_s)[rows].tolist()
+    of_rows = (column[rows].tolist() for column in (version, client, parts.phase))
+    for merge, who, phase, spent_s in zip(*of_rows, seconds, strict=True):
+        spent.setdefault(merge, {}).setdefault(who, Counter())[phase] += spent_s
+    columns: dict[str, list[Any]] = {"waited_client": [], "waited_phase": [], "waited_s": []}
+    for merge in versions.tolist():
+        by_client = spent.get(merge, {-1: Counter()})
+        who = max(by_client, key=lambda one: by_client[one].total())
+        phases = by_client[who].most_common(1)
+        columns["waited_client"].append(who)
+        columns["waited_phase"].append(PHASES[phases[0][0]] if phases else "")
+        columns["waited_s"].append(by_client[who].total())
+    return columns
 
 
 def _columns(found: Timeline, jobs: Ints) -> dict[str, list[Any]]:

@@ -8,13 +8,7 @@
     ["transmit", "worked_s", "arrived_s"],
   ];
   const WAIT = ["wait for the merge", "arrived_s", "ended_s"];
-  const PARTS = {
-    link: "its link",
-    compute: "its compute",
-    slowdown: "its slowdown",
-    jitter: "jitter",
-    away: "being away",
-  };
+  const TIMERS = { timer: "a timer", server: "the server's work", "waiting for clients": "clients to come" };
   const WAIT_COLOUR = "rgba(136, 144, 154, 0.3)";
   // How much is seen of a job whose result nobody took.
   const FAINT = 0.4;
@@ -146,11 +140,11 @@
 
   function waitedFor(run, at, jobs) {
     const client = run.waited_client[at];
-    if (client < 0) return ", and it waited for nobody in particular";
+    const [phase, seconds] = [run.waited_phase[at], edgefl.number(run.waited_s[at], "s")];
+    if (client < 0) return phase ? `. The merge waited ${seconds} for ${TIMERS[phase]}` : "";
     const place = jobs.find((job) => run.client[job] === client);
     const device = place === undefined ? "" : ` (${run.device_names[run.device[place]]})`;
-    const part = run.waited_part[at] ? `, most of it for ${PARTS[run.waited_part[at]]}` : "";
-    return `. The merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${client}${device}${part}`;
+    return `. The merge waited ${seconds} for client ${client}${device}, most of it for its ${phase}`;
   }
 
   // Jobs that take a smaller share of the time until the merge are drawn without most of the wait.
@@ -269,7 +263,7 @@
           run.work_away_s[place],
           run.transmit_away_s[place],
           run.ending[place],
-          run.client[place] === run.waited_client[at] ? run.waited_part[at] || "yes" : "",
+          run.client[place] === run.waited_client[at] ? run.waited_phase[at] : "",
         ]),
       );
       return { columns, rows };

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 
-from edgefl.analysis.explain.path import PHASES, critical_paths, rounds_of
+from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.explain.transfers import is_shared, transfers
-from edgefl.analysis.sharing import SharedTime, Transfer
 from edgefl.analysis.timeline import Timeline, timeline
-from edgefl.core.catalogue import load
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
@@ -16,6 +17,32 @@ from edgefl.store import Reader
 
 _ENDS: dict[Way, str] = {"down": "received_s", "up": "arrived_s"}
 _PHASES: dict[Way, int] = {"down": PHASES.index("download"), "up": PHASES.index("upload")}
+
+
+class Transfer(NamedTuple):
+    """What a run's transfers one way take in the mean.
+
+    Attributes:
+        seconds: each, sent once.
+        alone_s: on their clients' own links.
+    """
+
+    seconds: float
+    alone_s: float
+
+
+@dataclass(frozen=True)
+class SharedTime:
+    """What sharing costs a run.
+
+    Attributes:
+        share: the share of its rounds' time in which critical paths wait for others' transfers.
+        download, upload: what transfers take; None without any.
+    """
+
+    share: float
+    download: Transfer | None
+    upload: Transfer | None
 
 
 def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
@@ -27,13 +54,10 @@ def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
     if not any(is_shared(plan, way).any() for way in _ENDS):
         return None
     found, recorded = timeline(reader), Recorded(plan, {}, dict(plan.fleet.links))
-    rounds = rounds_of(found)
-    whole_s = float(rounds.to_s[-1]) if len(rounds.to_s) else 0.0
+    whole_s = float(found.merges.t_s.max(initial=0.0))
     if not whole_s:
         return None
-    policy = load("policies", plan.scenario.server.policy.name)
-    parts = critical_paths(found, rounds, timed=hasattr(policy, "round_s"))
-    shared_s = 0.0
+    parts, shared_s = critical_paths(found), 0.0
     for way, phase in _PHASES.items():
         mine = parts.phase == phase
         seconds = transfers(found, recorded, parts.job[mine], way).sharing * parts.share[mine]
