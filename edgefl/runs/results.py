@@ -24,7 +24,7 @@ from edgefl.show.frames import sources, to_arrow, to_pandas
 from edgefl.show.settings import settings_of
 from edgefl.show.summary import Summaries, Summary, summaries
 from edgefl.show.summary import summary as summary_of
-from edgefl.show.tables import Line
+from edgefl.show.table import Line
 from edgefl.store import is_run, read, runs_in
 
 if TYPE_CHECKING:

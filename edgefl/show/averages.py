@@ -16,7 +16,7 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.show.settings import canonical, dotted
 from edgefl.show.summary import Summary
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 
 Figure = Callable[[Summary], float | None]
 Bounds = Callable[[Summary], Interval | None]

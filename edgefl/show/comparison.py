@@ -19,14 +19,13 @@ from edgefl.show.averages import Average, Compared, Row, averages, seeds_togethe
 from edgefl.show.batteries import show_charge, show_days
 from edgefl.show.differing import differing
 from edgefl.show.first_table import ABREAST, first_table, head, main_rows
-from edgefl.show.formats.texts import Note, TextTable, TextTables
 from edgefl.show.intervals import LOWER_BOUND, between, texts
 from edgefl.show.pairs import Pair, PairTexts, one_line, pair_texts, pairs
 from edgefl.show.published import Beside, of_runs, tables
 from edgefl.show.rows import IDLE, carbon_rows, energy_rows, rows, server_rows
 from edgefl.show.settings import differences, setting_text
 from edgefl.show.summary import DryRun, Summary
-from edgefl.show.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
+from edgefl.show.table import MISSING, UNKNOWN, Cell, Line, Table, apart
 from edgefl.show.targets import emission_rows
 from edgefl.show.texts import unfinished
 from edgefl.show.turnout import mean_turnout
@@ -64,19 +63,14 @@ class Comparison:
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
-def comparison(runs: Sequence[Summary], **given: Any) -> RenderableType:
-    """What a terminal shows of ``comparison_tables``, whose arguments these are."""
-    return terminal(comparison_tables(runs, **given))
-
-
-def comparison_tables(
+def comparison(
     runs: Sequence[Summary],
     *,
     every: bool = False,
     reasons: bool = True,
     names: str = "",
     one_unit: bool = False,
-) -> TextTables:
+) -> RenderableType:
     """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
     Args:
@@ -90,17 +84,18 @@ def comparison_tables(
         UserError: a name is no figure's.
     """
     compared = seeds_together(runs)
-    ends = [Note(f"scale: {words}", "dim") for words in scales(runs)]
+    ends = [Line(f"scale: {words}", "dim") for words in scales(runs)]
     ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    ends += [Note(text, "yellow") for text in few(compared)]
+    ends += [Line(text, "yellow") for text in few(compared)]
     found = chosen(compared, names) if names else []
     papers, orders = tables([] if names else of_runs(compared), one_unit=one_unit)
     if not every:
         table, notes = first_table(compared, found, one_unit=one_unit)
-        return TextTables([table, *papers], [*notes, *_in_a_line(compared), *orders, *ends])
-    apart = pair_texts(compared, {row.key for row in found}, one_unit=one_unit)
+        return Group(*apart([table, *papers]), *notes, *_in_a_line(compared), *orders, *ends)
+    against = pair_texts(compared, {row.key for row in found}, one_unit=one_unit)
     table = _table(compared, found or [*_differences(compared), *rows(compared)], one_unit=one_unit)
-    return TextTables([table, *_pair_tables(apart), *papers], [*signs(compared, apart), *orders, *ends])
+    made = [table, *_pair_tables(against), *papers]
+    return Group(*apart(made), *signs(compared, against), *orders, *ends)
 
 
 def chosen(compared: Sequence[Compared], names: str) -> list[Row]:
@@ -145,68 +140,52 @@ def few(compared: Iterable[Compared]) -> list[str]:
     return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
 
 
-def _pair_tables(apart: PairTexts) -> Iterator[TextTable]:
+def _pair_tables(against: PairTexts) -> Iterator[Table]:
     """A column for each pair of groups."""
-    if apart.labels:
+    if against.labels:
         # What is said of a figure stands below it, which keeps columns narrow.
-        lines = [[text.replace(" (", "\n(") for text in texts] for texts in apart.texts]
-        cells = [[label, *texts] for label, texts in zip(apart.labels, lines, strict=True)]
-        yield TextTable(["", *apart.heads], cells)
+        lines = [[text.replace(" (", "\n(") for text in texts] for texts in against.texts]
+        cells = [[label, *texts] for label, texts in zip(against.labels, lines, strict=True)]
+        yield Table(["", *against.heads], cells)
 
 
-def terminal(found: TextTables) -> RenderableType:
-    """Tables of texts for a terminal, a blank line between them."""
-    parts: list[RenderableType] = []
-    for table in found.tables:
-        parts += [Line(), _grid(table)] if parts else [_grid(table)]
-    return Group(*parts, *map(_line, found.notes))
-
-
-def _grid(table: TextTable) -> Grid:
-    return figures(table.heads, table.rows, drops=table.drops)
-
-
-def _line(note: Note) -> Line:
-    return Line(note.text, note.style)
-
-
-def _table(compared: Sequence[Compared], found: Sequence[Row], *, one_unit: bool = False) -> TextTable:
+def _table(compared: Sequence[Compared], found: Sequence[Row], *, one_unit: bool = False) -> Table:
     """A column for each run."""
     cells = [texts(row, compared, bounds=True, one_unit=one_unit) for row in found]
-    return TextTable(["", *map(head, compared)], cells)
+    return Table(["", *map(head, compared)], cells)
 
 
-def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
+def signs(compared: Sequence[Compared], against: PairTexts) -> Iterator[Line]:
     """What the signs in figures and in their differences mean, and what emissions count."""
     runs = [run for one in compared for run in one.runs]
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if len(runs) > len(compared):
-        yield Note(over_seeds([len(one.runs) for one in compared]), "dim")
+        yield Line(over_seeds([len(one.runs) for one in compared]), "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
-        yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
-    for text in apart.notes:
-        yield Note(text, "dim")
+        yield Line("± standard deviation over clients, of all that were evaluated (n)", "dim")
+    for text in against.notes:
+        yield Line(text, "dim")
     if any(run.target for run in runs):
-        yield Note("to a target: until the first evaluation at or above it", "dim")
+        yield Line("to a target: until the first evaluation at or above it", "dim")
     yield from _boundaries(runs)
 
 
-def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:
+def _boundaries(runs: Sequence[Summary]) -> Iterator[Line]:
     """What the runs' emissions count, each line once."""
     for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
-        yield Note(line, "dim")
+        yield Line(line, "dim")
 
 
-def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
+def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Line]:
     """What the sign before times means, where some have it."""
     if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
-        yield Note(LOWER_BOUND, "dim")
+        yield Line(LOWER_BOUND, "dim")
 
 
-def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it
+def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
     words = unfinished(run.name, run.status, run.reason if reasons else "")
-    return Note(words, "red" if run.status == "failed" else "yellow")
+    return Line(words, "red" if run.status == "failed" else "yellow")
 
 
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
@@ -220,7 +199,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
 
 
-def _in_a_line(compared: Sequence[Compared]) -> Iterator[Note]:
+def _in_a_line(compared: Sequence[Compared]) -> Iterator[Line]:
     """The settings in which runs differ; of few runs with their values."""
     told = [
         f"{row.label} ({', '.join(map(row.cell, compared))})" if len(compared) <= ABREAST else row.label
@@ -229,7 +208,7 @@ def _in_a_line(compared: Sequence[Compared]) -> Iterator[Note]:
     ]
     if told:
         more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""
-        yield Note(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
+        yield Line(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
@@ -244,14 +223,14 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         **_columns(emission_rows("CO2e", "total", found) if emitting else ()),
     }
     return Group(
-        Fitted(runs, columns, wraps=("run",), names=2),
-        *map(_line, _lower_bounds(found)),
+        Table(columns.items(), runs, names=2),
+        *_lower_bounds(found),
         *_shared(runs),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted([run for run in runs if run.summary.server], server_rows),
         *_noted(emitting, carbon_rows),
-        *map(_line, _boundaries([run.summary for run in emitting])),
+        *_boundaries([run.summary for run in emitting]),
         *(Line(text, "yellow") for text in few(Compared(run.name, (run,)) for run in found)),
     )
 
@@ -269,7 +248,7 @@ def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
     shared = [(run, run.sharing) for run in runs if run.sharing is not None]
     if shared:
         yield Line()
-        yield Fitted(shared, _SHARED, wraps=("run",), names=2)
+        yield Table(_SHARED.items(), shared, names=2)
         yield Line(_ABOUT_SHARED, "dim")
 
 
@@ -278,7 +257,7 @@ def _drained(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
     drained = [Drained(run, device) for run in runs for device in run.summary.batteries]
     if drained:
         yield Line()
-        yield Fitted(drained, _DRAINED, wraps=("run",), names=3)
+        yield Table(_DRAINED.items(), drained, names=3)
 
 
 def _noted(
@@ -293,7 +272,7 @@ def _noted(
     ]
     found = list(figures_of([run.summary for run in runs]))
     yield Line()
-    yield _grid(_table(compared, found))
+    yield _table(compared, found)
 
 
 def _titled(run: DryRun) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from edgefl.show.averages import Compared
 from edgefl.show.settings import differences, setting_text
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 
 # Of a fleet that has no name.
 _TITLE = "fleet.title"

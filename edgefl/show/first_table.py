@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.estimates import over_seeds
 from edgefl.show.averages import Compared, Row
-from edgefl.show.formats.texts import Note, TextTable
 from edgefl.show.intervals import texts
 from edgefl.show.rows import COSTS, PEAK, REFUSED, WAITED_MOST, measure_rows
+from edgefl.show.table import Line, Table
 from edgefl.show.targets import target_name
 from edgefl.show.verdict import Verdict, judged, main_model, verdict_rows
 
@@ -28,7 +28,7 @@ _KINDS = {"s": "times", "J": "energies", "g": "emissions"}
 
 def first_table(
     compared: Sequence[Compared], chosen: Sequence[Row] = (), *, one_unit: bool = False
-) -> tuple[TextTable, list[Note]]:
+) -> tuple[Table, list[Line]]:
     """The table, and what stands below it.
 
     Args:
@@ -48,7 +48,7 @@ def first_table(
         notes = list(marks(verdicts, "best of its column"))
         notes += [] if chosen else ["every figure with --all"]
     else:
-        table = TextTable(["", *map(head, compared)], cells)
+        table = Table(["", *map(head, compared)], cells)
         notes = list(_ahead(compared, verdicts))
     notes += _bounds(compared, shown)
     if averaged:
@@ -58,7 +58,7 @@ def first_table(
         notes.append(f"to a target: until the {whose}first evaluation at or above it")
     if any(row.unit == "g" for row in shown):
         notes += dict.fromkeys(run.carbon.boundary for one in compared for run in one.runs if run.carbon)
-    return table, [Note(text, "dim") for text in notes]
+    return table, [Line(text, "dim") for text in notes]
 
 
 def head(one: Compared) -> str:
@@ -86,7 +86,7 @@ def by_run(
     verdicts: Sequence[Verdict],
     *,
     seeds: bool,
-) -> TextTable:
+) -> Table:
     """A row for each run, with the number of its seeds or not; a column is a heading and each run's text."""
     shown = [
         [label.strip(), *(_marked(text, one, place) for place, text in enumerate(cells))]
@@ -94,7 +94,7 @@ def by_run(
     ]
     counts = [["seeds", *(str(len(one.runs)) for one in compared)]] if seeds else []
     heads, *rows = zip(["run", *(one.name for one in compared)], *counts, *shown, strict=True)
-    return TextTable(heads, rows, drops=True)
+    return Table(heads, rows, drops=True)
 
 
 def _importance(row: Row, main: str) -> int:

@@ -13,7 +13,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import common_unit, show_joules
 from edgefl.show.averages import SHOWS, Bounds, Compared, Figure, Row, Show, Value
 from edgefl.show.summary import Summary
-from edgefl.show.tables import MISSING, UNKNOWN
+from edgefl.show.table import MISSING, UNKNOWN
 
 AT_LEAST = ">"
 """Stands before a figure that is a lower bound."""

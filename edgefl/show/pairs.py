@@ -18,7 +18,7 @@ from edgefl.show.intervals import alike, with_half
 from edgefl.show.rows import traded
 from edgefl.show.settings import canonical
 from edgefl.show.summary import Summary
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 
 # Their settings make another problem of it.
 _PROBLEM = ("task", "fleet")

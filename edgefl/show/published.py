@@ -15,12 +15,11 @@ from edgefl.core.overrides import within
 from edgefl.core.scenario import AGAINST, told
 from edgefl.planning.costs import Profile
 from edgefl.show.averages import SHOWS, Compared, Row, Spread, numbers, spread
-from edgefl.show.formats.texts import Note, TextTable
 from edgefl.show.intervals import alike, with_half
 from edgefl.show.pairs import apart, one_line
 from edgefl.show.rows import MODELS
 from edgefl.show.settings import canonical, dotted
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING, Line, Table
 from edgefl.show.verdict import main_model
 
 RATIO = "x"
@@ -301,7 +300,7 @@ def _pairs(one: _Entry, other: _Entry, keys: Sequence[str], ours: Sequence[Ours]
     return [(a, b) for a, b in every if ours[a].without(keys) == ours[b].without(keys)]
 
 
-def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[TextTable], list[Note]]:
+def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[Table], list[Line]]:
     """A table for each paper, and whether the orders agree; ``one_unit`` as of ``intervals.texts``."""
     made, notes = [], []
     for one in found:
@@ -310,9 +309,9 @@ def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[Tex
             _cells(figure, alone=twice[figure.run, figure.figure] == 1, one_unit=one_unit)
             for figure in one.figures
         ]
-        made.append(TextTable([one.paper, "figure", "published", "here", "deviation"], rows))
-        notes += [Note(order_words(order)) for order in one.orders]
-        notes += [Note(one.note, "dim")] if one.note else []
+        made.append(Table([one.paper, "figure", "published", "here", "deviation"], rows))
+        notes += [Line(order_words(order)) for order in one.orders]
+        notes += [Line(one.note, "dim")] if one.note else []
     return made, notes
 
 

@@ -15,7 +15,7 @@ from edgefl.show.comparison import Comparison
 from edgefl.show.first_table import by_run, marks
 from edgefl.show.intervals import texts
 from edgefl.show.summary import Summary
-from edgefl.show.tables import Line, figures
+from edgefl.show.table import Line, Table
 from edgefl.show.verdict import judged, main_model, verdict_rows
 
 
@@ -102,12 +102,15 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
     for fleet, found in fleets.items():
         verdicts.append([judged(row, found) for row in shown])
         columns = [texts(row, found, bounds=False, one_unit=False) for row in shown]
-        heads, rows, _ = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
-        cells += [[fleet, *row] for row in rows]
+        table = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        cells += [[fleet, *row] for row in table.rows]
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += marks([one for found in verdicts for one in found], "best on its fleet")
     notes += [over_seeds(seeds)] if max(seeds) > 1 else []
-    return Group(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
+    return Group(
+        Table(["fleet", *table.heads], cells, names=2),
+        *(Line(note, "dim") for note in notes),
+    )
 
 
 def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Compared]]:

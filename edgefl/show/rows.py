@@ -14,7 +14,7 @@ from edgefl.show.averages import Compared, Figure, Row, Show, amount
 from edgefl.show.batteries import show_charge, show_days
 from edgefl.show.intervals import Covered, bounded, counted, covered, covered_rows
 from edgefl.show.summary import Accuracy, Summary
-from edgefl.show.tables import MISSING, UNKNOWN
+from edgefl.show.table import MISSING, UNKNOWN
 from edgefl.show.targets import emission_rows, to_target
 from edgefl.show.usage_rows import part_of, usage_rows
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgefl.core.units import show_bits
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 from edgefl.store import Reader
 
 

@@ -14,7 +14,7 @@ from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.show.averages import Better, Compared, Row, Show
 from edgefl.show.intervals import Covered, bounded, covered, covered_rows
 from edgefl.show.summary import Summary
-from edgefl.show.tables import MISSING, NOT_REACHED, UNKNOWN
+from edgefl.show.table import MISSING, NOT_REACHED, UNKNOWN
 
 
 def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:

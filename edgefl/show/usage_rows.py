@@ -9,7 +9,7 @@ from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds,
 from edgefl.show.averages import Compared, Figure, Row, Show, amount
 from edgefl.show.intervals import counted, covered, of_clients
 from edgefl.show.summary import Summary
-from edgefl.show.tables import MISSING, UNKNOWN
+from edgefl.show.table import MISSING, UNKNOWN
 
 # What is more than this many times another amount is no percentage of it.
 _MANY_TIMES = 10

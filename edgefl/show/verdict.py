@@ -13,7 +13,7 @@ from edgefl.show.dependence import Dependence
 from edgefl.show.pairs import apart
 from edgefl.show.rows import BYTES, MODELS, rows
 from edgefl.show.sensitivity import title
-from edgefl.show.tables import MISSING, NOT_REACHED
+from edgefl.show.table import MISSING, NOT_REACHED
 from edgefl.show.targets import useful_to_target
 
 Order = Literal["", "holds", "depends", "open"]
