@@ -8,15 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rich.console import RenderableType
+
 import edgefl
 from edgefl.analysis.carbon import Amount
 from edgefl.core.units import show_grams
 from edgefl.runs import Result
-from edgefl.show.comparison import comparison, comparison_tables
-from edgefl.show.intervals import between
+from edgefl.show.compare import comparison
+from edgefl.show.values import between
 from edgefl.analysis.settings import dotted
+from edgefl.show.table import Line, Table, parts
 
-every, every_table = partial(comparison, every=True), partial(comparison_tables, every=True)
+every = partial(comparison, every=True)
+
+
+def tables_of(view: RenderableType) -> list[Table]:
+    """A view's tables."""
+    return [one for one in parts(view) if isinstance(one, Table)]
+
+
+def lines_of(view: RenderableType) -> list[str]:
+    """What stands between a view's tables."""
+    return [one.text for one in parts(view) if isinstance(one, Line) and one.text]
+
 
 # Late jobs, batteries, emissions, measures, both models, and a target that is reached at once.
 RICH: dict[str, Any] = {
@@ -55,7 +69,7 @@ def emission(amount: Amount) -> str:
     """An amount as tables have it; of some clients with their number."""
     if amount.grams is not None and amount.between is None and amount.known < amount.clients:
         return f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
-    return between(show_grams, amount.grams, amount.between)
+    return between(amount.grams, amount.between, "g")
 
 
 def at(figures: Mapping[str, Any], key: str) -> Any:

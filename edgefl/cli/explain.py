@@ -37,7 +37,7 @@ def explain(
     from edgefl.analysis.explain.explain import explain as explained
     from edgefl.analysis.summary import each_run
     from edgefl.show.explanation import shown
-    from edgefl.show.tables import Line
+    from edgefl.show.table import Line
 
     notes: list[str] = []
     found = each_run(runs, lambda reader, _: explained(reader, round_, steps), note=notes.append)

@@ -329,13 +329,13 @@ def compare(
     from edgefl.core.errors import nearest
     from edgefl.core.units import show_count
     from edgefl.runs.results import folders_of
-    from edgefl.show.compare import Comparison, comparison_tables, terminal
+    from edgefl.show.compare import Comparison, comparison
     from edgefl.show.formats import comma_separated
     from edgefl.show.formats.latex import latex
     from edgefl.show.formats.markdown import markdown
     from edgefl.show.formats.records import records
     from edgefl.show.sensitivity import sensitivity as swept
-    from edgefl.show.tables import Line
+    from edgefl.show.table import Line
 
     chosen = format or Format.TABLE
     if chosen not in set(Format):
@@ -351,14 +351,14 @@ def compare(
     compared = summaries(folders_of(runs), target, note=notes.append)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
     one_unit = chosen in {Format.LATEX, Format.MARKDOWN}
-    tables = comparison_tables(compared, every=all, names=rows, one_unit=one_unit)
-    view = Group(terminal(tables), *([Line(), swept(found)] if found else []))
+    view = comparison(compared, every=all, names=rows, one_unit=one_unit)
     plain = None
     if chosen == Format.CSV:
         stream = io.StringIO(newline="")
         comma_separated.write(stream, *records(compared))
         plain = stream.getvalue()
     elif one_unit:
-        plain = latex(tables) if chosen == Format.LATEX else markdown(tables)
+        plain = latex(view) if chosen == Format.LATEX else markdown(view)
     title = f"comparison of {show_count(len(compared), 'run')}"
+    view = Group(view, *([Line(), swept(found)] if found else []))
     return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)

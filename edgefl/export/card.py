@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.summary import Accuracy, Summary, summary
 from edgefl.core.units import show_bytes, show_share
-from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
 from edgefl.show.exports import Compact, Exported, Parity
-from edgefl.show.tables import MISSING
+from edgefl.show.formats.markdown import markdown
+from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
 from edgefl.store import read
 
@@ -77,7 +77,7 @@ def _use(form: Form, shape: tuple[int, ...]) -> str:
 def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str:
     """How the run trained the model, by its summary and its plan."""
     fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "defined in the scenario"
-    return table(
+    return _table(
         ("run", source.meta["run_id"]),
         ("seed", str(source.meta["seed"])),
         ("partition", _component(settings["task"]["partition"])),
@@ -94,7 +94,7 @@ def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str
 
 def _accuracies(exported: Exported, reported: Mapping[str, Accuracy]) -> str:
     """What the run reported at its end and for this model, and what the file reaches."""
-    return table(
+    return _table(
         *((f"{name}, as reported by the run", _percent(one.value)) for name, one in reported.items()),
         ("this model, as reported by the run", _percent(exported.reported)),
         ("this file, in ONNX Runtime", _percent((exported.compact or exported.parity).accuracy)),
@@ -113,23 +113,27 @@ def _compact(compact: Compact, size_bytes: int) -> str:
         f"Both accuracies are on the same {compact.samples:,} test samples; latencies are median times of "
         "one image on one thread of the exporting machine."
     )
-    comparison = table(
+    comparison = _table(
         ("size", show_bytes(size_bytes), show_bytes(compact.fp32_bytes)),
         ("accuracy", _percent(compact.accuracy), _percent(compact.fp32_accuracy)),
         ("latency", f"{compact.latency_ms:.3g} ms", f"{compact.fp32_latency_ms:.3g} ms"),
-        head="| | this file | in float32 |\n|---|---|---|",
+        heads=("", "this file", "in float32"),
     )
     same = f"Same class as in float32: {_percent(compact.agreement)} of the samples."
     return f"## Precision\n\n{how}. {scope}\n\n{comparison}\n\n{same}"
 
 
 def _parity(parity: Parity) -> str:
-    return table(
+    return _table(
         ("samples", f"{parity.samples:,}"),
         ("largest error of a logit", f"{parity.max_error:.2g}"),
         ("same class as PyTorch", _percent(parity.agreement)),
         ("PyTorch's accuracy", _percent(parity.torch_accuracy)),
     )
+
+
+def _table(*rows: Sequence[str], heads: Sequence[str] = ("", "")) -> str:
+    return markdown(Table(heads, rows, names=2)).rstrip("\n")
 
 
 def _percent(share: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable
 from pathlib import Path
 
 from edgefl.core import host
@@ -13,6 +12,8 @@ from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.show.bench import FIGURES, BenchResult, Measured
+from edgefl.show.formats.markdown import markdown
+from edgefl.show.table import Column, Table
 
 _LATENCY = "## Latency"
 
@@ -68,13 +69,5 @@ def latency_section(model: Path, content: bytes) -> str:
     rows = [Measured(**row) for row in result["measured"]]
     batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
     how = f"Measured on {result['machine']}, {batch} per call, each row in a fresh process."
-    measured = table(
-        *([row.runtime, *(figure(row) for figure in FIGURES.values())] for row in rows),
-        head=f"| runtime | {' | '.join(FIGURES)} |\n| --- |{' ---: |' * len(FIGURES)}",
-    )
-    return f"{_LATENCY}\n\n{how}\n\n{measured}"
-
-
-def table(*rows: Iterable[str], head: str = "| | |\n|---|---|") -> str:
-    """A table in Markdown; by default of two columns without headings."""
-    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
+    measured = markdown(Table([Column("runtime", "runtime"), *FIGURES], rows))
+    return f"{_LATENCY}\n\n{how}\n\n{measured}".rstrip()

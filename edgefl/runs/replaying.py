@@ -34,7 +34,7 @@ from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
 from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, Source, replays_table
-from edgefl.show.tables import Line
+from edgefl.show.table import Line
 from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.world.needs import Evaluate, Feedback
 

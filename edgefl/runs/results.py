@@ -24,7 +24,7 @@ from edgefl.show.answers import Shown, several
 from edgefl.show.charts import Choice, charts, require_matplotlib
 from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
-from edgefl.show.tables import Line
+from edgefl.show.table import Line
 from edgefl.store import is_run, read, runs_in
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class Shown:
     def _repr_html_(self) -> str:
         # The command line has no use for them.
         from edgefl.show.formats.html import html
-        from edgefl.show.tables import Line
+        from edgefl.show.table import Line
 
         notes = (Line(f"note: {note}", "yellow") for note in self.notes)
         failed = (Line(str(error), "red") for error in self.errors)

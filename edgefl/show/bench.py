@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE
-from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
-from edgefl.show.tables import MISSING, Cell, Fitted, Line, fits, joules
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
+from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table, fits
 
 # Rates from here on are shown without decimals.
 _WHOLE_RATES = 1000
@@ -166,38 +167,16 @@ def bench(result: BenchResult) -> RenderableType:
         Line(f"memory: {memory}"),
     ]
     if result.measured:
-        columns: dict[str, Callable[[Measured], Cell]] = {"measured here": lambda row: row.runtime, **FIGURES}
-        table = Fitted(result.measured, columns, yields=("runs", "p90", "load"))
+        table = Table([Column("measured here", "runtime"), *FIGURES], result.measured)
         blocks += [Line(), table, *_notes(result)]
     if result.slowest:
-        blocks += [Line(), Fitted(result.slowest, _OPERATOR, left=("type",))]
+        blocks += [Line(), Table(_OPERATORS, result.slowest)]
     if result.devices:
         blocks += [Line(), *_devices(result.devices, quantised=result.quantised)]
     return Group(*blocks)
 
 
-_OPERATOR: dict[str, Callable[[OperatorTime], Cell]] = {
-    "slowest operators": lambda one: one.node,
-    "type": lambda one: one.op,
-    "time": lambda one: show_seconds(one.seconds),
-    "share": lambda one: show_share(one.share, 1),
-}
-# A measurement's figures as texts, by their headings.
-FIGURES: dict[str, Callable[[Measured], str]] = {
-    "threads": lambda row: str(row.threads),
-    "load": lambda row: MISSING if row.load_s is None else show_seconds(row.load_s),
-    "p50": lambda row: show_seconds(row.p50_s),
-    "p90": lambda row: show_seconds(row.p90_s),
-    "p99": lambda row: show_seconds(row.p99_s),
-    "samples/s": lambda row: _rate(row.images_per_s, digits=4),
-    "memory": lambda row: show_bytes(row.peak_bytes),
-    "runs": lambda row: f"{row.runs:,}{'*' if row.stopped_early else ''}",
-}
-
-
-def _rate(per_second: float | None, *, digits: int) -> str:
-    if per_second is None:
-        return MISSING
+def _rate(per_second: float, digits: int = 4) -> str:
     return f"{per_second:,.{digits}g}" if per_second < _WHOLE_RATES else f"{per_second:,.0f}"
 
 
@@ -230,6 +209,23 @@ def _notes(result: BenchResult) -> Iterator[Line]:
         yield Line(f"not compared with PyTorch: {result.pytorch}", "dim")
 
 
+_OPERATORS = [
+    Column("slowest operators", "node"),
+    Column("type", "op", left=True),
+    Column("time", "seconds", show_seconds),
+    Column("share", "share", partial(show_share, digits=1)),
+]
+# A measurement's figures.
+FIGURES = [
+    Column("threads", "threads"),
+    Column("load", "load_s", show_seconds),
+    Column("p50", "p50_s", show_seconds),
+    Column("p90", "p90_s", show_seconds),
+    Column("p99", "p99_s", show_seconds),
+    Column("samples/s", "images_per_s", _rate),
+    Column("memory", "peak_bytes", show_bytes),
+    Column("runs", lambda row: f"{row.runs:,}{'*' if row.stopped_early else ''}"),
+]
 # Before a time whose launch overhead is a guess, or missing.
 _MARKS = {"assumed": "~", "none": ">"}
 _MEANING = {
@@ -245,8 +241,7 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
     priced = [(row, row.price) for row in rows if row.price]
     if priced:
         priced.sort(key=lambda one: (one[1].launch == "none", one[1].seconds))
-        left, yields = list(_DEVICE)[4:], ("runtime", "samples/s", "type")
-        yield Fitted(priced, _DEVICE, left=left, yields=yields)
+        yield Table(_DEVICES, [row for row, _ in priced])
         marks = {_MARKS.get(price.launch) for _, price in priced}
         if any(
             row.category.endswith("gpu") and price.bounds.launch_s > price.seconds / 2
@@ -275,13 +270,13 @@ def _bound(price: Price) -> str:
     return f"{bound.removesuffix('_s')} {show_share(seconds / price.seconds)}"
 
 
-_DEVICE: dict[str, Callable[[tuple[Predicted, Price]], Cell]] = {
-    "predicted on": lambda row: row[0].device,
-    "time": lambda row: _MARKS.get(row[1].launch, "") + show_seconds(row[1].seconds),
-    "samples/s": lambda row: _rate(row[1].images_per_s, digits=3),
-    "energy": lambda row: joules(row[1].joules),
-    "bound by": lambda row: _bound(row[1]),
-    "fits": lambda row: fits(row[0].fits),
-    "type": lambda row: row[1].dtype,
-    "runtime": lambda row: row[1].figures or MISSING,
-}
+_DEVICES = [
+    Column("predicted on", "device"),
+    Column("time", lambda row: _MARKS.get(row.price.launch, "") + show_seconds(row.price.seconds)),
+    Column("samples/s", "price.images_per_s", partial(_rate, digits=3)),
+    Column("energy", "price.joules", show_joules, missing=UNKNOWN),
+    Column("bound by", "price", _bound, left=True),
+    Column("fits", "fits", fits, left=True, missing=UNKNOWN),
+    Column("type", "price.dtype", left=True),
+    Column("runtime", lambda row: row.price.figures or None, left=True),
+]

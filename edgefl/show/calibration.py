@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_seconds, show_share
-from edgefl.show.tables import figures
+from edgefl.show.table import Column, Table
 
 
 @dataclass
@@ -68,25 +68,26 @@ def calibration(
     steps: Sequence[Prediction], inference: Sequence[Prediction], methods: Sequence[MethodPrediction]
 ) -> RenderableType:
     """A table of training steps and, where they were measured, of inference and of methods over FedAvg."""
-    tables = {"training step": steps, "inference": inference}
-    heads = ("", "measured", "spread", "predicted", "error")
-    shown = [figures((title, *heads), map(_cells, rows), left=2) for title, rows in tables.items() if rows]
-    if methods:
-        heads = ("step over FedAvg's", "", "measured", "predicted", "error")
-        shown.append(figures(heads, map(_ratios, methods), left=2))
-    return Group(*shown)
-
-
-def _ratios(row: MethodPrediction) -> list[str]:
-    return [row.network, row.method, f"{row.measured:.2f}", f"{row.predicted:.2f}", f"{row.error:+.0%}"]
-
-
-def _cells(row: Prediction) -> list[str]:
-    return [
-        row.network,
-        row.use,
-        show_seconds(row.measured_s),
-        show_share(row.spread),
-        show_seconds(row.predicted_s),
-        f"{row.error:+.0%}",
+    tables = [
+        Table([Column("training step", "network"), *_STEP], steps, names=2),
+        Table([Column("inference", "network"), *_STEP], inference, names=2),
+        Table(_METHOD, methods, names=2),
     ]
+    return Group(*(table for table in tables if table.rows))
+
+
+_ERROR = Column("error", "error", "{:+.0%}".format)
+_STEP = [
+    Column("", "use"),
+    Column("measured", "measured_s", show_seconds),
+    Column("spread", "spread", show_share),
+    Column("predicted", "predicted_s", show_seconds),
+    _ERROR,
+]
+_METHOD = [
+    Column("step over FedAvg's", "network"),
+    Column("", "method"),
+    Column("measured", "measured", "{:.2f}".format),
+    Column("predicted", "predicted", "{:.2f}".format),
+    _ERROR,
+]

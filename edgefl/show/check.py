@@ -9,14 +9,13 @@ from rich.console import Group as Rendered
 from rich.console import RenderableType
 
 from edgefl.analysis.batteries import BatteryUse
-from edgefl.analysis.explain.sharing import SharedTime, Transfer
+from edgefl.analysis.explain.sharing import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.summary import DryRun, Summary
 from edgefl.core.units import show_seconds, show_share
-from edgefl.show.compare import boundaries, few, grid, head, line, lower_bounds, stopped, texts
-from edgefl.show.formats.texts import TextTable
-from edgefl.show.tables import MISSING, UNKNOWN, Cell, Fitted, Line
+from edgefl.show.compare import boundaries, few, head, lower_bounds, stopped, texts
+from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
 from edgefl.show.values import between, cell
 
 _ABOUT_SHARED = (
@@ -32,14 +31,14 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     every = metrics(found)
     shown = [metric for metric in every if metric.key in _KEYS or metric.cost]
     return Rendered(
-        Fitted(runs, {**_DRY, **{_head(one): _column(one) for one in shown}}, wraps=("run",), names=2),
-        *map(line, lower_bounds(found)),
+        Table([*_DRY, *map(_column, shown)], runs, names=2),
+        *lower_bounds(found),
         *_shared(runs),
         *_drained(runs),
         *_more(runs, every, lambda run: bool(run.wasted.jobs or stopped(run)), ("spent", "wasted", "merged")),
         *_more(runs, every, lambda run: run.server is not None, ("server.",)),
         *_more(runs, every, lambda run: run.carbon is not None, ("carbon.emitted",)),
-        *map(line, boundaries(found)),
+        *boundaries(found),
         *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
     )
 
@@ -49,8 +48,8 @@ def _head(metric: Metric) -> str:
     return metric.label.strip().removesuffix(" of all clients").removesuffix(", apart")
 
 
-def _column(metric: Metric) -> Callable[[DryRun], Cell]:
-    return lambda run: cell(metric.of(run.summary), metric.unit)
+def _column(metric: Metric) -> Column:
+    return Column(_head(metric), lambda run: cell(metric.of(run.summary), metric.unit))
 
 
 def _more(
@@ -69,7 +68,7 @@ def _more(
     rows = [metric for metric in every if metric.key.startswith(keys)]
     if groups and rows:
         yield Line()
-        yield grid(TextTable(["", *map(head, groups)], [texts(metric, groups) for metric in rows]))
+        yield Table(["", *map(head, groups)], [texts(metric, groups) for metric in rows])
 
 
 def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
@@ -77,7 +76,7 @@ def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
     shared = [(run, run.sharing) for run in runs if run.sharing is not None]
     if shared:
         yield Line()
-        yield Fitted(shared, _SHARED, wraps=("run",), names=2)
+        yield Table(_SHARED, shared, names=2)
         yield Line(_ABOUT_SHARED, "dim")
 
 
@@ -100,32 +99,32 @@ def _drained(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
     drained = [_Drained(run, *one) for run in runs for one in run.summary.batteries.items()]
     if drained:
         yield Line()
-        yield Fitted(drained, _BATTERY, wraps=("run",), names=3)
+        yield Table(_BATTERY, drained, names=3)
 
 
 def _transfer(one: Transfer | None) -> str:
     return MISSING if one is None else f"{show_seconds(one.seconds)}, {show_seconds(one.alone_s)} alone"
 
 
-_SHARED: dict[str, Callable[[tuple[DryRun, SharedTime]], Cell]] = {
-    "scenario": lambda row: row[0].scenario,
-    "run": lambda row: row[0].summary.name,
-    "sharing": lambda row: show_share(row[1].share),
-    "a download": lambda row: _transfer(row[1].download),
-    "an upload": lambda row: _transfer(row[1].upload),
-}
-_BATTERY: dict[str, Callable[[_Drained], Cell]] = {
-    "scenario": lambda row: row.run.scenario,
-    "run": lambda row: row.run.summary.name,
-    "battery of": lambda row: row.device,
-    "a round": lambda row: row.shown("per_round"),
-    "a day": lambda row: row.shown("per_day"),
-    "one charge lasts": lambda row: row.shown("days"),
-}
-_DRY: dict[str, Callable[[DryRun], Cell]] = {
-    "scenario": lambda run: run.scenario,
-    "run": lambda run: run.summary.name,
-    "clients": lambda run: f"{run.summary.clients:,}",
-    "refused": lambda run: f"{run.summary.refused:,}",
-    "rounds": lambda run: MISSING if run.summary.rounds is None else f"{run.summary.rounds:,}",
-}
+_SHARED = (
+    Column("scenario", lambda row: row[0].scenario),
+    Column("run", lambda row: row[0].summary.name),
+    Column("sharing", lambda row: show_share(row[1].share)),
+    Column("a download", lambda row: _transfer(row[1].download)),
+    Column("an upload", lambda row: _transfer(row[1].upload)),
+)
+_BATTERY = (
+    Column("scenario", "run.scenario"),
+    Column("run", "run.summary.name"),
+    Column("battery of", "device"),
+    Column("a round", lambda row: row.shown("per_round")),
+    Column("a day", lambda row: row.shown("per_day")),
+    Column("one charge lasts", lambda row: row.shown("days")),
+)
+_DRY = (
+    Column("scenario", "scenario"),
+    Column("run", "summary.name"),
+    Column("clients", "summary.clients", "{:,}".format),
+    Column("refused", "summary.refused", "{:,}".format),
+    Column("rounds", "summary.rounds", "{:,}".format),
+)

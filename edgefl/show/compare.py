@@ -34,9 +34,9 @@ from edgefl.core.errors import UserError, closest
 from edgefl.core.nodes import short
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.answers import Shown
-from edgefl.show.formats.texts import Note, TextTable, TextTables
 from edgefl.show.published import tables
-from edgefl.show.tables import MISSING, Grid, Line, figures
+from edgefl.show.table import MISSING, Line, Table
+from edgefl.show.table import apart as spaced
 from edgefl.show.texts import unfinished
 from edgefl.show.values import (
     LOWER_BOUND,
@@ -112,19 +112,14 @@ class Fact(NamedTuple):
     texts: Sequence[str]
 
 
-def comparison(runs: Sequence[Summary], **given: Any) -> RenderableType:
-    """What a terminal shows of ``comparison_tables``, whose arguments these are."""
-    return terminal(comparison_tables(runs, **given))
-
-
-def comparison_tables(
+def comparison(
     runs: Sequence[Summary],
     *,
     every: bool = False,
     reasons: bool = True,
     names: str = "",
     one_unit: bool = False,
-) -> TextTables:
+) -> RenderableType:
     """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
     Args:
@@ -138,19 +133,19 @@ def comparison_tables(
         UserError: a name is no figure's.
     """
     groups = seeds_together(runs)
-    ends = [Note(f"scale: {words}", "dim") for words in scales(runs)]
+    ends = [Line(f"scale: {words}", "dim") for words in scales(runs)]
     ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    ends += [Note(text, "yellow") for text in few(groups)]
+    ends += [Line(text, "yellow") for text in few(groups)]
     found = chosen(groups, names) if names else []
     papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
     if not every:
         table, notes = _first_table(groups, found, one_unit=one_unit)
-        return TextTables([table, *papers], [*notes, *_in_a_line(groups), *orders, *ends])
+        return Rendered(*spaced([table, *papers]), *notes, *_in_a_line(groups), *orders, *ends)
     rows = found or every_row(groups)
-    differing_ = pair_table(groups, rows, one_unit=one_unit)
+    over = pair_table(groups, rows, one_unit=one_unit)
     cells = [texts(row, groups, one_unit=one_unit) for row in rows]
-    made = [TextTable(["", *map(head, groups)], cells), *([differing_.table] if differing_ else []), *papers]
-    return TextTables(made, [*signs(groups, differing_), *orders, *ends])
+    made = [Table(["", *map(head, groups)], cells), *([over.table] if over else []), *papers]
+    return Rendered(*spaced(made), *signs(groups, over), *orders, *ends)
 
 
 def every_row(groups: Sequence[Group]) -> list[Metric | Fact]:
@@ -236,7 +231,7 @@ def head(one: Group) -> str:
 
 def _first_table(
     groups: Sequence[Group], asked: Sequence[Metric | Fact], *, one_unit: bool
-) -> tuple[TextTable, list[Note]]:
+) -> tuple[Table, list[Line]]:
     """The table of the main figures, or of those that were asked for, and what stands below it."""
     runs, averaged = runs_of(groups), any(len(one.runs) > 1 for one in groups)
     shown = list(asked or _main(groups))
@@ -246,7 +241,7 @@ def _first_table(
         table = by_run(groups, cells, verdicts, seeds=averaged)
         notes = [*marks(verdicts, "best of its column"), *([] if asked else ["every figure with --all"])]
     else:
-        table = TextTable(["", *map(head, groups)], cells)
+        table = Table(["", *map(head, groups)], cells)
         notes = list(_ahead(groups, verdicts))
     notes += _bounds(groups, shown)
     if averaged:
@@ -256,7 +251,7 @@ def _first_table(
         notes.append(f"to a target: until the {whose}first evaluation at or above it")
     if any(isinstance(row, Metric) and row.unit == "g" for row in shown):
         notes += dict.fromkeys(run.carbon.boundary for run in runs if run.carbon)
-    return table, [Note(text, "dim") for text in notes]
+    return table, [Line(text, "dim") for text in notes]
 
 
 def _main(groups: Sequence[Group]) -> list[Metric]:
@@ -287,7 +282,7 @@ def by_run(
     verdicts: Sequence[Judged | None],
     *,
     seeds: bool,
-) -> TextTable:
+) -> Table:
     """A row for each group, with its seeds' number or not; a column is a heading and each one's text."""
     shown = [
         [label.strip(), *(_marked(text, one, place) for place, text in enumerate(cells))]
@@ -295,7 +290,7 @@ def by_run(
     ]
     counts = [["seeds", *(str(len(one.runs)) for one in groups)]] if seeds else []
     heads, *rows = zip(["run", *(one.name for one in groups)], *counts, *shown, strict=True)
-    return TextTable(heads, rows, drops=True)
+    return Table(heads, rows, drops=True)
 
 
 def _marked(text: str, one: Judged | None, place: int) -> str:
@@ -390,7 +385,7 @@ class PairTable(NamedTuple):
         notes: what its signs mean.
     """
 
-    table: TextTable
+    table: Table
     notes: Sequence[str]
 
 
@@ -416,34 +411,34 @@ def pair_table(
     notes += ["not separable: the interval contains 0"] if any(map(is_open, told)) else []
     unpaired = "unpaired: of groups with fewer than two seeds in common, in Welch's interval"
     notes += [unpaired] if any(not one.paired for one in told) else []
-    return PairTable(TextTable(["", *heads], cells), notes)
+    return PairTable(Table(["", *heads], cells), notes)
 
 
-def signs(groups: Sequence[Group], differing_: PairTable | None) -> Iterator[Note]:
+def signs(groups: Sequence[Group], over: PairTable | None) -> Iterator[Line]:
     """What the signs in figures and in their differences mean, and what emissions count."""
     runs = runs_of(groups)
     yield from lower_bounds(runs)
     if len(runs) > len(groups):
-        yield Note(about_seeds([len(one.runs) for one in groups]), "dim")
-    for text in differing_.notes if differing_ else ():
-        yield Note(text, "dim")
+        yield Line(about_seeds([len(one.runs) for one in groups]), "dim")
+    for text in over.notes if over else ():
+        yield Line(text, "dim")
     if any(run.target for run in runs):
-        yield Note("to a target: until the first evaluation at or above it", "dim")
+        yield Line("to a target: until the first evaluation at or above it", "dim")
     if runs and not any(run.server for run in runs):
-        yield Note("merging on the server is free, as there is no server.device", "dim")
+        yield Line("merging on the server is free, as there is no server.device", "dim")
     yield from boundaries(runs)
 
 
-def boundaries(runs: Iterable[Summary]) -> Iterator[Note]:
+def boundaries(runs: Iterable[Summary]) -> Iterator[Line]:
     """What the runs' emissions count, each line once."""
     for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
-        yield Note(line, "dim")
+        yield Line(line, "dim")
 
 
-def lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
+def lower_bounds(runs: Iterable[Summary]) -> Iterator[Line]:
     """What the sign before times means, where some have it."""
     if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
-        yield Note(LOWER_BOUND, "dim")
+        yield Line(LOWER_BOUND, "dim")
 
 
 def scales(runs: Sequence[Summary]) -> list[str]:
@@ -473,9 +468,9 @@ def _turnout_text(found: Turnout) -> str:
     return f"on average, {of} took part in a round; {' and '.join(why)}"
 
 
-def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it
+def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
     words = unfinished(run.name, run.status, run.reason if reasons else "")
-    return Note(words, "red" if run.status == "failed" else "yellow")
+    return Line(words, "red" if run.status == "failed" else "yellow")
 
 
 def _settings(groups: Sequence[Group]) -> Iterator[Fact]:
@@ -487,7 +482,7 @@ def _settings(groups: Sequence[Group]) -> Iterator[Fact]:
             yield Fact(key, key, list(map(short, told)))
 
 
-def _in_a_line(groups: Sequence[Group]) -> Iterator[Note]:
+def _in_a_line(groups: Sequence[Group]) -> Iterator[Line]:
     """The settings in which runs differ; of few runs with their values."""
     told = [
         f"{row.label} ({', '.join(row.texts)})" if len(groups) <= ABREAST else row.label
@@ -496,27 +491,4 @@ def _in_a_line(groups: Sequence[Group]) -> Iterator[Note]:
     ]
     if told:
         more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""
-        yield Note(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
-
-
-def terminal(found: TextTables) -> RenderableType:
-    """Tables of texts for a terminal, a blank line between them."""
-    parts: list[RenderableType] = []
-    for table in found.tables:
-        parts += [Line(), grid(table)] if parts else [grid(table)]
-    return Rendered(*parts, *map(line, found.notes))
-
-
-def grid(table: TextTable) -> Grid:
-    """A table of texts for a terminal."""
-    return figures(table.heads, table.rows, drops=table.drops)
-
-
-def line(note: Note) -> Line:
-    """A note for a terminal."""
-    return Line(note.text, note.style)
-
-
-def value_of(key: str, run: Summary) -> Value | None:
-    """A run's figure by its key; None where it has none."""
-    return next((metric.of(run) for metric in metrics([run]) if metric.key == key), None)
+        yield Line(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")

@@ -29,7 +29,7 @@ from edgefl.planning.costs import (
 from edgefl.planning.memory import MARGIN
 from edgefl.planning.sharing import SharedLink
 from edgefl.show.layers import by_layer
-from edgefl.show.tables import MISSING, NO_MARGIN, Cell, Fitted, Labelled, Line, fits
+from edgefl.show.table import MISSING, NO_MARGIN, Cell, Labelled, Line, Table, fits
 from edgefl.show.values import LOWER_BOUND, between
 
 
@@ -62,14 +62,14 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     yield Labelled({f"  {label}": text for label, text in lines.items() if text})
     priced = [Row(row_name(row, work.devices), row, row.price) for row in work.devices if row.price]
     if priced:
-        yield Fitted(priced, _TIMES, left=("fits",), yields=_BOUNDS)
+        yield Table(_TIMES.items(), priced)
         if any(row.is_bound for row in priced):
             yield Line(LOWER_BOUND, "dim")
         if any(row.costs.fits and not row.costs.fits_with_margin for row in priced):
             yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
         battery = {} if all(row.battery() == MISSING for row in priced) else _battery(work.jobs_per_day)
-        yield Fitted(priced, _ENERGIES | battery, yields=("receive", "transmit", "tail"))
+        yield Table((_ENERGIES | battery).items(), priced)
     for row in work.devices:
         if not row.price:
             reason = row.unknown.removeprefix(f"device {row.device!r} ")
@@ -83,7 +83,7 @@ def _shared(costs: Profile) -> Iterator[RenderableType]:
     """What exchanges cost what clients share."""
     if costs.shared:
         yield Line("shared by clients", "bold")
-        yield Fitted(costs.shared, _SHARED, left=("link",), names=2)
+        yield Table(_SHARED.items(), costs.shared, names=2)
         yield Line(_ABOUT_SHARED, "dim")
         yield Line()
 
@@ -92,7 +92,7 @@ def _served(costs: Profile) -> Iterator[RenderableType]:
     """What merges cost the server."""
     if costs.server:
         yield Line("a merge on the server", "bold")
-        yield Fitted(costs.server.items(), _SERVED)
+        yield Table(_SERVED.items(), costs.server.items())
         yield Line()
 
 

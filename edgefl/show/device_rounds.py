@@ -15,13 +15,11 @@ from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show import costs
-from edgefl.show.compare import terminal
 from edgefl.show.costs import row_name
-from edgefl.show.formats.texts import TextTables
 from edgefl.show.layers import checked
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
-from edgefl.show.tables import Cell, Heading, Line, figures
+from edgefl.show.table import Cell, Heading, Line, Table, apart
 from edgefl.show.values import LOWER_BOUND, between
 
 # Before the figures of a device that cannot hold the work.
@@ -70,8 +68,8 @@ def profiles(
     """What a round costs, published figures beside ours, and what the figures depend on."""
     overview = [device_rounds(found)] if len(found) > 1 else []
     each = (block for one in found for block in _profile(one))
-    published = terminal(TextTables(*tables(beside)))
-    return Group(*overview, *each, published, *map(sensitivity, swept))
+    papers, notes = tables(beside)
+    return Group(*overview, *each, *apart(papers), *notes, *map(sensitivity, swept))
 
 
 def _profile(one: Profile) -> Iterator[RenderableType]:
@@ -111,7 +109,7 @@ def _payloads(profiles: Sequence[Profile]) -> RenderableType:
         for way in ("down", "up")
     )
     rows = [["down", *down], ["up", *up], ["peak memory, in fp32", *peaks]]
-    return figures(["bytes of a client's round", *columns], rows)
+    return Table(["bytes of a client's round", *columns], rows)
 
 
 def _every_round(profile: Profile) -> Iterator[tuple[str, ExchangeCost]]:
@@ -129,7 +127,7 @@ def _table(
     cell: Callable[[Round], Cell],
 ) -> RenderableType:
     rows = ([name, *(cell(rounds[name]) for rounds in columns.values())] for name in names)
-    return figures([title, *columns], rows)
+    return Table([title, *columns], rows)
 
 
 def _rounds(profile: Profile) -> dict[str, dict[str, Round]]:

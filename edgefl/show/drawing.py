@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import atomically
 from edgefl.show.charts import METADATA, Chart, Line, Point
-from edgefl.show.texts import visible, wrapped
+from edgefl.show.texts import visible
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
 # create-graphics-for-your-article/size-requirements-for-graphics/
@@ -244,7 +245,12 @@ def _point(point: Point, chart: Chart, axes: Axes) -> None:
 
 
 def _wrapped(name: str) -> str:
-    return _label("\n".join(wrapped(visible(name), _LONGEST)))
+    return _label(_filled(name, _LONGEST))
+
+
+def _filled(name: str, room: int) -> str:
+    """A name in lines of so many characters."""
+    return "\n".join(fill(line, room) for line in visible(name).split("\n"))
 
 
 def _label(name: str) -> str:
@@ -256,7 +262,7 @@ def _label(name: str) -> str:
 def _legend(made: Figure, columns: int, handles: Mapping[str, Artist]) -> Legend:
     """The names above the axes, in as many columns as the figure has room for."""
     room = int((WIDTHS[columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
-    names = ["\n".join(wrapped(name, room)) for name in handles]
+    names = [_filled(name, room) for name in handles]
     for count in range(min(len(names), 4 * columns), 1, -1):
         legend = made.legend(handles.values(), names, ncols=count, **_LEGEND)
         if legend.get_window_extent(_renderer(made)).width <= made.bbox.width:

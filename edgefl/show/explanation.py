@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from rich.console import Group, RenderableType
 
@@ -16,7 +15,7 @@ from edgefl.analysis.explain.records import (
     RoundExplanation,
 )
 from edgefl.core.units import show_count, show_seconds, show_share
-from edgefl.show.tables import MISSING, Fitted, Line
+from edgefl.show.table import MISSING, Column, Line, Table
 
 _SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
 # Shares of a path that are not shown.
@@ -109,26 +108,23 @@ def _mostly(phase: str, cause: str) -> str:
 
 def _run(found: Explanation) -> Iterator[RenderableType]:
     whole_s = found.seconds
-    yield Fitted(
-        found.phases,
-        {
-            "critical path": lambda row: row.phase,
-            "time": lambda row: show_seconds(row.seconds),
-            "share": lambda row: show_share(row.seconds / whole_s),
-            "bound by": lambda row: _bound_by(row.by_cause),
-        },
-        wraps=("bound by",),
-    )
+    columns = [
+        Column("critical path", "phase"),
+        Column("time", "seconds", show_seconds),
+        Column("share", lambda row: show_share(row.seconds / whole_s)),
+        Column("bound by", "by_cause", _bound_by, left=True),
+    ]
+    yield Table(columns, found.phases)
     if found.devices:
         yield Line()
-        own = {"device": lambda row: row.device, "clients": lambda row: f"{row.clients:,}"}
+        own = [Column("device", "device"), Column("clients", "clients", "{:,}".format)]
         yield from _held(found.devices, own, whole_s)
         yield Line()
-        who = {
-            "client": lambda row: str(row.client),
-            "device": lambda row: row.device,
-            "link": lambda row: row.link,
-        }
+        who = [
+            Column("client", "client"),
+            Column("device", "device", left=True),
+            Column("link", "link", left=True),
+        ]
         yield from _held(found.clients, who, whole_s)
     yield Line()
     yield from _saved_in_run(found)
@@ -146,17 +142,17 @@ def _summary(one: Round) -> str:
 
 def _held(
     rows: Sequence[HeldByClient] | Sequence[HeldByDevice],
-    who: Mapping[str, Callable[[Any], str]],
+    who: Sequence[Column],
     whole_s: float,
 ) -> Iterator[RenderableType]:
-    columns: dict[str, Callable[[Any], str]] = {
-        **who,
-        "rounds": lambda row: f"{row.held.rounds:,}",
-        "time": lambda row: show_seconds(row.held.seconds),
-        "share": lambda row: show_share(row.held.seconds / whole_s),
-        "mostly": lambda row: _mostly(row.held.phase, row.held.cause),
-    }
-    yield Fitted(rows[:_SHOWN], columns, left=("device", "link"), wraps=("mostly",))
+    columns = [
+        *who,
+        Column("rounds", "held.rounds", "{:,}".format),
+        Column("time", "held.seconds", show_seconds),
+        Column("share", lambda row: show_share(row.held.seconds / whole_s)),
+        Column("mostly", lambda row: _mostly(row.held.phase, row.held.cause), left=True),
+    ]
+    yield Table(columns, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         yield Line(f"  and {len(rows) - _SHOWN:,} more; --json has all", "dim")
 
@@ -171,10 +167,11 @@ def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
     sides = {"for all clients": found.savings}
     sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}
     names = _CHANGE | _OF_SHARED
-    columns: dict[str, Callable[[str], str]] = {"all rounds would save with": names.__getitem__}
-    for head, saved in sides.items():
-        columns[head] = partial(_saved, saved=saved, whole_s=found.seconds)
-    yield Fitted(found.savings, columns)
+    columns = [Column("all rounds would save with", names.__getitem__)]
+    columns += [
+        Column(head, partial(_saved, saved=saved, whole_s=found.seconds)) for head, saved in sides.items()
+    ]
+    yield Table(columns, found.savings)
     if since:
         yield Line(f"to as many merges: other times make another run ({since})", "dim")
 
@@ -191,20 +188,16 @@ def _saved(change: str, saved: Mapping[str, float], whole_s: float) -> str:
 
 def _round(found: RoundExplanation) -> Iterator[RenderableType]:
     one = found.of
-    yield Fitted(
-        [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds],
-        {
-            "critical path": lambda part: part.phase,
-            "client": lambda part: MISSING if part.client is None else str(part.client),
-            "device": lambda part: part.device or MISSING,
-            "from": lambda part: show_seconds(part.from_s - one.from_s),
-            "time": lambda part: show_seconds(part.to_s - part.from_s),
-            "share": lambda part: show_share((part.to_s - part.from_s) / one.seconds),
-            "bound by": lambda part: _bound_by(part.by_cause) + (" (lost)" if part.lost else ""),
-        },
-        left=("client", "device"),
-        wraps=("bound by",),
-    )
+    columns = [
+        Column("critical path", "phase"),
+        Column("client", "client", left=True),
+        Column("device", lambda part: part.device or None, left=True),
+        Column("from", lambda part: show_seconds(part.from_s - one.from_s)),
+        Column("time", lambda part: show_seconds(part.to_s - part.from_s)),
+        Column("share", lambda part: show_share((part.to_s - part.from_s) / one.seconds)),
+        Column("bound by", lambda part: _bound_by(part.by_cause) + " (lost)" * part.lost, left=True),
+    ]
+    yield Table(columns, [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds])
 
 
 def _bound_by(by_cause: Mapping[str, float]) -> str:

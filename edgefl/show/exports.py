@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds, show_share
-from edgefl.show.tables import MISSING, Cell, Fitted, Line
+from edgefl.show.table import Column, Line, Table
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,10 @@ class Exported:
 def exports(models: Sequence[Exported]) -> RenderableType:
     """Tables with a row for each model."""
     parts: list[RenderableType] = [_parity(models)]
-    smaller = [(one, one.compact) for one in models if one.compact]
+    smaller = [one for one in models if one.compact]
     if smaller:
         against = "same class, drop and in float32: compared with the float32 model, both in ONNX Runtime"
-        table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "in float32", "1 image"))
-        parts += [Line(), table, Line(against, "dim")]
+        parts += [Line(), Table(_COMPACT, smaller), Line(against, "dim")]
     standings: dict[str, list[str]] = {}
     for one in models:
         standings.setdefault(one.standing, []).append(_whose(one))
@@ -109,34 +109,35 @@ def exports(models: Sequence[Exported]) -> RenderableType:
     return Group(*parts)
 
 
-def _parity(models: Sequence[Exported]) -> Fitted:
+def _parity(models: Sequence[Exported]) -> Table:
     """The float32 models beside PyTorch's; only their smaller files, if any, are written."""
     first = "float32, not written" if any(one.compact for one in models) else "float32"
-    columns: dict[str, Callable[[Exported], Cell]] = {
-        first: lambda one: _whose(one) if one.compact else one.path.name,
-        "size": lambda one: show_bytes(one.compact.fp32_bytes if one.compact else one.size_bytes),
-        "samples": lambda one: f"{one.parity.samples:,}",
-        "max error": lambda one: f"{one.parity.max_error:.1e}",
-        "same class": lambda one: show_share(one.parity.agreement),
-        "accuracy": lambda one: show_share(one.parity.accuracy, 2),
-        "PyTorch": lambda one: show_share(one.parity.torch_accuracy, 2),
-        "reported": lambda one: MISSING if one.reported is None else show_share(one.reported, 2),
-    }
-    # "same class" is always 100%: no other model passes.
-    return Fitted(models, columns, yields=("same class", "samples", "size"))
+    columns = [
+        Column(first, lambda one: _whose(one) if one.compact else one.path.name),
+        Column("size", lambda one: one.compact.fp32_bytes if one.compact else one.size_bytes, show_bytes),
+        Column("samples", "parity.samples", "{:,}".format),
+        Column("max error", "parity.max_error", "{:.1e}".format),
+        # Always 100%: no other model passes.
+        Column("same class", "parity.agreement", show_share),
+        Column("accuracy", "parity.accuracy", _PERCENT),
+        Column("PyTorch", "parity.torch_accuracy", _PERCENT),
+        Column("reported", "reported", _PERCENT),
+    ]
+    return Table(columns, models)
 
 
+_PERCENT = partial(show_share, digits=2)
 # The smaller files beside the float32 models.
-_COMPACT: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
-    "file": lambda row: row[0].path.name,
-    "size": lambda row: show_bytes(row[0].size_bytes),
-    "of float32": lambda row: show_share(row[0].size_bytes / row[1].fp32_bytes),
-    "same class": lambda row: show_share(row[1].agreement, 1),
-    "accuracy": lambda row: show_share(row[1].accuracy, 2),
-    "drop": lambda row: show_share(row[1].drop, 2),
-    "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
-    "in float32": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
-}
+_COMPACT = [
+    Column("file", "path.name"),
+    Column("size", "size_bytes", show_bytes),
+    Column("of float32", lambda one: one.size_bytes / one.compact.fp32_bytes, show_share),
+    Column("same class", "compact.agreement", partial(show_share, digits=1)),
+    Column("accuracy", "compact.accuracy", _PERCENT),
+    Column("drop", "compact.drop", _PERCENT),
+    Column("1 image", lambda one: one.compact.latency_ms / 1000, show_seconds),
+    Column("in float32", lambda one: one.compact.fp32_latency_ms / 1000, show_seconds),
+]
 
 
 def _whose(one: Exported) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import RenderableType
 
 from edgefl.core.units import show_share
-from edgefl.show.tables import MISSING, Fitted
+from edgefl.show.table import Column, Table
 
 
 class ClassProbability(NamedTuple):
@@ -54,13 +55,18 @@ class Inference:
 def inference(results: Inference) -> RenderableType:
     """A table with a row for each image, named below the innermost folder that holds all of them."""
     above = os.path.commonpath([Path(image.file).absolute().parent for image in results.images])
-    columns: dict[str, Callable[[ImageClasses], str]] = {
-        "image": lambda image: str(Path(image.file).absolute().relative_to(above)),
-        "class": lambda image: image.classes[0].name,
-        "probability": lambda image: show_share(image.classes[0].probability, 1),
-        "next": lambda image: (
-            ", ".join(f"{name} {show_share(share, 1)}" for name, share in image.classes[1:]) or MISSING
-        ),
-        "changed": lambda image: image.changes or MISSING,
-    }
-    return Fitted(results.images, columns, wraps=("class", "next", "changed"))
+    columns = [
+        Column("image", lambda image: Path(image.file).absolute().relative_to(above)),
+        Column("class", lambda image: image.classes[0].name, left=True),
+        Column("probability", lambda image: image.classes[0].probability, _share),
+        Column("next", _others, left=True),
+        Column("changed", lambda image: image.changes or None, left=True),
+    ]
+    return Table(columns, results.images)
+
+
+def _others(image: ImageClasses) -> str | None:
+    return ", ".join(f"{name} {_share(share)}" for name, share in image.classes[1:]) or None
+
+
+_share = partial(show_share, digits=1)

@@ -20,7 +20,7 @@ from edgefl.planning.costs import (
     OtherPrice,
     OtherWork,
 )
-from edgefl.show.tables import MISSING, Cell, Fitted, Line
+from edgefl.show.table import MISSING, Cell, Line, Table
 from edgefl.show.values import AT_LEAST, between
 
 
@@ -35,14 +35,14 @@ def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iter
         return
     if work.layers:
         yield Line(f"{work.exchange}, {work.model}, layer by layer: {work.steps:,} steps", "bold")
-        yield Fitted(work.layers, _LAYER, yields=("moved", "kernels"))
+        yield Table(_LAYER.items(), work.layers)
         yield Line(
             "FLOPs of forward, grad-input and grad-weight; weights, their gradients and kept results in fp32",
             "dim",
         )
     if work.other_work:
         yield Line()
-        yield Fitted(work.other_work, _OTHER)
+        yield Table(_OTHER.items(), work.other_work)
     for name, row in rows:
         if row.by_layer:
             yield Line()
@@ -53,9 +53,9 @@ def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iter
 def _on(name: str, found: LayerPrices) -> Iterator[RenderableType]:
     yield Line(name, "bold")
     if found.layers:
-        yield Fitted(found.layers, _PRICED)
+        yield Table(_PRICED.items(), found.layers)
         yield Line()
-    yield Fitted(_totals(found), _OTHERS)
+    yield Table(_OTHERS.items(), _totals(found))
 
 
 def _totals(found: LayerPrices) -> list[OtherPrice]:

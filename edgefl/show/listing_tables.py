@@ -15,7 +15,7 @@ from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.show.listing import DAMAGED, OTHER_FORMAT, STATUSES, UNFINISHED, Listed, Listing
-from edgefl.show.tables import MISSING, Cell, Fitted, Line
+from edgefl.show.table import MISSING, Cell, Column, Line, Table
 
 # Of reasons and of commands, so many are shown.
 _SHOWN = 5
@@ -38,24 +38,19 @@ def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = 
     if not found.runs:
         return Line(f"no {' or '.join(only)}{' ' * bool(only)}runs in {found.folder}")
     lines = list(_lines(found, every=every))
-    table = Fitted(
-        lines,
-        {
-            "run": lambda runs: _label(runs, found.folder),
-            "status": _status,
-            "rounds": _rounds,
-            "accuracy": _accuracy,
-            "to target": _target,
-            "virtual time": lambda runs: _between([one.virtual_s for one in runs], show_seconds),
-            "method": _method,
-            "size": lambda runs: show_bytes(sum(one.size_bytes for one in runs)),
-            "written": _written,
-            "event hash": lambda runs: runs[0].event_hash or MISSING if len(runs) == 1 else MISSING,
-        },
-        left={"method", "written", "event hash"},
-        wraps={"run", "status"},
-        yields={"method", "size", "written", "event hash"},
-    )
+    columns = [
+        Column("run", lambda runs: _label(runs, found.folder)),
+        Column("status", _status, left=True),
+        Column("rounds", _rounds),
+        Column("accuracy", _accuracy),
+        Column("to target", _target),
+        Column("virtual time", lambda runs: _between([one.virtual_s for one in runs], show_seconds)),
+        Column("method", _method, left=True),
+        Column("size", lambda runs: sum(one.size_bytes for one in runs), show_bytes),
+        Column("written", _written, left=True),
+        Column("event hash", lambda runs: runs[0].event_hash if len(runs) == 1 else None, left=True),
+    ]
+    table = Table(columns, lines)
     size = show_bytes(sum(one.size_bytes for one in found.runs))
     total = f"{show_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
     return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs))

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from edgefl.core.corners import Interval
-from edgefl.show.tables import UNKNOWN, figures
+from edgefl.show.table import UNKNOWN, Line, Table
 from edgefl.show.values import AT_LEAST, LOWER_BOUND
 
 Range: TypeAlias = tuple[float, float]
@@ -68,8 +67,8 @@ def overviews(scenarios: Sequence[Overview]) -> RenderableType:
         "learning rate. A round is the mean of the first three. edgefl check SCENARIO dry-runs every run."
     )
     notes = [LOWER_BOUND] if any(each.lower_bounds for each in scenarios) else []
-    table = figures(_HEADS, [_row(each) for each in scenarios])
-    return Group(table, *(Text(note, style="dim") for note in (*notes, about)))
+    table = Table(_HEADS, [_row(each) for each in scenarios])
+    return Group(table, *(Line(note, "dim") for note in (*notes, about)))
 
 
 def _row(each: Overview) -> tuple[str, ...]:

@@ -8,16 +8,15 @@ from functools import partial
 
 from edgefl.analysis.published import RATIO, Beside, Figure, Order
 from edgefl.core.units import amount
-from edgefl.show.formats.texts import Note, TextTable
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING, Line, Table
 from edgefl.show.values import Write, alike, between
 
 # Pairs that a line names.
 _MOST = 6
 
 
-def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[TextTable], list[Note]]:
-    """A table for each paper, and whether the orders agree; ``one_unit`` as of ``comparison_tables``."""
+def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[Table], list[Line]]:
+    """A table for each paper, and whether the orders agree; ``one_unit`` as of ``comparison``."""
     made, notes = [], []
     for one in found:
         twice = Counter((figure.run, figure.figure) for figure in one.figures)
@@ -25,9 +24,9 @@ def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[Tex
             _cells(figure, alone=twice[figure.run, figure.figure] == 1, one_unit=one_unit)
             for figure in one.figures
         ]
-        made.append(TextTable([one.paper, "figure", "published", "here", "deviation"], rows))
-        notes += [Note(order_words(order)) for order in one.orders]
-        notes += [Note(one.note, "dim")] if one.note else []
+        made.append(Table([one.paper, "figure", "published", "here", "deviation"], rows))
+        notes += [Line(order_words(order)) for order in one.orders]
+        notes += [Line(one.note, "dim")] if one.note else []
     return made, notes
 
 

@@ -14,7 +14,7 @@ from edgefl.analysis.metrics import main_model, metrics
 from edgefl.analysis.summary import Summary
 from edgefl.core.documents import INLINE
 from edgefl.show.compare import Comparison, about_seeds, by_run, marks, texts
-from edgefl.show.tables import Line, figures
+from edgefl.show.table import Line, Table
 
 
 class Source(NamedTuple):
@@ -106,12 +106,12 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
     for fleet, found in fleets.items():
         verdicts.append([judged(metric, found) for metric in shown])
         columns = [texts(metric, found, bounds=False) for metric in shown]
-        heads, rows, _ = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
-        cells += [[fleet, *row] for row in rows]
+        table = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        cells += [[fleet, *row] for row in table.rows]
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += marks([one for found in verdicts for one in found], "best on its fleet")
     notes += [about_seeds(seeds)] if max(seeds) > 1 else []
-    return Rendered(figures(["fleet", *heads], cells, left=2), *(Line(note, "dim") for note in notes))
+    return Rendered(Table(["fleet", *table.heads], cells, names=2), *(Line(note, "dim") for note in notes))
 
 
 def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Group]]:

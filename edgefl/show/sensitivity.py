@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.corners import Interval
 from edgefl.planning.sensitivity import Effect, Sensitivity, Verdict, strength
-from edgefl.show.tables import MISSING, Fitted, Line
+from edgefl.show.table import MISSING, Line, Table
 from edgefl.show.values import between, span
 
 _SHOWN = 8
@@ -64,7 +64,7 @@ def _said(verdict: Verdict) -> str:
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
     for table in effects(found):
         if table.numbers:
-            yield Fitted(table.numbers, table.columns, wraps=("range",))
+            yield Table(table.columns.items(), table.numbers)
         totals = "; ".join(f"{side} {text}" for side, text in table.together.items())
         yield Line(f"all together: {totals}")
         yield Line()

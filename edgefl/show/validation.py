@@ -11,7 +11,7 @@ from edgefl.core.benchmarks import Quantity
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
 from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
-from edgefl.show.tables import MISSING, UNKNOWN, Fitted, Line, figures
+from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
 from edgefl.show.values import between
 
 
@@ -25,28 +25,24 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
     yield Line(f"{_of(found.name, found.quantity)}: {found.title}", "bold")
     yield Line(f"{found.board}; {found.measures}; {found.runtime}", "dim")
     show = show_seconds if found.quantity == "time" else show_joules
-    columns = {
-        "network": lambda row: row.network,
-        "batch": lambda row: str(row.batch),
-        "measured": lambda row: show(row.measured),
-        "predicted": lambda row: UNKNOWN if row.predicted is None else show(row.predicted),
-        "error": _error,
-    }
+    columns = [
+        Column("network", "network"),
+        Column("batch", "batch"),
+        Column("measured", "measured", show),
+        Column("predicted", "predicted", show, missing=UNKNOWN),
+        Column("error", "error", "{:+.0%}".format),
+    ]
     if any(row.low is not None or row.high is not None for row in found.rows):
-        columns["bounds"] = partial(_bounds, "s" if found.quantity == "time" else "J")
+        columns.append(Column("bounds", partial(_bounds, "s" if found.quantity == "time" else "J")))
     if any(row.remark for row in found.rows):
-        columns["remark"] = lambda row: row.remark
-    yield Fitted(found.rows, columns, wraps=("remark",))
+        columns.append(Column("remark", "remark", left=True))
+    yield Table(columns, found.rows)
     yield Line()
 
 
 def _bounds(unit: str, row: Compared) -> str:
     bounds = None if row.low is None and row.high is None else Interval.of(row.low, row.high)
     return between(None, bounds, unit, MISSING)
-
-
-def _error(row: Compared) -> str:
-    return MISSING if row.error is None else f"{row.error:+.0%}"
 
 
 def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
@@ -56,7 +52,7 @@ def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> Render
         boards = "1 board" if total.boards == 1 else f"{total.boards} boards"
         label = ALL if total.measures == ALL else f"{ALL}, {total.measures}"
         rows.append((f"{_of(label, total.quantity)} ({boards})", *_score(total.score)))
-    return figures(("", "rows", "median error", "in bounds", "Spearman", "Kendall"), rows)
+    return Table(("", "rows", "median error", "in bounds", "Spearman", "Kendall"), rows)
 
 
 def _of(label: str, quantity: Quantity) -> str:

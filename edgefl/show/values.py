@@ -10,7 +10,7 @@ from typing import Any
 from edgefl.analysis.values import ROUNDING, Difference, Value
 from edgefl.core.corners import Interval
 from edgefl.core.units import amount, common_unit, show_bits, show_share
-from edgefl.show.tables import MISSING, NOT_REACHED, UNKNOWN
+from edgefl.show.table import MISSING, NOT_REACHED, UNKNOWN
 
 AT_LEAST = ">"
 """Stands before a figure that is a lower bound."""

@@ -78,8 +78,8 @@ def test_a_comparison_has_a_format(runs, capsys):
 def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch, option):
     """What a library prints beside it goes to stderr, as with ``--json``; beside a table it does not."""
     module = import_module("edgefl.show.comparison")
-    tables = module.comparison_tables
-    monkeypatch.setattr(module, "comparison_tables", lambda *a, **b: print("chatter") or tables(*a, **b))  # noqa: T201
+    made = module.comparison
+    monkeypatch.setattr(module, "comparison", lambda *a, **b: print("chatter") or made(*a, **b))  # noqa: T201
     status, out, err = run_command(capsys, "compare", runs / "alone", *option)
     assert (status, "chatter" in out, "chatter" in err) == (0, False, True)
     _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "table")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from edgefl.show.formats.texts import TextTable, TextTables
+from rich.console import RenderableType
+
+from edgefl.show.table import Line, Table, parts
 from edgefl.show.texts import visible
 
 PREAMBLE = r"% \usepackage{booktabs}"
@@ -29,22 +31,23 @@ _EN_DASH = {"-": "--"}
 _ROOM = r"\phantom{ *}"
 
 
-def latex(found: TextTables) -> str:
-    """The tables as ``tabular`` environments; the notes, which a caption may want, as comments.
+def latex(view: RenderableType) -> str:
+    """Its tables as ``tabular`` environments; its lines, which a caption may want, as comments.
 
     Letters beyond Latin ones need XeLaTeX or LuaLaTeX and a font that has them.
     """
-    tables = ["\n".join([PREAMBLE, *_table(table)]) for table in found.tables]
-    notes = [f"% {visible(note.text).replace(chr(10), ' ')}" for note in found.notes]
+    blocks = list(parts(view))
+    tables = ["\n".join([PREAMBLE, *_table(one)]) for one in blocks if isinstance(one, Table)]
+    notes = [f"% {one.text.replace(chr(10), ' ')}" for one in blocks if isinstance(one, Line) and one.text]
     return "\n\n".join(tables) + "\n" + "".join(f"{note}\n" for note in notes)
 
 
-def _table(table: TextTable) -> Iterator[str]:
-    yield rf"\begin{{tabular}}{{l{'r' * (len(table.heads) - 1)}}}"
+def _table(table: Table) -> Iterator[str]:
+    yield rf"\begin{{tabular}}{{{''.join('l' if one.left else 'r' for one in table.columns)}}}"
     yield r"\toprule"
     yield _line(map(_head, table.heads))
     yield r"\midrule"
-    for label, *cells in table.rows:
+    for label, *cells in (map(str, row) for row in table.rows):
         yield _line([_label(label), *map(_cell, cells)])
     yield r"\bottomrule"
     yield r"\end{tabular}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from edgefl.show.formats.texts import TextTable, TextTables
+from rich.console import RenderableType
+
+from edgefl.show.table import Line, Table, parts
 from edgefl.show.texts import visible
 
 # What begins or ends something within a line, mathematics, mentions and references of GitHub's among it.
@@ -14,21 +16,25 @@ _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~&$#@]")
 _BEGINNING = re.compile(r"^(\d*)(?=[-+=.)])")
 
 
-def markdown(found: TextTables) -> str:
-    """The tables, and each note as a paragraph."""
-    blocks = ["\n".join(_table(table)) for table in found.tables]
-    return "\n\n".join([*blocks, *(_paragraph(note.text) for note in found.notes)]) + "\n"
+def markdown(view: RenderableType) -> str:
+    """Its tables, and each line as a paragraph."""
+    blocks = [
+        "\n".join(_table(one)) if isinstance(one, Table) else _paragraph(one.text)
+        for one in parts(view)
+        if isinstance(one, Table) or (isinstance(one, Line) and one.text)
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _paragraph(text: str) -> str:
     return _BEGINNING.sub(r"\1\\", escaped(text).strip(" "))
 
 
-def _table(table: TextTable) -> Iterable[str]:
+def _table(table: Table) -> Iterable[str]:
     yield _line(map(_cell, table.heads))
-    yield _line([":--", *["--:"] * (len(table.heads) - 1)])
+    yield _line(":--" if one.left else "--:" for one in table.columns)
     for row in table.rows:
-        yield _line(map(_cell, row))
+        yield _line(_cell(str(cell)) for cell in row)
 
 
 def _line(cells: Iterable[str]) -> str:

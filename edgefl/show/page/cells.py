@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table; the first cell of each row says what the row is.
 
     Attributes:
@@ -71,7 +71,7 @@ class Section:
     nothing: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ ABREAST = 4
 
 def across(
     caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[Cell]]
-) -> Table:
+) -> PageTable:
     """Figures of groups: a column for each group, or a row for each where there are many.
 
     Args:
@@ -94,9 +94,9 @@ def across(
     if len(groups) <= ABREAST:
         heads = [Cell(label.strip(), part=label.startswith(" ")) for label in labels]
         rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
-        return Table(caption, ["figure", *groups], rows, sorts=False)
+        return PageTable(caption, ["figure", *groups], rows, sorts=False)
     rows = [[Cell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
-    return Table(caption, ["run", *_whole(labels)], rows, many=True)
+    return PageTable(caption, ["run", *_whole(labels)], rows, many=True)
 
 
 def _whole(labels: Sequence[str]) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sized
 
-from edgefl.show.page.cells import Cell, Section, Table, across, cut, names, once, rounds, setting
+from edgefl.show.page.cells import Cell, PageTable, Section, across, cut, names, once, rounds, setting
 from edgefl.show.page.first_screen import first_screen
 from edgefl.show.page.records import Page
 from edgefl.show.published import order_words, tables
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 from edgefl.show.values import cell, setting_text
 
 # Runs whose events and machines are seen at once.
@@ -63,8 +63,8 @@ def _published(page: Page) -> Section:
     made = []
     for one, table in zip(page.published, tables(page.published)[0], strict=True):
         values = [(None, None, row.published, row.here, row.deviation) for row in one.figures]
-        cells = [list(map(Cell, *each)) for each in zip(table.rows, values, strict=True)]
-        made.append(Table(f"Published in {one.paper}, and here", ["run", *table.heads[1:]], cells))
+        cells = [list(map(Cell, map(str, row), found)) for row, found in zip(table.rows, values, strict=True)]
+        made.append(PageTable(f"Published in {one.paper}, and here", ["run", *table.heads[1:]], cells))
     told = [text for one in page.published for text in (*map(order_words, one.orders), one.note) if text]
     nothing = "" if made else "The scenarios carry no published figures."
     return Section("published", "Published figures", nothing=nothing, tables=made, notes=told)
@@ -100,10 +100,10 @@ def _runs(page: Page) -> Section:
         ]
         for run in page.runs
     ]
-    return Section("runs", "Runs", tables=[Table("The runs", head, rows), *_settings(page)])
+    return Section("runs", "Runs", tables=[PageTable("The runs", head, rows), *_settings(page)])
 
 
-def _settings(page: Page) -> Iterator[Table]:
+def _settings(page: Page) -> Iterator[PageTable]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
@@ -126,7 +126,7 @@ def _provenance(page: Page) -> Section:
             [Cell(text) for text in (of, one.event_hash or "unknown", one.made, machine or "unknown")]
         )
     head = ["run", "hash of its events", "made", "machine"]
-    tables = [Table("Each run's events and the machine that ran it", head, rows, folded=len(rows) > _FEW)]
+    tables = [PageTable("Each run's events and the machine that ran it", head, rows, folded=len(rows) > _FEW)]
     for fleet in page.fleets:
         texts[f"Fleet of {once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet
     tables += _sources(page)
@@ -134,7 +134,7 @@ def _provenance(page: Page) -> Section:
     return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
 
 
-def _sources(page: Page) -> Iterator[Table]:
+def _sources(page: Page) -> Iterator[PageTable]:
     """Where the numbers of devices and links come from, each once."""
     head = ["of", "number", "value", "status", "source"]
     found = dict.fromkeys(
@@ -144,4 +144,4 @@ def _sources(page: Page) -> Iterator[Table]:
     )
     if found:
         rows = [[Cell(text) for text in row] for row in found]
-        yield Table("Where the numbers of devices and links come from", head, rows, folded=True)
+        yield PageTable("Where the numbers of devices and links come from", head, rows, folded=True)

@@ -6,10 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
-from edgefl.show.page.cells import ABREAST, Cell, Section, Table, across, cut, names, once, rounds, setting
+from edgefl.show.page.cells import (
+    ABREAST,
+    Cell,
+    PageTable,
+    Section,
+    across,
+    cut,
+    names,
+    once,
+    rounds,
+    setting,
+)
 from edgefl.show.page.records import Page, RunHead
 from edgefl.show.sensitivity import about, effects, said
-from edgefl.show.tables import MISSING
+from edgefl.show.table import MISSING
 from edgefl.show.texts import unfinished
 from edgefl.show.values import cell
 
@@ -67,7 +78,7 @@ def _in_line(name: str) -> str:
     return cut(name.replace("\n", ", "))
 
 
-def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[Table]:
+def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[PageTable]:
     """Of few groups one table; of many one that says who is ahead, and one of all figures."""
     if not rows:
         return
@@ -82,16 +93,16 @@ def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[Table]
     else:
         judged = [(row, one) for row, one in zip(rows, ahead, strict=True) if row.metric.better]
         best = [[Cell(row.metric.label.strip()), _best(row), one] for row, one in judged]
-        yield Table(caption, ["figure", "best", "ahead"], best, sorts=False)
+        yield PageTable(caption, ["figure", "best", "ahead"], best, sorts=False)
         yield replace(table, caption=f"{caption}, all runs")
 
 
-def _pairs(page: Page) -> Iterator[Table]:
+def _pairs(page: Page) -> Iterator[PageTable]:
     """What groups of seeds are above others."""
     if page.pairs:
         _, *heads = (cut(head.replace("\n", " ")) for head in page.pairs.table.heads)
-        labels = [label for label, *_ in page.pairs.table.rows]
-        cells = [[_below(text) for text in row] for _, *row in page.pairs.table.rows]
+        labels = [str(label) for label, *_ in page.pairs.table.rows]
+        cells = [[_below(str(text)) for text in row] for _, *row in page.pairs.table.rows]
         yield across("Differences over seeds, with 95% intervals", heads, labels, cells)
 
 
@@ -137,14 +148,14 @@ def _order(row: Judged) -> str:
     return "holds over all intervals" if row.order == "holds" else ""
 
 
-def _effects(page: Page) -> Iterator[Table]:
+def _effects(page: Page) -> Iterator[PageTable]:
     """What times and energies depend on, by quantity."""
     found = page.dependence.found if page.dependence else None
     for one in effects(found) if found else ():
         rows = [[Cell(text(number)) for text in one.columns.values()] for number in one.numbers]
         total = [Cell("all together"), Cell(""), *map(Cell, one.together.values())]
         caption = f"What {one.quantity} depends on: each number alone, then all together"
-        yield Table(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
+        yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
 
 
 def _words(page: Page) -> dict[str, str]:

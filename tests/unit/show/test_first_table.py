@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 from commands import shown
-from compared import RICH, rich
+from compared import RICH, lines_of, rich, tables_of
 
 from edgefl.analysis.measured import Measured
 from edgefl.analysis.reached import Reached, Target, Waste
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
 from edgefl.show.averages import seeds_together
-from edgefl.show.comparison import comparison, comparison_tables, few
+from edgefl.show.comparison import comparison, few
 from edgefl.show.formats.latex import latex
 from edgefl.analysis.summary import Accuracy, summaries
 from edgefl.analysis.turnout import Turnout
@@ -49,13 +49,13 @@ def scored(name, accuracy=0.9, *, seed=1, scale=1.0, settings=None):
 
 
 def notes(runs):
-    return [note.text for note in comparison_tables(runs).notes]
+    return lines_of(comparison(runs))
 
 
 def test_three_rich_runs_fit_a_screen(tmp_path):
     """With waste, carbon, batteries, measures, two models and a target: at most 16 rows, without bounds."""
     (run,) = summaries([rich(tmp_path / "run").folder])
-    (table,) = comparison_tables([replace(run, name=name, settings=None) for name in "abc"]).tables
+    (table,) = tables_of(comparison([replace(run, name=name, settings=None) for name in "abc"]))
     assert len(table.rows) <= 16
     assert {"wasted energy to 5%", "CO2e", "waited most for", "peak device memory"} <= {
         label.strip() for label, *_ in table.rows
@@ -68,7 +68,7 @@ def test_three_rich_runs_fit_a_screen(tmp_path):
     carbon = replace(run.carbon, emitted=emitted, to_target=dict.fromkeys(run.carbon.to_target, emitted))
     target = replace(run.target, global_=took, personal=took)
     some = replace(run, energy=energy, carbon=carbon, target=target, refused=1, settings=None)
-    (table,) = comparison_tables([replace(some, name=name) for name in "abc"]).tables
+    (table,) = tables_of(comparison([replace(some, name=name) for name in "abc"]))
     assert len(table.rows) <= 16
 
 
@@ -106,27 +106,28 @@ def test_marks_and_notes_are_of_what_is_shown():
     """An unknown figure has no mark, a mark that stands nowhere no note, what is known of some no column."""
     some = EnergyTotal(1.0, 5, 10)
     runs = [replace(scored(f"run {place}", 0.9), energy=some, joules_between=None) for place in range(4)]
-    (table,) = comparison_tables(runs).tables
+    (table,) = tables_of(comparison(runs))
     assert "known part" not in table.heads
     assert not any(note.startswith(("*", "~")) for note in notes(runs))
     best = [*runs, scored("best", 0.95), replace(runs[0], accuracy={}, target=None, settings=None)]
-    accuracies = [row[1] for row in comparison_tables(best).tables[0].rows]
+    accuracies = [row[1] for row in tables_of(comparison(best))[0].rows]
     assert accuracies[-2:] == ["95.0% *", "-"]
-    assert r"& -- &" in latex(comparison_tables(best))
+    assert r"& -- &" in latex(comparison(best))
 
 
-def test_too_narrow_for_a_column_beside_names_nothing_is_left_out():
-    """Each run is a block of lines, which has room for every figure."""
+def test_a_name_is_broken_where_no_column_fits_beside_it():
+    """A name is broken, and the first column stands beside it."""
     runs = [scored("a" * 50 + str(place), 0.9 + place / 100) for place in range(4)]
     lines = shown(comparison(runs), 40).splitlines()
-    assert sum("energy of all clients" in line for line in lines) == 4
-    assert lines.count("run:") == 4
+    names = "".join(line.split("│")[0].strip() for line in lines if "│" in line)
+    assert names == "".join(run.name for run in runs)
+    assert all(any(f"{90 + place}.0%" in line for line in lines) for place in range(4))
 
 
 def test_measures_have_their_unit_and_three_digits():
     """As with ``--all``: what is no amount of time, bytes or energy has no other text."""
     run = replace(scored("a"), measures={"logit-entropy": Measured(3, "nats", {"global": 1.82779})})
-    (table,) = comparison_tables([run]).tables
+    (table,) = tables_of(comparison([run]))
     assert ["logit-entropy, global", "1.83 nats"] in table.rows
 
 

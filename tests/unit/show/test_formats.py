@@ -10,20 +10,22 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from compared import at, comparison_tables, every_table
+from compared import at, every, lines_of, tables_of
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Group
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.runs.dry import dry_run
+from edgefl.show.comparison import comparison
 from edgefl.show.formats import comma_separated
 from edgefl.show.formats.latex import _SPECIAL as LATEX
 from edgefl.show.formats.latex import latex
 from edgefl.show.formats.markdown import markdown
 from edgefl.show.formats.records import records
-from edgefl.show.formats.texts import Note, TextTable, TextTables
 from edgefl.show.intervals import alike
+from edgefl.show.table import Line, Table
 
 # Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.
 SPECIAL = "\\{}&%$#_~^<>|\"`'[]*-±\xd7·µ²°→≤≥\u2013…@!=+;,:() ab1é"
@@ -33,9 +35,9 @@ TEXTS = st.text(SPECIAL, max_size=12).map(str.strip)
 CELLS = st.lists(st.lists(TEXTS, min_size=3, max_size=3), min_size=1, max_size=3)
 
 
-def tables(cells):
-    """One table, the first row its headings."""
-    return TextTables([TextTable(cells[0], cells[1:])], [])
+def made(cells):
+    """A table, the first row its headings."""
+    return Table(cells[0], cells[1:])
 
 
 def unescaped_latex(text):
@@ -63,7 +65,7 @@ def same(text):
 @given(CELLS)
 def test_latex_shows_every_text_as_it_is(cells):
     """Each row is one line with an end, with as many cells as there are columns, none of them broken."""
-    found = latex(tables(cells)).splitlines()
+    found = latex(made(cells)).splitlines()
     begin, end = found.index(r"\begin{tabular}{lrr}"), found.index(r"\end{tabular}")
     lines = [line for line in found[begin:end] if line.endswith(r" \\")]
     assert len(lines) == len(cells)
@@ -82,7 +84,7 @@ def test_latex_shows_every_text_as_it_is(cells):
 @given(CELLS)
 def test_markdown_shows_every_text_as_it_is(cells):
     """Of each cell, what is left without escapes is the text; no character of Markdown's stands alone."""
-    head, rule, *rows = markdown(tables(cells)).rstrip("\n").split("\n")
+    head, rule, *rows = markdown(made(cells)).rstrip("\n").split("\n")
     assert rule == "| :-- | --: | --: |"
     for line, texts in zip([head, *rows], cells, strict=True):
         own = re.split(r"(?<!\\)\|", line.replace(r"\\", "\0"))[1:-1]
@@ -92,9 +94,8 @@ def test_markdown_shows_every_text_as_it_is(cells):
 
 def test_a_heading_of_two_lines_and_an_indented_label():
     """As Markdown's and LaTeX's own ways to say so; a missing figure is a dash, a note is kept."""
-    found = TextTables(
-        [TextTable(["", "fedavg\n3 seeds"], [["  body", "-"], ["a", "1.5 s ±20 ms"]])], [Note("± so_so")]
-    )
+    rows = [["  body", "-"], ["a", "1.5 s ±20 ms"]]
+    found = Group(Table(["", "fedavg\n3 seeds"], rows), Line(), Line("± so_so"))
     assert markdown(found).splitlines() == [
         "|  | fedavg<br>3 seeds |",
         "| :-- | --: |",
@@ -131,7 +132,7 @@ def test_a_heading_of_two_lines_and_an_indented_label():
 )
 def test_a_note_is_a_paragraph(text, shown):
     """Whatever a run's name, with which it may begin; neither a list, nor a heading, nor code."""
-    assert markdown(TextTables([], [Note(text)])).strip() == shown
+    assert markdown(Line(text)).strip() == shown
 
 
 @cache
@@ -197,13 +198,13 @@ def test_amounts_that_are_compared_have_one_unit():
     ]
     unknown = found[1].energy._replace(joules=None, energy_known=0)
     found[1] = replace(found[1], energy=unknown, joules_between=Interval(2000, 5000))
-    (table,) = comparison_tables(found, names="virtual_s,joules,waited most for", one_unit=True).tables
+    (table,) = tables_of(comparison(found, names="virtual_s,joules,waited most for", one_unit=True))
     time, energy, words = table.rows
     assert time == ["virtual time (s)", "0.012", "3.100", "0.250"]
     assert re.fullmatch(r"energy of all clients \(k?J\)", energy[0])
     assert re.fullmatch(r"[\d,]+(\.\d+)? to [\d,]+(\.\d+)?", energy[2])
     assert words[0] == "waited most for"
-    (table,) = comparison_tables([*found, found[0]], names="virtual_s", one_unit=True).tables
+    (table,) = tables_of(comparison([*found, found[0]], names="virtual_s", one_unit=True))
     assert list(table.heads) == ["run", "virtual time (s)"]
     assert [row[1] for row in table.rows] == ["0.012 *", "3.100  ", "0.250  ", "0.012 *"]
 
@@ -231,7 +232,7 @@ def test_the_unit_suits_the_greatest(unit, amounts, name, shown):
 
 def test_marks_keep_the_figures_of_a_column_aligned():
     """Where one has a mark, the others have its room."""
-    found = latex(TextTables([TextTable(["run", "time"], [["a", "1.5 *"], ["b", "2.5  "], ["c", "-"]])], []))
+    found = latex(Table(["run", "time"], [["a", "1.5 *"], ["b", "2.5  "], ["c", "-"]]))
     assert [line for line in found.splitlines() if line[0] in "abc"] == [
         r"a & 1.5 {*} \\",
         r"b & 2.5\phantom{ *} \\",
@@ -242,9 +243,9 @@ def test_marks_keep_the_figures_of_a_column_aligned():
 def test_a_comparison_is_the_same_in_every_format():
     """Of few runs a column each, of many a row each; all cells of the tables are there."""
     for found in (runs(), [replace(runs()[2], name=f"run {n}", settings=None) for n in range(6)]):
-        tables_ = every_table(found)
-        marked, typeset = markdown(tables_), latex(tables_)
-        assert marked.count("| :-- |") == typeset.count(r"\toprule") == len(tables_.tables)
-        assert marked.count("\n|") + 1 == sum(len(table.rows) + 2 for table in tables_.tables)
-        assert typeset.count(" \\\\\n") == sum(len(table.rows) + 1 for table in tables_.tables)
-        assert all(note.text in typeset for note in tables_.notes)
+        view = every(found)
+        tables, marked, typeset = tables_of(view), markdown(view), latex(view)
+        assert marked.count("| :-- |") == typeset.count(r"\toprule") == len(tables)
+        assert marked.count("\n|") + 1 == sum(len(table.rows) + 2 for table in tables)
+        assert typeset.count(" \\\\\n") == sum(len(table.rows) + 1 for table in tables)
+        assert all(line in typeset for line in lines_of(view))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
+from rich.console import Console, Group
 
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.core.corners import Interval
@@ -23,11 +23,12 @@ from edgefl.planning.profile import profile as profile_run
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
 from edgefl.show import bench, calibration, costs, device_rounds, exports, inference, layers
-from edgefl.show.comparison import comparison, dry_runs, terminal
-from edgefl.show.formats.texts import TextTables
+from edgefl.show.comparison import comparison, dry_runs
 from edgefl.show.published import Beside, Figure, Order, tables
 from edgefl.analysis.summary import Accuracy
 from edgefl.show.tables import named
+from edgefl.show.summary import Accuracy
+from edgefl.show.table import Table
 
 # Names in the records below that are users' words; each is replaced by a generated name.
 WORDS = [
@@ -102,7 +103,7 @@ RENDERERS = {
     "profile": lambda change: costs.profile(change(profiles()[0])),
     "layers": lambda change: layers.checked(change(profiles()[0]).layers),
     "device rounds": lambda change: device_rounds.device_rounds([change(one) for one in profiles()]),
-    "published": lambda change: terminal(TextTables(*tables([change(BESIDE)]))),
+    "published": lambda change: Group(*(part for some in tables([change(BESIDE)]) for part in some)),
     "exports": lambda change: exports.exports(
         [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
     ),
@@ -121,7 +122,9 @@ RENDERERS = {
         [],
         [change(calibration.MethodPrediction("Resnet", "fedprox", 0.2, 0.3, 0.1, 0.1))],
     ),
-    "named": lambda change: named(change("title"), [change(("cat", "text"))], change(("layer", "why"))),
+    "named": lambda change: Table(
+        change(("layer", "why")), [change(("cat", "text"))], change("title"), names=2
+    ),
 }
 
 

@@ -1,0 +1,136 @@
+"""Laws of tables at any width: no figure is lost, and no line is longer than the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pytest
+from commands import shown
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Group
+from rich.text import Text
+
+from edgefl.show.formats.html import html
+from edgefl.show.formats.latex import latex
+from edgefl.show.formats.markdown import markdown
+from edgefl.show.table import Column, Labelled, Line, Table
+
+# They look like markup, emoji and numbers.
+NAMES = st.lists(st.text("ab[]:±", min_size=1, max_size=20), min_size=1, max_size=5).map("-".join)
+TEXTS = st.lists(NAMES | st.sampled_from(["12.3 ms", "[/] [rev b]", ":warning:"]), max_size=4).map(" ".join)
+WIDTHS = st.integers(60, 200)
+NAME = "raspberry-pi-zero-2w"
+
+
+@st.composite
+def grids(draw):
+    """The cells of a table, its headings first; each cell has a number of its own."""
+    columns, rows = draw(st.integers(1, 12)), draw(st.integers(1, 2))
+    cells = [[draw(TEXTS) for _ in range(columns)] for _ in range(rows + 1)]
+    return [[f"{text} c{row}.{place}." for place, text in enumerate(line)] for row, line in enumerate(cells)]
+
+
+def columns_of(text):
+    """The tables' columns, from their heads to their ends, without white space; of each the lines joined."""
+    found = []
+    for table in text.split("\n\n"):
+        lines = [re.split("[┃│]", line) for line in table.splitlines() if "━" not in line]
+        found += ["".join(column) for column in zip(*lines, strict=True)]
+    return [re.sub(r"\s", "", column) for column in found]
+
+
+@given(grids(), WIDTHS, st.integers(1, 2))
+def test_tables_hold_at_any_width(cells, width, names):
+    """Every column is there, whole from its heading to its end; of several tables, each has the names."""
+    heads, *rows = cells
+    text = shown(Table(heads, rows, names=min(names, len(heads))), width)
+    assert max(map(len, text.splitlines())) <= width
+    wanted = [re.sub(r"\s", "", "".join(column)) for column in zip(*cells, strict=True)]
+    assert [one for one in wanted if one not in columns_of(text)] == []
+
+
+@given(TEXTS, WIDTHS)
+def test_notes_hold_at_any_width(text, width):
+    """Lines, and texts behind labels, keep every character and its order."""
+    for note in (Line(text), Labelled({"label": text})):
+        found = shown(note, width)
+        assert max(map(len, found.splitlines()), default=0) <= width
+        assert re.sub(r"\s", "", found.removeprefix("label")) == re.sub(r"\s", "", text)
+
+
+def lines(width, **how):
+    """A table's lines at a width, without white space at their ends."""
+    heads = ("name", "time taken", "energy used", "rate", "share")
+    found = Table(heads, [(NAME, "12.3 ms", "4.56 mJ", "1,234", "99%")], **how)
+    return [line.rstrip() for line in shown(found, width).splitlines()]
+
+
+@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, True)])
+def test_names_and_figures_are_whole_where_there_is_room(width, tables, heading):
+    """Headings wrap first; then columns stand in a table below, beside the names."""
+    text = "\n".join(lines(width))
+    assert all(whole in text for whole in ("12.3 ms", "4.56 mJ", "1,234", "99%"))
+    assert text.count(NAME) == tables
+    assert ("time taken" in text) == heading
+
+
+def test_columns_are_dropped_where_the_caller_said_so():
+    """The last ones, and no table stands below."""
+    found = lines(45, drops=True)
+    assert [head.strip() for head in found[1].split("┃")] == ["name", "taken", "used"]
+    assert "" not in found
+
+
+def test_a_text_goes_on_below_itself():
+    """In the width that is left."""
+    found = shown(Table(["name", "text"], [(NAME, "some words " * 10)]), 60)
+    assert NAME in found
+    assert found.count("some words") > 1
+
+
+def test_what_a_terminal_would_obey_is_shown_as_text():
+    """Escapes, carriage returns and a file name's bytes that are no UTF-8."""
+    table = Table(("x\x07", "y"), [("a\x1b[31m\r", "b\udcff\tc"), (Text("[b]", "red"), "[/]")])
+    for found in (shown(table, 80), html(table)):
+        for text in ("a\\x1b[31m\\r", "b\\udcff c", "x\\x07", "[b]", "[/]"):
+            assert text in found
+
+
+class Record(NamedTuple):
+    """A row."""
+
+    name: str
+    inner: Mapping[str, float]
+    seconds: float | None
+
+
+def test_a_column_says_what_it_shows_of_a_record():
+    """An attribute or a function, with its format; None has a word of its own."""
+    columns = [
+        Column("name", "name"),
+        ("first", lambda row: row.inner["a"], "{:.1f}".format),
+        Column("time", "seconds", "{} s".format, missing="unknown"),
+        Column("none", lambda _: None),
+    ]
+    found = Table(columns, [Record("x", {"a": 1.25}, 2), Record("y", {"a": 0}, None)])
+    assert found.rows == [["x", "1.2", "2 s", "-"], ["y", "0.0", "unknown", "-"]]
+    assert found.heads == ["name", "first", "time", "none"]
+
+
+def test_each_row_has_as_many_cells_as_columns():
+    """Else it is no table."""
+    for row in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match="zip"):
+            Table(["name", "time"], [row])
+
+
+def test_every_format_has_every_cell():
+    """Of one table in a view, whatever is around it."""
+    table = Table(["name", "a\nb"], [["x", "1 s"], ["y", Text("2 s", "red")]], "title")
+    view = Group(Line("before"), Line(), Group(table), "after")
+    assert "<td" in html(view)
+    for text in (shown(view, 80), html(view), markdown(view), latex(view)):
+        assert all(cell in text for cell in ("name", "x", "1 s", "y", "2 s", "before", "after"))
