@@ -42,6 +42,8 @@ _CLIENTS, _TIMER, _SERVER = (PHASES.index(one) for one in ("waiting for clients"
 # Of a time: what a sum of times may be rounded by.
 _ROUNDING = 1e-12
 _LOST = ENDINGS.index(Kind.LOST)
+# The place of no job.
+_NONE = -2
 NOBODY = "nobody"
 """Who is waited for where a path waits for no job: for a timer, the server's work, or clients to come."""
 
@@ -120,16 +122,20 @@ def rounds_of(found: Timeline) -> Rounds:
 def critical_paths(found: Timeline) -> Parts:
     """The critical paths of a run's rounds, see ``rounds_of``."""
     server, rounds = _Server(found), rounds_of(found)
-    columns = rounds.first.tolist(), rounds.last.tolist(), rounds.from_s.tolist()
-    chains = [
+    from_s, to_s = rounds.from_s, rounds.to_s
+    job = server.direct(rounds)
+    direct = np.flatnonzero(job >= 0)
+    others = np.flatnonzero((job < 0) & (to_s > from_s))
+    columns = (column[others].tolist() for column in (rounds.first, rounds.last, from_s))
+    links = [
         (place, *link)
-        for place, row in enumerate(zip(*columns, strict=True))
-        for link in reversed(list(server.chain(*row)))
+        for place, *row in zip(others.tolist(), *columns, strict=True)
+        for link in server.chain(*row)
     ]
-    place, phase, job, from_s, to_s = zip(*chains, strict=True) if chains else ((),) * 5
-    ints = [np.array(column, dtype=np.int64) for column in (place, phase, job)]
-    reals = [np.array(column, dtype=np.float64) for column in (from_s, to_s, [1.0] * len(chains))]
-    return _by_stage(found, Parts._make([*ints, *reals]))
+    chains = list(zip(*links, strict=True)) or [()] * 5
+    whole = direct, np.zeros(len(direct), dtype=np.int64), job[direct], from_s[direct], to_s[direct]
+    every = [np.append(one, np.array(more, dtype=one.dtype)) for one, more in zip(whole, chains, strict=True)]
+    return _by_stage(found, Parts._make([*every, np.ones(len(every[0]))]))
 
 
 class _Server:
@@ -143,10 +149,19 @@ class _Server:
         self._noted = noted[np.argsort(until_s[noted], kind="stable")]
         self._noted_s = until_s[self._noted]
         self._merges_s, self._server_s = merges.t_s.tolist(), merges.server_s.tolist()
-        self._version, self._place = merges.version.tolist(), merges.place.tolist()
+        self._place, self._last = merges.place.tolist(), _last_jobs(found, until_s)
         self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, merges.t_s]))
         self._seen_s = np.unique(np.concatenate([self._noted_s, merges.t_s]))
-        self._timed = (found.in_rounds & found.timed).tolist()
+        self._timed = found.in_rounds & found.timed
+        self._merges = merges
+
+    def direct(self, rounds: Rounds) -> Ints:
+        """The job that was under way in all of a round, and is its path; -1 of other rounds, (rounds,)."""
+        job, merges = self._last[rounds.last], self._merges
+        known = (job >= 0) & (merges.server_s[rounds.last] == 0) & ~self._timed[merges.place[rounds.last]]
+        known &= rounds.from_s < rounds.to_s
+        known[known] = self._jobs.dispatched_s[job[known]] <= rounds.from_s[known]
+        return np.where(known, job, -1)
 
     def chain(self, first: int, last: int, begin_s: float) -> Iterator[tuple[int, int, float, float]]:
         """The chain before a round's last merge, backwards: (phase, job, from, to); a job's phase is 0.
@@ -199,10 +214,12 @@ class _Server:
         """
         if merging and self._timed[self._place[merge]]:
             return _TIMER, -1
+        if merging and self._last[merge] > _NONE:
+            return 0, int(self._last[merge])
         noted_s = self._noted_s
         jobs = self._noted[noted_s.searchsorted(now_s) : noted_s.searchsorted(now_s, "right")]
         if merging:
-            jobs = jobs[self._waited_for(jobs, self._place[merge], self._version[merge])]
+            jobs = jobs[(self._jobs.ending[jobs] == _LOST) & (self._jobs.place[jobs] == self._place[merge])]
             if not len(jobs):
                 return _TIMER, -1
         lasting = jobs[self._jobs.dispatched_s[jobs] < now_s]
@@ -210,13 +227,20 @@ class _Server:
             return 0, int(lasting.max())
         return (0 if merging else _CLIENTS), -1
 
-    def _waited_for(self, jobs: Ints, place: int, version: int) -> Bools:
-        """Which of some jobs a merge waited for."""
-        mine: Bools = self._jobs.into[jobs] == version
-        if mine.any():
-            return mine
-        lost: Bools = (self._jobs.ending[jobs] == _LOST) & (self._jobs.place[jobs] == place)
-        return lost
+
+def _last_jobs(found: Timeline, until_s: Floats) -> Ints:
+    """Of each merge, the last of its jobs that arrived as it merged; -1 if they took no time.
+
+    It is ``_NONE`` if none did.
+    """
+    jobs, merges = found.jobs, found.merges
+    merged = np.flatnonzero(np.isin(jobs.into, merges.version))
+    merge = np.searchsorted(merges.version, jobs.into[merged])
+    in_time = until_s[merged] == merges.t_s[merge]
+    merged, merge = merged[in_time], merge[in_time]
+    last = np.full(len(merges), _NONE)
+    np.maximum.at(last, merge, np.where(jobs.dispatched_s[merged] < until_s[merged], merged, -1))
+    return last
 
 
 def _before(times_s: Floats, now_s: float) -> float:
