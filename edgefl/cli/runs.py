@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -228,47 +228,39 @@ def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, st
     # A sweep of thousands of runs takes minutes.
     found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
     checked = [run for runs in found for run in runs]
-    failed = [one.summary for one in checked if one.summary.status == "failed"]
     answer = Answer(
         f"check of {show_count(len(checked), 'run')}",
         {"runs": checked},
         dry_runs(checked) if checked else Group(),
-        notes=in_short(_noted(checked)),
-        errors=[RunError(f"{one.name} failed: {one.reason}") for one in failed],
+        notes=in_short(note for run in checked for note in run.notes),
+        errors=_failures(checked),
     )
     return unless(mistakes, answer)
 
 
-def _noted(checked: Sequence[DryRun]) -> list[str]:
-    """What was assumed and who was refused: each note once, with its runs where not all share it."""
-    runs: dict[str, list[str]] = {}
-    for run in checked:
-        for note in run.notes:
-            runs.setdefault(note, []).append(run.summary.name)
-    told = []
-    for note, names in runs.items():
-        everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
-        told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
-    return told
+def _failures(checked: Iterable[DryRun]) -> list[RunError]:
+    found = (run.summary for run in checked)
+    return [RunError(f"{one.name} failed: {one.reason}") for one in found if one.status == "failed"]
 
 
 def _overviews(given: Overrides, steps: Steps) -> Answer:
     from edgefl.core.catalogue import entries
     from edgefl.core.units import show_count
-    from edgefl.planning.assumed import in_short
+    from edgefl.planning.assumed import guesses, in_short
     from edgefl.planning.learning import DataAccess
-    from edgefl.runs.overview import overview
-    from edgefl.show.overviews import overviews
+    from edgefl.runs.dry import overview
+    from edgefl.show.check import overviews
 
     access = DataAccess(need="embedded")
     names = list(entries("scenarios"))
     found, mistakes = _each(names, lambda name: overview(name, given, access), steps)
+    checked = [run for each in found for run in each.runs]
     answer = Answer(
         f"check of {show_count(len(found), 'scenario')}",
         {"scenarios": found},
         overviews(found),
-        notes=in_short(line for each in found for line in each.assumed)[-1:],
-        errors=[RunError(message) for each in found for message in each.failed],
+        notes=in_short(guesses(note for run in checked for note in run.notes)),
+        errors=_failures(checked),
     )
     return unless(mistakes, answer)
 

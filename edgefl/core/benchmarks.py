@@ -25,7 +25,7 @@ FORWARD = "forward pass"
 INFERENCE = "inference"
 
 # A power figure says nothing about times.
-_POWER = "power."
+POWER = "power."
 
 
 class Network(NamedTuple):
@@ -80,7 +80,7 @@ class Row(Strict):
 
     def fitted_for(self, quantity: Quantity) -> frozenset[str]:
         """The fitted numbers that the prediction of a quantity depends on."""
-        return frozenset(name for name in self.fitted if quantity == "energy" or not name.startswith(_POWER))
+        return frozenset(name for name in self.fitted if quantity == "energy" or not name.startswith(POWER))
 
 
 class Benchmark(Strict):

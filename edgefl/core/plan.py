@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,33 @@ def refusals_of(clients: Clients, by_kind: Mapping[int, Refusal]) -> tuple[Refus
     return tuple(Refusal(client, *facts[kind]) for client, kind in pairs)
 
 
+class Assumption(str):
+    """A sentence on what a plan assumes of something.
+
+    Attributes:
+        kind: "device" or "link" where it follows from the numbers of one; else another word.
+        owner: what it is about: the name of a device, or "link" and that of a link.
+        consequence: the sentence's rest.
+        numbers: the assumed numbers that it lists.
+    """
+
+    __slots__ = ("consequence", "kind", "numbers", "owner")
+    kind: str
+    owner: str
+    consequence: str
+    numbers: tuple[str, ...]
+
+    def __new__(cls, kind: str, owner: str, consequence: str, numbers: Sequence[str] = ()) -> Self:
+        """Makes the sentence."""
+        self = super().__new__(cls, f"{owner}: {consequence}")
+        self.kind, self.owner, self.consequence, self.numbers = kind, owner, consequence, tuple(numbers)
+        return self
+
+    def __getnewargs__(self) -> Any:
+        """What a copy of it is made of."""
+        return self.kind, self.owner, self.consequence, self.numbers
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything that a run does, known before it starts.
@@ -216,7 +243,7 @@ class Plan:
         fleet: where clients come from: jitter, availability, speed and failures.
         refusals: who does not take part, and why.
         policy, selector: their validated parameters; their names are in the scenario.
-        assumed: the assumptions made for unknown numbers, as sentences.
+        assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
         serving: the server's device and its work; None where its work is free.
     """
 

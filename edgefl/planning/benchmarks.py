@@ -1,16 +1,24 @@
-"""Files of measurements: read, and their work traced."""
+"""Files of measurements: read, and the work of their rows traced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import FORWARD, INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
+from edgefl.core.benchmarks import (
+    FORWARD,
+    INFERENCE,
+    LAST_LAYER,
+    QUANTITIES,
+    Benchmark,
+    Network,
+    Quantity,
+    Row,
+)
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
@@ -19,11 +27,10 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.fleets import device
 from edgefl.planning.networks import maker
-from edgefl.planning.predictions import Sample
 
 KIND = "validation"
 
-Progress = Callable[[str, int, int], None]
+Known: TypeAlias = dict[tuple[str, ...], Work]
 
 
 class Source(NamedTuple):
@@ -35,6 +42,28 @@ class Source(NamedTuple):
     board: Board
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One measured time or energy, in seconds or joules, and the work that was measured."""
+
+    file: Benchmark
+    row: Row
+    network: Network
+    work: Work
+    quantity: Quantity
+    measured: float
+
+    @property
+    def inference(self) -> bool:
+        """Whether the runtime for inference is predicted."""
+        return self.file.measures == INFERENCE
+
+    @property
+    def fitted(self) -> frozenset[str]:
+        """The board's numbers that were fitted to it."""
+        return self.row.fitted_for(self.quantity)
+
+
 def read(name: str) -> Source:
     """A file by its path or its name.
 
@@ -43,7 +72,12 @@ def read(name: str) -> Source:
     """
     path = Path(name)
     is_path = path.suffix == ".yaml" or len(path.parts) > 1
-    document = Document.read(path if is_path else _found(name))
+    try:
+        document = Document.read(path if is_path else catalogue.find(KIND, name).path)
+    except UnknownNameError as error:
+        if name in catalogue.entries("devices"):
+            error.hint = f"for all measurements on this device: --device {name}"
+        raise
     benchmark = validate(Benchmark, document.data, document)
     board = device(benchmark.board, where=str(document.place(["board"])))
     numbers = {number for number, known in sourced(board) if known.value}
@@ -58,88 +92,44 @@ def read(name: str) -> Source:
     return Source(path.stem if is_path else name, benchmark, document, board)
 
 
-def _found(name: str) -> Path:
-    """The file of a name.
+def samples(source: Source, known: Known) -> Iterator[Sample]:
+    """The samples of a file's rows.
+
+    Args:
+        source: the file.
+        known: the work that was traced before, to which this is added.
 
     Raises:
-        UnknownNameError: no file has it; of a device, the option is suggested that takes its files.
+        UserError: a network is unknown, or cannot be traced.
     """
-    try:
-        return catalogue.find(KIND, name).path
-    except UnknownNameError as error:
-        if name in catalogue.entries("devices"):
-            error.hint = f"for all measurements on this device: --device {name}"
-        raise
-
-
-@dataclass
-class Works:
-    """Traces the work of rows, each kind of work once."""
-
-    progress: Progress | None
-    total: int = 0
-    _done: int = 0
-    _known: dict[tuple[str, ...], Work] = field(default_factory=dict)
-
-    def samples(self, source: Source) -> list[Sample]:
-        """The samples of a file's rows."""
-        return [
-            sample for place in range(len(source.benchmark.rows)) for sample in self._samples(source, place)
-        ]
-
-    def _samples(self, source: Source, place: int) -> Iterator[Sample]:
-        benchmark, row = source.benchmark, source.benchmark.rows[place]
-        if self.progress:
-            self.progress(f"{source.name}: {row.label or row.network}", self._done, self.total)
-        self._done += 1
-        work = self._work(source, place)
-        for quantity, measured in zip(QUANTITIES, (row.time, row.energy), strict=True):
-            if measured is not None:
-                yield Sample(
-                    network=benchmark.network(row),
-                    row=place,
-                    work=work,
-                    dtype=benchmark.dtype,
-                    inference=benchmark.measures == INFERENCE,
-                    quantity=quantity,
-                    measured=measured,
-                    above_idle=benchmark.energy_of == "above idle",
-                    fitted=row.fitted_for(quantity),
-                )
-
-    def _work(self, source: Source, place: int) -> Work:
-        benchmark, row = source.benchmark, source.benchmark.rows[place]
+    benchmark = source.benchmark
+    for place, row in enumerate(benchmark.rows):
         network, batch = benchmark.network(row), benchmark.batch_of(row)
         key = (repr(network), str(batch), benchmark.measures, repr(benchmark.optimizer))
-        if key not in self._known:
-            make = maker(network, source.document, place)
-            with _placed(source, place):
-                if benchmark.measures in {FORWARD, INFERENCE}:
-                    fused = benchmark.measures == INFERENCE
-                    self._known[key] = forward_pass(make, batch, network.image, fused=fused)
-                else:
-                    last = benchmark.measures == LAST_LAYER
-                    self._known[key] = training_step(
-                        make, batch, network.image, benchmark.optimizer, last_layer=last
-                    )
-        return self._known[key]
+        if key not in known:
+            known[key] = _traced(source, place, network, batch)
+        for quantity, measured in zip(QUANTITIES, (row.time, row.energy), strict=True):
+            if measured is not None:
+                yield Sample(benchmark, row, network, known[key], quantity, measured)
 
 
-@contextmanager
-def _placed(source: Source, place: int) -> Iterator[None]:
-    """Places errors of a network's own code, or of torch in it, at the row.
+def _traced(source: Source, place: int, network: Network, batch: int) -> Work:
+    """The work of a row's network.
 
     Raises:
-        UserError: what the block raised, or that the network does not run on this image.
+        UserError: there is no such network, or it does not run on this image; placed at the row.
     """
+    measures, make = source.benchmark.measures, maker(network, source.document, place)
     where = str(source.document.place(["rows", place]))
     try:
-        yield
+        if measures in {FORWARD, INFERENCE}:
+            return forward_pass(make, batch, network.image, fused=measures == INFERENCE)
+        last = measures == LAST_LAYER
+        return training_step(make, batch, network.image, source.benchmark.optimizer, last_layer=last)
     except UserError as error:
         error.where = where
         raise
     except (RuntimeError, ValueError, NotImplementedError) as error:
-        network = source.benchmark.network(source.benchmark.rows[place])
         size = "x".join(map(str, network.image))
         what = f"{network.name} cannot be traced on {size}: {in_one_line(error)}"
         raise UserError(what, where=where) from error

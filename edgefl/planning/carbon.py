@@ -11,6 +11,7 @@ from edgefl.core.carbon import OTHERS, Carbon, completed
 from edgefl.core.devices import Board
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.fleet import Fleet
+from edgefl.core.plan import Assumption
 from edgefl.core.sourced import Sourced, sourced
 
 
@@ -57,10 +58,12 @@ def carbon_notes(carbon: Carbon | None) -> Iterator[str]:
     numbers = list(sourced(carbon))
     for link, number in carbon.network.items():
         if isinstance(number, Sourced) and number.status == "unknown":
-            yield f"link {link}: network unknown, so its clients' network emissions are unknown"
+            unknown = "network unknown, so its clients' network emissions are unknown"
+            yield Assumption("carbon", f"link {link}", unknown)
     for device, making in carbon.embodied.devices.items() if carbon.embodied else ():
         if "unknown" in {making.made.status, making.lifetime.status}:
-            yield f"{device}: embodied unknown, so its clients' embodied emissions are unknown"
+            unknown = "embodied unknown, so its clients' embodied emissions are unknown"
+            yield Assumption("carbon", device, unknown)
     regions = [f"regions.{name}" for name, region in carbon.regions.items() if region.status == "assumed"]
     assumed = [name for name, number in numbers if number.status == "assumed"]
     if regions or assumed:

@@ -11,6 +11,7 @@ from edgefl.core.dealing import kinds
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.plan import Assumption
 from edgefl.core.training import Local
 from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document
@@ -20,8 +21,6 @@ from edgefl.planning.memory import without_margin
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
-# What notes on fitted batch sizes begin with.
-FITTED = "batch_size: fit is"
 
 
 def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterable[int]) -> Learning:
@@ -72,11 +71,15 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     )
 
 
-def fit_note(asked: Local, found: Local) -> list[str]:
+def fit_note(asked: Local, found: Local) -> list[Assumption]:
     """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
-    if asked.batch_size != FIT:
-        return []
-    return [f"{FITTED} {found.size}, the largest that every device able to train can hold"]
+    where = "the largest that every device able to train can hold"
+    return [fitted_size(found.size, where)] if asked.batch_size == FIT else []
+
+
+def fitted_size(size: int, where: str) -> Assumption:
+    """A fitted batch size in words, and where it comes from."""
+    return Assumption(FIT, "batch_size", f"fit is {size}, {where}")
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:

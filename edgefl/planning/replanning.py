@@ -9,12 +9,12 @@ from edgefl.core.cost import Trace
 from edgefl.core.drafts import Draft, redrafted
 from edgefl.core.errors import UserError
 from edgefl.core.overrides import Override
-from edgefl.core.plan import Plan
+from edgefl.core.plan import Assumption, Plan
 from edgefl.core.scenario import Wire, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import assumptions, recorded_assumptions
-from edgefl.planning.fit import FITTED
+from edgefl.planning.fit import FIT, fitted_size
 from edgefl.planning.learning import DataAccess, Learning, codec, learn_from
 from edgefl.planning.plan import Ground, Planned, ground_of, planned
 from edgefl.planning.pricing import trace_key
@@ -61,7 +61,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
     file = f"{reader.folder.name}/plan.yaml"
     draft = _draft(reader, overrides, name, file)
     recorded = read_plan(reader)
-    ground = _ground(reader, draft, overrides)
+    ground = _ground(reader, draft, overrides, recorded.assumed)
     before = recorded.serving
     same = before is not None and before.name == draft.scenario.server.device
     ground = ground._replace(server=before.board if before and same else server_board(draft))
@@ -69,7 +69,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
         draft.scenario.learning, draft.document, federation_of(reader, recorded.scenario.task)
     )
     learned = learned_wire(reader)
-    notes = [*_batch_notes(reader, learning), *_codec_notes(learned, learning, draft.document)]
+    notes = [*_batch_notes(recorded, learning), *_codec_notes(learned, learning, draft.document)]
     found = planned(draft, learning, ground, _traces(recorded), reader.meta["data_notes"], notes)
     return Replanned(recorded, found)
 
@@ -119,10 +119,10 @@ def _replaces_fleet(overrides: Sequence[Override]) -> bool:
     return any(override.keys == ["fleet"] for override in overrides)
 
 
-def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override]) -> Ground:
+def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override], assumed: Sequence[str]) -> Ground:
     """The fleet and its devices: the recorded ones, but for those that are replaced."""
     fleet, known = recorded_fleet(reader), recorded_devices(reader)
-    before = recorded_assumptions(reader.meta["assumed"], known, fleet.links)
+    before = recorded_assumptions(assumed, known, fleet.links)
     if not _changes_fleet(overrides):
         return ground_of(draft, DataAccess(), Ground(fleet, known, before))
     ground = ground_of(draft, DataAccess())
@@ -148,10 +148,10 @@ def _traces(plan: Plan) -> dict[str, tuple[Trace, ...]]:
     return found
 
 
-def _batch_notes(reader: Reader, learning: Learning) -> Iterator[str]:
+def _batch_notes(recorded: Plan, learning: Learning) -> Iterator[str]:
     """Where a batch size comes from that was fitted to the recorded fleet."""
-    if any(line.startswith(FITTED) for line in reader.meta["assumed"]):
-        yield f"{FITTED} {learning.spec.local.size}, which was fitted to the fleet of the run that trained"
+    if any(line.kind == FIT for line in recorded.assumed if isinstance(line, Assumption)):
+        yield fitted_size(learning.spec.local.size, "which was fitted to the fleet of the run that trained")
 
 
 def _codec_notes(learned: Wire, learning: Learning, document: Document) -> Iterator[str]:

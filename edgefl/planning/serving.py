@@ -8,6 +8,7 @@ from edgefl.compute.serving import merge_trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.plan import Assumption
 from edgefl.core.serving import Served, Serving
 from edgefl.core.sourced import sourced
 from edgefl.core.units import show_bytes
@@ -63,7 +64,7 @@ def server_notes(
         return
     guesses = [key for key, number in sourced(server.board) if number.status == "assumed"]
     if guesses and server.name not in clients:
-        yield f"{server.name}: assumed {', '.join(guesses)}"
+        yield Assumption("server", server.name, f"assumed {', '.join(guesses)}", guesses)
     room = server.board.usable_memory_bytes
     for name, cost in merges(draft, learning, server).items():
         if room is not None and cost.peak_bytes > room:

@@ -8,23 +8,171 @@ number was fitted to one network alone, that network's rows are shown and not co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from functools import cache
+from statistics import median
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import QUANTITIES, Network, Quantity
+from edgefl.core.benchmarks import POWER, QUANTITIES, Quantity
+from edgefl.core.corners import Corner, at_corner, has_interval
 from edgefl.core.devices import Board
+from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UserError
+from edgefl.core.ledger import known
 from edgefl.core.notes import note
+from edgefl.core.price import Working, above_idle_between
+from edgefl.core.sourced import replaced, sourced
 from edgefl.core.yamls import text_of
-from edgefl.planning.benchmarks import KIND, Progress, Source, Works, read
-from edgefl.planning.predictions import Predictor, Sample, refitted
-from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.planning.benchmarks import KIND, Known, Sample, Source, read, samples
+
+# Of fewer rows, an order says nothing.
+_LEAST_RANKED = 3
+# The total of all times.
+ALL = "all"
+
+Predict: TypeAlias = Callable[[Sample], Working]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One configuration's measurement beside its prediction.
+
+    Attributes:
+        network: its name for people.
+        batch: samples.
+        measured: seconds or joules.
+        predicted: the same; None where a number is unknown, or the board refuses the work.
+        low, high: the least and the most that the board's numbers allow, where they are intervals; None for
+            no bound, and for a prediction with numbers that were fitted again.
+        error: predicted over measured, less 1; None without a prediction.
+        status: whether the source gives the measurement, or it is arithmetic on the source's figures.
+        source: where it was read.
+        counted: whether it counts in the score.
+        remark: why it does not; "refitted" if its numbers were fitted again without its network.
+    """
+
+    network: str
+    batch: int
+    measured: float
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    error: float | None = field(init=False)
+    status: str
+    source: str
+    counted: bool = False
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        error = None if self.predicted is None else self.predicted / self.measured - 1
+        object.__setattr__(self, "error", error)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far predictions are from measurements, and whether both are in the same order.
+
+    Attributes:
+        rows, left_out: how many count, and how many do not.
+        median_error: the median absolute error, relative to what was measured; None without rows.
+        inside, bounded: how many rows were measured between both bounds of their prediction, of how many
+            that have both.
+        spearman, kendall: rank correlations (Kendall's tau-b); None for fewer than three rows, or where all
+            predictions or all measurements are equal.
+    """
+
+    rows: int
+    left_out: int
+    median_error: float | None
+    inside: int
+    bounded: int
+    spearman: float | None
+    kendall: float | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Compared]) -> Score:
+        """The score of rows."""
+        from scipy.stats import kendalltau, spearmanr
+
+        counted = [row for row in rows if row.counted and row.predicted is not None]
+        measured, predicted = [row.measured for row in counted], [row.predicted for row in counted]
+        errors = [abs(row.error) for row in counted if row.error is not None]
+        between = [
+            row.low <= row.measured <= row.high
+            for row in counted
+            if row.low is not None and row.high is not None
+        ]
+        ranks = [None, None]
+        if len(counted) >= _LEAST_RANKED and min(len(set(measured)), len(set(predicted))) > 1:
+            ranks = [float(rank(measured, predicted).statistic) for rank in (spearmanr, kendalltau)]
+        middle = median(errors) if errors else None
+        return cls(len(counted), len(rows) - len(counted), middle, sum(between), len(between), *ranks)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A file's measurements of one quantity beside their predictions.
+
+    Attributes:
+        name: the file's.
+        board: the device's name.
+        title, measures, runtime, source, notes: see ``edgefl.core.benchmarks.Benchmark``.
+        quantity: "time" in seconds, or "energy" in joules.
+        rows: in the file's order.
+        score: of the rows that count.
+    """
+
+    name: str
+    board: str
+    title: str
+    measures: str
+    quantity: Quantity
+    runtime: str
+    source: str
+    notes: str
+    rows: tuple[Compared, ...]
+    score: Score
+
+
+@dataclass(frozen=True)
+class Total:
+    """The score of several files of one kind together.
+
+    Attributes:
+        measures: see ``Benchmark``.
+        quantity: "time" or "energy".
+        files: how many there are.
+        boards, networks: how many boards have rows that count, and how many networks, counted by board.
+        score: of all rows.
+    """
+
+    measures: str
+    quantity: Quantity
+    files: int
+    boards: int
+    networks: int
+    score: Score
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All comparisons, and their totals by what was measured."""
+
+    comparisons: tuple[Comparison, ...]
+    totals: tuple[Total, ...]
 
 
 def validation(
-    names: Sequence[str] = (), boards: Sequence[str] = (), progress: Progress | None = None
+    names: Sequence[str] = (),
+    boards: Sequence[str] = (),
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Validation:
     """Measurements beside predictions.
 
@@ -32,14 +180,14 @@ def validation(
         names: names or paths of files; by default all that the catalogue has, but for wrong ones and those
             whose board cannot be priced, which notes name.
         boards: only files about these devices; all by default.
-        progress: is called with the network that comes next, how many rows are done, and of how many.
+        progress: is called with the file that comes next, how many are done, and of how many.
 
     Raises:
         UserError: a name is unknown, a file is wrong, or a board cannot be priced.
     """
     for board in boards:
         catalogue.find("devices", board, where="--device")
-    strict, works = bool(names), Works(progress)
+    strict, known_work = bool(names), Known()
     found = _each(read, names or catalogue.entries(KIND), strict=strict)
     sources = [source for source in found if not boards or source.benchmark.board in boards]
     if not sources:
@@ -48,13 +196,25 @@ def validation(
             where="--device" if boards else "",
             hint="`edgefl list validation` lists all; docs/validation.md says how to add your own",
         )
-    others = list(_behind(sources))
-    works.total = sum(len(source.benchmark.rows) for source in (*sources, *others))
-    traced = _each(lambda source: _Traced(source, works.samples(source)), sources, strict=strict)
-    behind = _each(lambda source: _Traced(source, works.samples(source)), others, strict=False)
-    judges = _judges([*traced, *behind])
+    behind = list(_behind(sources)) if names else []
+
+    works: dict[str, list[Sample]] = {}
+
+    def trace(source: Source) -> Source:
+        if progress:
+            progress(source.name, len(works), len(sources) + len(behind))
+        works[source.document.file] = list(samples(source, known_work))
+        return source
+
+    judges: dict[str, _Judge] = {}
+    traced = _each(trace, sources, strict=strict)
+    for source in [*traced, *_each(trace, behind, strict=False)]:
+        judge = judges.setdefault(source.benchmark.board, _Judge(source))
+        judge.samples += works[source.document.file]
     compared = _each(
-        lambda one: list(_comparisons(one, judges[one.source.benchmark.board])), traced, strict=strict
+        lambda one: list(_comparisons(one, works[one.document.file], judges[one.benchmark.board])),
+        traced,
+        strict=strict,
     )
     comparisons = tuple(comparison for group in compared for comparison in group)
     return Validation(comparisons, tuple(_totals(comparisons)))
@@ -63,10 +223,10 @@ def validation(
 def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
     """The catalogue's other files that numbers of the chosen ones' boards were fitted to."""
     boards = {source.benchmark.board for source in chosen}
-    known = {source.document.file for source in chosen}
+    files = {source.document.file for source in chosen}
     for name, entry in catalogue.entries(KIND).items():
         # Parsing a file takes a tenth of a second.
-        if str(entry.path) in known or not any(board in text_of(entry.path) for board in boards):
+        if str(entry.path) in files or not any(board in text_of(entry.path) for board in boards):
             continue
         try:
             source = read(name)
@@ -74,19 +234,6 @@ def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
             continue
         if source.benchmark.board in boards and any(row.fitted for row in source.benchmark.rows):
             yield source
-
-
-def _judges(traced: Sequence[_Traced]) -> dict[str, _Judge]:
-    """One for each board, with all samples on it."""
-    found: dict[str, _Judge] = {}
-    for one in traced:
-        board = one.source.benchmark.board
-        found.setdefault(board, _Judge(board, one.source.board, [])).samples.extend(one.samples)
-    return found
-
-
-Given = TypeVar("Given")
-Made = TypeVar("Made")
 
 
 def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool) -> list[Made]:
@@ -102,60 +249,45 @@ def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool
     return made
 
 
-class _Traced(NamedTuple):
-    """A file with the samples of its rows."""
-
-    source: Source
-    samples: list[Sample]
-
-    @property
-    def name(self) -> str:
-        return self.source.name
-
-
-class _Verdict(NamedTuple):
-    """What is predicted for a sample; see ``Compared``."""
-
-    predicted: float | None = None
-    low: float | None = None
-    high: float | None = None
-    counted: bool = False
-    remark: str = ""
-
-
-@dataclass
 class _Judge:
     """Predicts the samples of a board, each with numbers that were not fitted to its network."""
 
-    name: str
-    board: Board
-    samples: list[Sample]
-    _predictors: dict[str, Predictor] = field(default_factory=dict)
+    def __init__(self, source: Source) -> None:
+        self.samples: list[Sample] = []
+        self._name, self._board = source.benchmark.board, source.board
+        self._predict, self._again = _predictor(self._name, self._board), cache(self._refitted)
+        ends = [at_corner(self._board, corner) for corner in Corner] if has_interval(self._board) else []
+        self._corners = [_predictor(self._name, end) for end in ends]
 
-    def verdict(self, sample: Sample) -> _Verdict:
-        """What is predicted for a sample, and whether it counts."""
-        refusal = self.board.refusal(sample.work, sample.dtype)
-        if refusal:
-            return _Verdict(remark=refusal)
-        numbers = self._fitted_to(sample)
-        others = [one for one in self.samples if one.network != sample.network and one.fitted & numbers]
-        counted = numbers <= frozenset().union(*(one.fitted for one in others))
-        again = numbers if counted else frozenset()
-        predictor = self._predictor(again, others, sample.network)
-        predicted, (low, high) = (
-            predictor.predict(sample),
-            (None, None) if again else predictor.between(sample),
+    def compared(self, sample: Sample) -> Compared:
+        """A measurement beside what is predicted for it."""
+        file, row = sample.file, sample.row
+        refusal = self._board.refusal(sample.work, file.dtype)
+        return Compared(
+            network=row.label or row.network,
+            batch=file.batch_of(row),
+            measured=sample.measured,
+            status=row.status or file.status,
+            source=row.source or file.source,
+            **({"remark": refusal} if refusal else self._prediction(sample)),
         )
+
+    def _prediction(self, sample: Sample) -> dict[str, Any]:
+        """What is predicted, its bounds, whether it counts and why not, by the fields of ``Compared``."""
+        numbers, network = self._fitted_to(sample), repr(sample.network)
+        counted = numbers <= frozenset().union(*(one.fitted for one in self._others(network, numbers)))
+        again = counted and bool(numbers)
+        predict = self._again(network, numbers) if again else self._predict
+        predicted = _figure(predict(sample), sample)
+        low, high = (None, None) if again else self._between(sample)
         if predicted is None:
-            bounded = low is not None or high is not None
-            return _Verdict(
-                None, low, high, remark="a power is only bounded" if bounded else "a power is unknown"
-            )
-        if not counted:
-            return _Verdict(
-                predicted, low, high, remark=f"not counted: {', '.join(sorted(numbers))} fitted to it"
-            )
-        return _Verdict(predicted, low, high, counted=True, remark="refitted" if again else "")
+            counted, bounded = False, low is not None or high is not None
+            remark = "a power is only bounded" if bounded else "a power is unknown"
+        elif counted:
+            remark = "refitted" if again else ""
+        else:
+            remark = f"not counted: {', '.join(sorted(numbers))} fitted to it"
+        return {"predicted": predicted, "low": low, "high": high, "counted": counted, "remark": remark}
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
         """The numbers behind a sample's prediction that were fitted to its network."""
@@ -164,53 +296,91 @@ class _Judge:
         return frozenset(
             number
             for number in frozenset().union(*fitted)
-            if number.startswith("power.")
-            or self.board.reads(number, sample.dtype, inference=sample.inference)
+            if number.startswith(POWER)
+            or self._board.reads(number, sample.file.dtype, inference=sample.inference)
         )
 
-    def _predictor(self, numbers: frozenset[str], others: Sequence[Sample], network: Network) -> Predictor:
-        """A predictor whose numbers are fitted to the others' samples; the shipped ones where none are."""
-        key = repr((network, sorted(numbers))) if numbers else ""
-        if key not in self._predictors:
-            board = refitted(self.name, self.board, sorted(numbers), others) if numbers else self.board
-            self._predictors[key] = Predictor(self.name, board)
-        return self._predictors[key]
+    def _others(self, network: str, numbers: frozenset[str]) -> list[Sample]:
+        """The samples of other networks that any of these numbers was fitted to."""
+        return [one for one in self.samples if repr(one.network) != network and one.fitted & numbers]
+
+    def _between(self, sample: Sample) -> tuple[float | None, float | None]:
+        """The least and the most that the board's numbers allow; None where nothing bounds it."""
+        low, high = [_bound(corner, sample) for corner in self._corners] or [None, None]
+        if sample.quantity == "energy" and sample.file.energy_of == "above idle":
+            if low and high:
+                return above_idle_between(low, high)
+            return None, known(high.joules) if high else None
+        return _figure(low, sample), _figure(high, sample)
+
+    def _refitted(self, network: str, numbers: frozenset[str]) -> Predict:
+        """Predicts with numbers fitted to the samples of other networks than one.
+
+        By least squares of the logarithms of predicted over measured, from the present values on.
+        """
+        from scipy.optimize import least_squares
+
+        others, names, present = self._others(network, numbers), sorted(numbers), dict(sourced(self._board))
+        values = np.array([float(present[name].known) for name in names])
+
+        def scaled(steps: Any) -> Predict:
+            own = dict(zip(names, (values * np.exp(steps)).tolist(), strict=True))
+            changed = {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
+            return _predictor(self._name, replaced(self._board, changed))
+
+        def residuals(steps: Any) -> list[float]:
+            predict = scaled(steps)
+            figures = ((_figure(predict(one), one), one.measured) for one in others)
+            return [math.log((found or measured) / measured) for found, measured in figures]
+
+        # A share is the only number that has an upper limit, 1.
+        shares = [name.rsplit(".", maxsplit=1)[-1] in EfficiencyByClass.model_fields for name in names]
+        limits = np.where(shares, -np.log(values), math.inf)
+        found = least_squares(residuals, np.zeros(len(names)), bounds=(-math.inf, limits), diff_step=1e-3)
+        return scaled(found.x)
 
 
-def _comparisons(traced: _Traced, judge: _Judge) -> Iterator[Comparison]:
+def _predictor(name: str, board: Board) -> Predict:
+    """Predicts samples on a board; remembers its clocks, and these their kernels' times."""
+    clock = cache(lambda dtype, inference: board.clock(name, dtype, inference=inference))
+    return lambda sample: Working.of(
+        board.power, clock(sample.file.dtype, sample.inference).time(sample.work)
+    )
+
+
+def _bound(predict: Predict, sample: Sample) -> Working | None:
+    try:
+        return predict(sample)
+    except UserError:  # a number without a bound on this side
+        return None
+
+
+def _figure(working: Working | None, sample: Sample) -> float | None:
+    """Its seconds or joules; None if they are unknown."""
+    if working is None:
+        return None
+    if sample.quantity == "time":
+        return working.seconds
+    return known(working.above_idle_j if sample.file.energy_of == "above idle" else working.joules)
+
+
+def _comparisons(source: Source, own: Sequence[Sample], judge: _Judge) -> Iterator[Comparison]:
     """A file's comparison of times, and the one of energies."""
-    source, benchmark = traced.source, traced.source.benchmark
+    file = source.benchmark
     for quantity in QUANTITIES:
-        rows = []
-        for sample in traced.samples:
-            if sample.quantity == quantity:
-                row = benchmark.rows[sample.row]
-                found = judge.verdict(sample)
-                rows.append(
-                    Compared(
-                        row.label or row.network,
-                        benchmark.batch_of(row),
-                        sample.measured,
-                        found.predicted,
-                        found.low,
-                        found.high,
-                        row.status or benchmark.status,
-                        row.source or benchmark.source,
-                        found.counted,
-                        found.remark,
-                    )
-                )
+        rows = tuple(judge.compared(sample) for sample in own if sample.quantity == quantity)
         if rows:
             yield Comparison(
                 source.name,
-                benchmark.board,
-                benchmark.title,
-                benchmark.measures,
+                file.board,
+                file.title,
+                file.measures,
                 quantity,
-                benchmark.runtime,
-                benchmark.source,
-                benchmark.notes,
-                tuple(rows),
+                file.runtime,
+                file.source,
+                file.notes,
+                rows,
+                Score.of(rows),
             )
 
 
@@ -222,7 +392,7 @@ def _totals(comparisons: Sequence[Comparison]) -> Iterator[Total]:
     if len({measures for measures, quantity in groups if quantity == "time"}) > 1:
         groups[ALL, "time"] = [one for one in comparisons if one.quantity == "time"]
     for (measures, quantity), group in groups.items():
-        rows = [row for one in group for row in one.rows]
         networks = {(one.board, row.network) for one in group for row in one.rows if row.counted}
         boards = len({board for board, _ in networks})
-        yield Total(measures, quantity, len(group), boards, len(networks), Score.of(rows))
+        score = Score.of([row for one in group for row in one.rows])
+        yield Total(measures, quantity, len(group), boards, len(networks), score)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from edgefl.core.catalogue import load
-from edgefl.core.plan import Plan
+from edgefl.core.plan import Assumption, Plan
 from edgefl.data import Federation
 from edgefl.planning.plan import Planned
 from edgefl.store import Store
@@ -35,6 +35,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "seed": plan.scenario.seed,
         "engine": engine,
         "assumed": list(plan.assumed),
+        "assumptions": {line: line.__getnewargs__() for line in plan.assumed if isinstance(line, Assumption)},
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
         "batteries": _capacities_j(planned.resolved["devices"]),

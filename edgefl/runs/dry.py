@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from edgefl.analysis.explain.sharing import SharedTime, shared_time
 from edgefl.analysis.summary import DryRun, Summary, summary
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
+from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
@@ -15,7 +18,11 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import Run
+from edgefl.show.check import Overview
 from edgefl.store import Store
+
+ROUNDS = 3
+"""At a glance, the clock runs so many rounds."""
 
 
 def name_of(scenario: Scenario) -> str:
@@ -51,10 +58,42 @@ def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = N
     """
     access = DataAccess(need="embedded")
     planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides, seeds)]
-    return [
-        DryRun(name_of(scenario), (*each.plan.assumed, *run_notes(each, trains=False)), *_clocked(each))
-        for each in planned
-    ]
+    return [_dry(scenario, each) for each in planned]
+
+
+def overview(scenario: str, overrides: Overrides, access: DataAccess) -> Overview:
+    """Checks every run of a scenario, and dry-runs one of each kind for at most three rounds.
+
+    Args:
+        scenario: its file or name.
+        overrides: settings to replace.
+        access: holds what scenarios share, such as traces.
+
+    Raises:
+        UserError: the scenario is wrong.
+    """
+    drafts = checked_drafts(scenario, overrides)
+    kinds: dict[str, Draft] = {}
+    for draft in drafts:
+        settings = draft.scenario.resolved()
+        del settings["seed"], settings["local"]["optimizer"]["lr"]
+        kinds.setdefault(json.dumps(settings, sort_keys=True), draft)
+    planned = [_shortened(plan(draft, access)) for draft in kinds.values()]
+    return Overview(scenario, len(drafts), [_dry(scenario, each) for each in planned])
+
+
+def _shortened(planned: Planned) -> Planned:
+    """A run of the first rounds of another, with no other limit."""
+    scenario = planned.plan.scenario
+    until = Until(rounds=min(scenario.server.until.rounds or ROUNDS, ROUNDS))
+    server = scenario.server.model_copy(update={"until": until})
+    short = replace(planned.plan, scenario=scenario.model_copy(update={"server": server}))
+    return replace(planned, plan=short)
+
+
+def _dry(scenario: Scenario, planned: Planned) -> DryRun:
+    notes = (*planned.plan.assumed, *run_notes(planned, trains=False))
+    return DryRun(name_of(scenario), notes, *_clocked(planned))
 
 
 def _clocked(planned: Planned) -> tuple[Summary, SharedTime | None]:

@@ -18,10 +18,14 @@ from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.selectors import reads
 from edgefl.world.table import stacked
 
-# What refusals begin with.
-ANOTHER = "another run would be learned"
-
 Scalars = Mapping[int, Mapping[str, float]]
+
+
+class OtherRunError(UserError):
+    """On the other fleet, another run would be learned."""
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(f"another run would be learned: {what}", hint=hint)
 
 
 class RecordEndsError(Exception):
@@ -123,7 +127,7 @@ class Recording:
         if text := self._differences.of(was, need, late):
             if self._goes_on(was, need):
                 raise self._beyond()
-            raise self._differs(f"merge {need.version} {self._when(was)} {text}")
+            raise OtherRunError(f"merge {need.version} {self._when(was)} {text}")
         self._answered()
         found = self._scalars(stacked([need.rows, need.late_rows]))
         for each in self._late:
@@ -143,7 +147,7 @@ class Recording:
         if isinstance(was, Evaluate) and was.version == need.version:
             self._answered()
             if text := self._differences.late(stacked(self._late[1]), stacked(self._late[0])):
-                raise self._differs(f"the evaluation after merge {need.version} {text}")
+                raise OtherRunError(f"the evaluation after merge {need.version} {text}")
         return self._scalars(need.late_rows)
 
     def scored(self, version: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
@@ -163,7 +167,7 @@ class Recording:
         if found[1] and not np.array_equal(was, now):
             client = int(np.flatnonzero(was != now)[0])
             told = "without client {}, which is refused" if was[client] else "with client {}"
-            raise self._differs(f"the evaluation after merge {version} would be {told.format(client)}")
+            raise OtherRunError(f"the evaluation after merge {version} would be {told.format(client)}")
         return found[0], found[1], found[2]
 
     def _scalars(self, rows: np.ndarray) -> Scalars:
@@ -180,9 +184,6 @@ class Recording:
         if was.round < 0:
             return "(before the rounds)"
         return "(after the rounds)" if was.round == rounds else f"(round {was.round})"
-
-    def _differs(self, what: str) -> UserError:
-        return UserError(f"{ANOTHER}: {what}")
 
     def _beyond(self) -> UserError:
         rounds = self.reader.meta.get("rounds")

@@ -29,7 +29,7 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
-from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
+from edgefl.runs.recording import OtherRunError, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
 from edgefl.show.compare import Comparison, comparison
@@ -256,7 +256,7 @@ def _source(reader: Reader) -> Source:
 def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserError:
     """The error with the run that it is of; where another run would be learned, with how to learn it."""
     error.where = error.where or str(folder)
-    if error.what.startswith(ANOTHER) and not error.hint:
+    if isinstance(error, OtherRunError) and not error.hint:
         settings = " ".join(f"--set '{one.key}={in_line(one.node.plain)}'" for one in given)
         error.hint = f"train it there: edgefl run SCENARIO {settings}"
     return error
@@ -310,7 +310,7 @@ class AsRecorded(Run):
             return "interrupted", self._ends_at()
         except RunError as error:
             if self.learner is not None:
-                raise UserError(f"{ANOTHER}: {error.what}", hint=error.hint) from error
+                raise OtherRunError(error.what, error.hint) from error
             self.flush()
             return "failed", str(error)
         return "done", ""

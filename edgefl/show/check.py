@@ -13,10 +13,11 @@ from edgefl.analysis.explain.sharing import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.summary import DryRun, Summary
+from edgefl.core.corners import Interval
 from edgefl.core.units import show_seconds, show_share
 from edgefl.show.compare import boundaries, few, head, lower_bounds, stopped, texts
 from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
-from edgefl.show.values import between, cell
+from edgefl.show.values import between, cell, ends
 
 _ABOUT_SHARED = (
     "sharing: of the rounds' time; a download, an upload: in the mean, and alone on their clients' own links"
@@ -41,6 +42,54 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *boundaries(found),
         *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
     )
+
+
+class Overview(NamedTuple):
+    """A scenario at a glance.
+
+    Attributes:
+        scenario: its name.
+        valid: how many runs it has, all of which were checked.
+        runs: the first rounds of one of each kind: of those that differ only in seed and learning rate.
+    """
+
+    scenario: str
+    valid: int
+    runs: Sequence[DryRun]
+
+
+def overviews(scenarios: Sequence[Overview]) -> RenderableType:
+    """A row for each scenario, with the lowest and the highest figures of its runs."""
+    every = metrics([run.summary for each in scenarios for run in each.runs])
+    shown = [metric for metric in every if metric.key in {"virtual_s", "bytes", "joules"}]
+    columns = [
+        Column("scenario", "scenario"),
+        Column("runs", "valid"),
+        Column("clients", lambda each: ends([run.summary.clients for run in each.runs])),
+        Column("refused", lambda each: ends([run.summary.refused for run in each.runs])),
+        *(Column(_head(metric), lambda each, metric=metric: _range(metric, each)) for metric in shown),  # type: ignore[misc]
+    ]
+    about = (
+        f"{sum(each.valid for each in scenarios)} runs are valid. Of those that differ only in seed and "
+        f"learning rate one was planned, {sum(len(each.runs) for each in scenarios)} in all; figures are of "
+        "its first three rounds. edgefl check SCENARIO dry-runs every run."
+    )
+    return Rendered(Table(columns, scenarios), Line(about, "dim"))
+
+
+def _range(metric: Metric, each: Overview) -> str:
+    """From the lowest to the highest of figures; of an unknown one, the bounds count."""
+    values = [metric.of(run.summary) for run in each.runs if run.summary.status == "done"]
+    ends = [
+        Interval(value.mean, None if value.between and value.between.high is None else value.mean)
+        if value.mean is not None
+        else value.between or Interval(0.0, None)
+        for value in values
+        if value
+    ]
+    highs = [one.high for one in ends if one.high is not None]
+    high = max(highs) if highs and len(highs) == len(ends) else None
+    return between(None, Interval(min(one.low for one in ends), high), metric.unit) if ends else MISSING
 
 
 def _head(metric: Metric) -> str:

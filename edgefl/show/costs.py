@@ -16,7 +16,7 @@ from edgefl.core.units import (
     show_seconds,
     show_share,
 )
-from edgefl.planning.assumed import in_short
+from edgefl.planning.assumed import guesses, in_short
 from edgefl.planning.costs import (
     DeviceCost,
     ExchangeCost,
@@ -37,7 +37,7 @@ def profile(costs: Profile) -> RenderableType:
     """One round's cost by exchange, model and device."""
     blocks = [block for work in costs.exchanges for block in _exchange(work)]
     # What is unknown shows in the tables.
-    assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
+    assumed = in_short(guesses(costs.assumptions))
     free = "" if costs.server else "; merging on the server is free, as there is no server.device"
     notes = (_NOT_COUNTED + free, *assumed)
     return Group(*blocks, *_shared(costs), *_served(costs), *(Line(note, "dim") for note in notes))

@@ -57,11 +57,12 @@ def of_whole(part: float, whole: float) -> str:
 
 def of_clients(value: Value) -> str:
     """How many clients a sum covers: ``"12 of 24 clients"``."""
-    return f"{_ends(value.known)} of {_ends(value.clients)} clients"
+    return f"{ends(value.known)} of {ends(value.clients)} clients"
 
 
-def _ends(counts: tuple[int, int]) -> str:
-    least, most = counts
+def ends(counts: Sequence[int]) -> str:
+    """The count that several have in common, or the least and the most."""
+    least, most = min(counts), max(counts)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 

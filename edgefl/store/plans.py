@@ -19,6 +19,7 @@ from edgefl.core.plan import (
     COLUMNS,
     CORNER_COLUMNS,
     NAMED,
+    Assumption,
     Clients,
     Floats,
     Plan,
@@ -47,6 +48,7 @@ def read_plan(reader: Reader) -> Plan:
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server, path = scenario.server, ["scenario", "server"]
+    of = reader.meta.get("assumptions", {})
     clients = _clients(reader, resolved["devices"], document)
     return Plan(
         scenario=scenario,
@@ -56,7 +58,7 @@ def read_plan(reader: Reader) -> Plan:
         refusals=_refusals(reader, clients),
         policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
         selector=resolve("selectors", server.selector, document, [*path, "selector"])[1],
-        assumed=tuple(reader.meta["assumed"]),
+        assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         serving=None if server.device is None else _serving(reader, server.device, resolved, document),
     )
 

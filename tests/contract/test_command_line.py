@@ -12,7 +12,8 @@ from rich.console import Console
 from unfinished import UNPRICED
 
 from edgefl.core import catalogue
-from edgefl.runs.overview import overview
+from edgefl.planning.learning import DataAccess
+from edgefl.runs.dry import overview
 
 
 def test_a_folders_name_is_printed_as_it_is(tmp_path, capsys, monkeypatch):
@@ -202,33 +203,29 @@ def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
     status, out, err = run_command(capsys, "check")
     assert status == 0
     assert len([line for line in out.splitlines() if line.strip().startswith(names)]) == 3
-    assert "94 runs are valid; 7 were planned" in " ".join(out.split())
+    assert "94 runs are valid. " in " ".join(out.split())
+    assert "one was planned, 7 in all" in " ".join(out.split())
     assert len([line for line in err.splitlines() if "numbers are assumed" in line]) == 1
     found = json.loads(run_command(capsys, "check", "--json")[1])["scenarios"]
     (first,) = [one for one in found if one["scenario"] == "quickstart"]
-    assert (first["runs"], first["planned"], first["clients"]) == (3, 3, [20, 20])
-    assert 0 < first["round_s"][0] < first["round_s"][1]
+    assert (first["valid"], [run["clients"] for run in first["runs"]]) == (3, [20, 20, 20])
+    assert {run["rounds"] for run in first["runs"]} == {3}
     status, _, err = run_command(capsys, "check", "--set", "server.participants=50")
     assert status == 2
     assert err.count("50 participants per round, but only 20 clients") == 2
 
 
-def test_a_rounds_figures_are_those_of_the_whole_run(capsys):
-    """Where all rounds are alike, three of them tell as much as all."""
-    given = (
-        "--set",
-        "sweep=null",
-        "--set",
-        "server={rounds: 6}",
-        "--set",
-        "fleet={like: home-lab, jitter: fixed}",
-    )
+def test_figures_at_a_glance_are_those_of_the_first_rounds(capsys):
+    """Where all rounds are alike, three of them take half of what six do."""
+    settings = ["sweep=null", "server={rounds: 6}", "fleet={like: home-lab, jitter: fixed}"]
+    given = [word for one in settings for word in ("--set", one)]
     (whole,) = json.loads(run_command(capsys, "check", "quickstart", *given, "--json")[1])["runs"]
-    short = overview("quickstart", [*given[1::2]])
-    assert short.round_bytes[0] * 6 == pytest.approx(whole["down_bytes"] + whole["up_bytes"])
-    assert short.round_s[0] * 6 == pytest.approx(whole["virtual_s"])
-    assert short.round_j[0] * 6 == pytest.approx(whole["joules"])
-    assert short.round_waiting_j[0] * 6 == pytest.approx(whole["waiting_joules"])
+    (run,) = overview("quickstart", settings, DataAccess(need="embedded")).runs
+    short = run.summary
+    assert (short.down_bytes + short.up_bytes) * 2 == whole["down_bytes"] + whole["up_bytes"]
+    assert short.virtual_s * 2 == pytest.approx(whole["virtual_s"])
+    assert short.energy.joules * 2 == pytest.approx(whole["joules"])
+    assert short.waiting_joules * 2 == pytest.approx(whole["waiting_joules"])
 
 
 def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):

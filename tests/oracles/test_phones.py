@@ -16,7 +16,7 @@ from edgefl.compute import meta
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Bounds
 from edgefl.core.pricer import Pricer
-from edgefl.planning.benchmarks import Works, read
+from edgefl.planning.benchmarks import read, samples
 from edgefl.planning.fleets import device
 
 SOURCE = read("mi-9-mnn")
@@ -30,9 +30,8 @@ def step(net: str, batch: int) -> Work:
         (exchange,) = (method := build_method("fedavg", built)).exchanges
         return meta.trace(method, exchange, built, [[{batch: 1}]]).phases[0].steps[batch]
     rows = tuple(row for row in SOURCE.benchmark.rows if (row.network, row.batch) == (net, batch))
-    (sample,) = Works(None).samples(
-        SOURCE._replace(benchmark=SOURCE.benchmark.model_copy(update={"rows": rows}))
-    )
+    one = SOURCE._replace(benchmark=SOURCE.benchmark.model_copy(update={"rows": rows}))
+    (sample,) = samples(one, {})
     return sample.work
 
 

@@ -1,23 +1,39 @@
 """What the numbers of devices and links assume, in short."""
 
+import json
+import pickle
+
 from plans import board
 
+from edgefl.core.plan import Assumption
 from edgefl.planning.assumed import assumptions, in_short
 
 
 def test_assumed_numbers_become_one_line():
     """All are counted, three records are named; equal consequences are told once, other lines as they are."""
-    lines = [f"board-{number}: assumed power.idle, memory.total" for number in range(2)]
-    lines += ["link 5g: assumed loss", "link 5g: assumed loss", "the radio is always on"]
-    lines += [f"board-{number}: power unknown, so its clients' energy is unknown" for number in range(2)]
+    numbers = ("power.idle", "memory.total")
+    lines = [Assumption("device", f"board-{number}", "assumed both", numbers) for number in range(2)]
+    lines += [*[Assumption("link", "link 5g", "assumed loss", ["loss"])] * 2, "the radio is always on"]
+    unknown = "power unknown, so its clients' energy is unknown"
+    lines += [Assumption("device", f"board-{number}", unknown) for number in range(2)]
     assert in_short(lines) == [
         "the radio is always on",
         "board-0, board-1: power unknown, so its clients' energy is unknown",
         "5 numbers are assumed, of device board-0, device board-1, link 5g: edgefl show device board-0",
     ]
-    (many,) = in_short([*lines[:3], "board-7: assumed power.idle"])
+    (many,) = in_short([*lines[:3], Assumption("device", "board-7", "assumed power.idle", ["power.idle"])])
     assert many.startswith("6 numbers are assumed, of device board-0, device board-1, link 5g and 1 more: ")
-    assert in_short(["link 5g: assumed loss"]) == ["1 number is assumed, of link 5g: edgefl show link 5g"]
+    assert in_short(lines[2:3]) == ["1 number is assumed, of link 5g: edgefl show link 5g"]
+
+
+def test_an_assumption_is_a_sentence_that_can_be_sent():
+    """Its text is all that JSON has of it; a worker gets all of it."""
+    one = Assumption("link", "link 5g", "assumed loss", ["loss"])
+    again = pickle.loads(pickle.dumps(one))
+    assert (json.dumps(one), again.kind, again.owner, again.numbers) == (
+        '"link 5g: assumed loss"',
+        *("link", "link 5g", ("loss",)),
+    )
 
 
 def test_energies_without_a_value_are_told_from_unknown_ones():

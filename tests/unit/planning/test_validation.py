@@ -8,8 +8,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core.errors import UserError
-from edgefl.planning.scores import Compared, Score
-from edgefl.planning.validation import validation
+from edgefl.planning.validation import Compared, Score, validation
 
 BOARD = """title: Mine
 category: laptop
@@ -106,7 +105,17 @@ def rows_of(found, quantity="time"):
 
 
 def compared(measured, predicted, *, low=None, high=None, counted=True):
-    return Compared("x", 1, measured, predicted, low, high, "measured", "here", counted, "")
+    return Compared(
+        network="x",
+        batch=1,
+        measured=measured,
+        predicted=predicted,
+        low=low,
+        high=high,
+        status="measured",
+        source="here",
+        counted=counted,
+    )
 
 
 def test_a_score_is_the_median_error_and_the_order():
