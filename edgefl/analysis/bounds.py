@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from edgefl.analysis import timeline
 from edgefl.core.corners import Interval
-from edgefl.core.repricing import COLUMNS, Jobs, Taken, at_corners, is_unbounded
-from edgefl.store import Reader, read_prices
+from edgefl.core.plan import Prices
+from edgefl.core.repricing import Jobs, Taken, at_corners, is_unbounded
 
 
 class Bounds:
@@ -22,11 +19,17 @@ class Bounds:
         jobs: the run's jobs.
     """
 
-    def __init__(self, reader: Reader, jobs: timeline.Jobs | None = None) -> None:
-        """Takes what ``bounds_of`` does, which says whether there are any bounds."""
-        prices, (blind, shared) = read_prices(reader), depends(reader)
-        own = self.jobs = read_jobs(reader, jobs)
-        self._cheap, self._costly = at_corners(own, prices, blind=blind, shared=shared)
+    def __init__(self, jobs: Jobs, prices: Sequence[Prices], *, blind: bool, shared: bool) -> None:
+        """Takes a run's jobs and its prices, some of which are intervals.
+
+        Args:
+            jobs: what was done.
+            prices: of each exchange.
+            blind: whether the run is blind to time.
+            shared: whether links are shared or change.
+        """
+        self.jobs = jobs
+        self._cheap, self._costly = at_corners(jobs, prices, blind=blind, shared=shared)
         self._unbounded = any(map(is_unbounded, prices))
 
     def joules(self, t_s: float, version: int | None = None) -> Interval:
@@ -52,33 +55,3 @@ class Bounds:
         if low is None or high is None:
             return Interval(t_s, None) if self._unbounded else None
         return Interval.of(low, high)
-
-
-def bounds_of(reader: Reader, jobs: timeline.Jobs | None = None) -> Bounds | None:
-    """The bounds of a run's figures.
-
-    Args:
-        reader: the run.
-        jobs: its jobs, if they are read already.
-
-    Returns:
-        None where no number of its devices and links is an interval.
-    """
-    (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
-    return Bounds(reader, jobs) if found["found"] else None
-
-
-def depends(reader: Reader) -> tuple[bool, bool]:
-    """Whether a run is blind to time, and whether its links are shared or change; see ``world.blind``."""
-    return bool(reader.meta.get("blind")), bool(reader.meta.get("shared"))
-
-
-def read_jobs(reader: Reader, jobs: timeline.Jobs | None = None) -> Jobs:
-    """A run's jobs, to be priced anew; the arguments are those of ``bounds_of``."""
-    found = timeline.jobs_of(reader) if jobs is None else jobs
-    own = {
-        "kind": timeline.fleet_of(reader).kind[found.client],
-        "exchange": found.place,
-        "into_version": np.maximum(found.into, 0),
-    }
-    return Jobs.of({name: own[name] if name in own else getattr(found, name) for name in COLUMNS})

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis import timeline
-from edgefl.analysis.bounds import Bounds, read_jobs
 from edgefl.analysis.carbon_sums import Sums, Whom, sums_of
+from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, intensities
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval, together
 from edgefl.core.documents import OPTIONAL
@@ -20,7 +19,6 @@ from edgefl.core.intensity import Intensities, grams
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.store import Reader
 
 COMPONENTS = ("devices", "network", "server", "embodied")
 
@@ -94,36 +92,27 @@ class Until(NamedTuple):
         return self.between.low, math.nan if self.between.high is None else self.between.high
 
 
-def footprint(
-    reader: Reader,
-    ended: Until,
-    reached: Mapping[str, Until],
-    bounds: Bounds | None = None,
-    jobs: timeline.Jobs | None = None,
-) -> Footprint | None:
+def footprint(run: Run, ended: Until, reached: Mapping[str, Until]) -> Footprint | None:
     """A run's emissions; None where its fleet does not ask for them.
 
     Args:
-        reader: the run.
+        run: the run.
         ended: its length.
         reached: when each model reached the target.
-        bounds: of its times and energies.
-        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: what it says of carbon is damaged.
     """
-    found = reader.meta.get("carbon")
+    found = run.reader.meta.get("carbon")
     if found is None:
         return None
-    document = Document(reader.where, {"carbon": found}, context=RESOLVED)
+    document = Document(run.reader.where, {"carbon": found}, context=RESOLVED)
     carbon = validate(Carbon, found, document, ["carbon"])
-    whom, grid = Whom.read(reader, carbon), intensities(carbon)
+    whom, grid = Whom.read(run, carbon), intensities(carbon)
     times = [ended, *reached.values()]
     until = [math.inf, *(each.t_s for each in reached.values())]
-    own = bounds.jobs if bounds else read_jobs(reader, jobs)
-    sums = sums_of(reader, own, bounds.by_job(ended.t_s) if bounds else (), whom, grid, until)
-    if has_interval(carbon) and bounds is None:
+    sums = sums_of(run, run.bounds.by_job(ended.t_s) if run.bounds else (), whom, grid, until)
+    if has_interval(carbon) and run.bounds is None:
         sums = [each * 3 for each in sums]
     whole, *targets = (_emissions(carbon, whom, grid, each, t) for each, t in zip(sums, times, strict=True))
     counts = np.bincount(whom.region, minlength=len(carbon.regions)).tolist()

@@ -12,19 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, dealt
 from edgefl.core.draws import Floats
 from edgefl.core.intensity import Intensities, grams
 from edgefl.core.plan import Ints
-from edgefl.core.repricing import Jobs, Taken
-from edgefl.store import Reader, read_prices
+from edgefl.core.repricing import Taken
+from edgefl.store import read_prices
 
 _B_PER_GB = 1e9
-# Of the stages; of the tails before the first transfer, between the two and open in the end; and of waiting.
-_JOULES = (
-    "receive_j + receive_idle_j", "work_j + work_idle_j", "transmit_j + transmit_idle_j",
-    "earlier_tail_j", "work_tail_j", "CASE WHEN t_s IS NULL THEN 0.0 ELSE joules END", "waiting_j",
-)  # fmt: skip
 
 
 class Whom(NamedTuple):
@@ -38,19 +34,17 @@ class Whom(NamedTuple):
     devices: Sequence[str]
 
     @classmethod
-    def read(cls, reader: Reader, carbon: Carbon) -> Whom:
+    def read(cls, run: Run, carbon: Carbon) -> Whom:
         """Those of a run, dealt to the record's regions."""
-        fleet = reader.arrays(
-            "SELECT kind, admitted FROM fleet ORDER BY client", kind=np.int64, admitted=np.float64
-        )
-        kinds = reader.rows("kinds", "kind")
-        names = {key: list(dict.fromkeys(row[key] for row in kinds)) for key in ("link", "device")}
+        kind = run.clients.kind
+        names = {key: list(dict.fromkeys(row[key] for row in run.kinds)) for key in ("link", "device")}
         places = {
-            key: np.array([known.index(row[key]) for row in kinds], dtype=np.int64)[fleet["kind"]]
+            key: np.array([known.index(row[key]) for row in run.kinds], dtype=np.int64)[kind]
             for key, known in names.items()
         }
-        region = dealt(carbon, len(fleet["kind"]), reader.meta["seed"])
-        return cls(region, **places, admitted=fleet["admitted"], links=names["link"], devices=names["device"])
+        region = dealt(carbon, len(kind), run.reader.meta["seed"])
+        admitted = run.clients.admitted.astype(float)
+        return cls(region, **places, admitted=admitted, links=names["link"], devices=names["device"])
 
 
 class Sums(NamedTuple):
@@ -72,8 +66,7 @@ class Sums(NamedTuple):
 
 
 def sums_of(
-    reader: Reader,
-    jobs: Jobs,
+    run: Run,
     corners: Sequence[Iterator[tuple[slice, Taken]]],
     whom: Whom,
     grid: Intensities,
@@ -84,8 +77,7 @@ def sums_of(
     Hours are those of the run everywhere, at which its jobs began and ended.
 
     Args:
-        reader: the run.
-        jobs: its jobs.
+        run: the run.
         corners: what they took at corners of the devices' and links' numbers; see ``Repriced.by_job``.
         whom: the clients.
         grid: the intensities.
@@ -97,8 +89,8 @@ def sums_of(
         [one, *(one._replace(devices_g=np.zeros(clients), busy_s=np.zeros(clients)) for _ in corners)]
         for one in own
     ]
-    for (places, spans, joules), *ends in zip(_charged(reader, jobs), *corners, strict=True):
-        some = jobs.taken(places)
+    for (places, spans, joules), *ends in zip(_charged(run), *corners, strict=True):
+        some = run.repriced.taken(places)
         ends_s = [end_s for _, end_s in spans]
         per_kwh = [grid.mean(whom.region[some.client], *span) for span in spans]
         gigabytes = (moved / _B_PER_GB for moved in (some.down_bytes, 0 * some.down_bytes, some.up_bytes))
@@ -123,19 +115,32 @@ def sums_of(
     return sums
 
 
-def _charged(reader: Reader, jobs: Jobs) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], list[Floats]]]:
-    """When a run's jobs drew energy, from and to, and how much: as ``_JOULES``; some jobs at a time."""
-    sql = (
-        f"SELECT {', '.join(_JOULES)}, t_s FROM jobs LEFT JOIN settled_tails USING (client, job) ORDER BY job"  # noqa: S608 - our own names
-    )
-    *joules, settled_s = reader.arrays(sql, **dict.fromkeys((*_JOULES, "t_s"), np.float64)).values()
+def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], list[Floats]]]:
+    """When a run's jobs drew energy, from and to, and how much; some jobs at a time.
+
+    Of the stages; of the tails before the first transfer, between the two and open in the end; and of
+    waiting.
+    """
+    rows, jobs = run.jobs, run.repriced
+    settled_s, settled_j = np.full(len(rows), np.nan), np.zeros(len(rows))
+    last = np.searchsorted(rows.job, run.tails["job"])
+    settled_s[last], settled_j[last] = run.tails["t_s"], run.tails["joules"]
+    joules = [
+        rows.receive_j + rows.receive_idle_j,
+        rows.work_j + rows.work_idle_j,
+        rows.transmit_j + rows.transmit_idle_j,
+        rows.earlier_tail_j,
+        rows.work_tail_j,
+        settled_j,
+        rows.waiting_j,
+    ]
     received_s, worked_s, arrived_s = (
         np.where(np.isnan(one), jobs.ended_s, one) for one in (jobs.received_s, jobs.worked_s, jobs.arrived_s)
     )
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
     # A client's radio is the same in every exchange.
-    tail_s = read_prices(reader)[0].tail_s[jobs.kind]
+    tail_s = read_prices(run.reader)[0].tail_s[jobs.kind]
 
     def tail(since_s: Floats, until_s: Floats) -> tuple[Floats, Floats]:
         # NaN cuts none short.

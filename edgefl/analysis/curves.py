@@ -10,8 +10,8 @@ import numpy as np
 
 from edgefl.analysis.groups import Group
 from edgefl.analysis.history import History
+from edgefl.analysis.run import Floats, Ints
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.timeline import Floats, Ints
 from edgefl.analysis.values import deviations
 
 

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.timeline import Floats, Ints, Jobs, jobs_of
+from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.steps import batch_sizes
-from edgefl.store import Reader
 
 _SQL = """
 SELECT model, version, round, t_s, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients,
   accuracy, loss
 FROM evaluations ORDER BY version
 """
-_STAGES = ("receive", "work", "transmit")
-_STATIONS = ("received_s", "worked_s", "arrived_s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,46 +57,44 @@ class History:
         return len(self.version)
 
 
-def histories(reader: Reader, jobs: Jobs | None = None) -> dict[str, History]:
+def histories(run: Run) -> dict[str, History]:
     """The history of each model that was evaluated: "global", "personal", both or none.
 
     In a run in progress or broken off, client-seconds are those of the jobs that have ended.
 
-    Args:
-        reader: the run.
-        jobs: its jobs, if they are read already.
-
     Raises:
         UserError: the run is damaged.
     """
-    rows = reader.query(_SQL)
-    if not rows:
-        return {}
-    jobs = jobs_of(reader) if jobs is None else jobs
-    epochs = _epochs(reader, jobs)
     by_model: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
+    for row in run.reader.query(_SQL):
         by_model.setdefault(row["model"], []).append(row)
-    return {model: _history(model, mine, jobs, epochs) for model, mine in by_model.items()}
+    epochs = _epochs(run) if by_model else np.zeros(0)
+    return {model: _history(model, mine, run, epochs) for model, mine in by_model.items()}
 
 
-def _epochs(reader: Reader, jobs: Jobs) -> Floats:
+def _epochs(run: Run) -> Floats:
     """The share of all clients' samples that each job's steps went over, (n,); more than 1 where repeated."""
-    samples = reader.arrays(
-        "SELECT samples FROM fleet JOIN kinds USING (kind) ORDER BY client", samples=np.int64
-    )["samples"]
-    size = reader.meta["batch_size"]
+    samples = np.array([row["samples"] for row in run.kinds])[run.clients.kind]
+    size = run.reader.meta["batch_size"]
     batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
     mean = np.array([batch[count] for count in samples.tolist()])
-    epochs: Floats = jobs.steps * mean[jobs.client] / max(1, samples.sum())
+    epochs: Floats = run.jobs.steps * mean[run.jobs.client] / max(1, samples.sum())
     return epochs
 
 
-def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats) -> History:
+def _history(model: str, rows: list[dict[str, Any]], run: Run, epochs: Floats) -> History:
     def column(name: str, dtype: type[np.generic] = np.int64) -> Any:
         return np.array([row[name] for row in rows], dtype=dtype)
 
-    t_s, took_part = column("t_s", np.float64), column("energy_clients")
+    t_s, took_part, jobs = column("t_s", np.float64), column("energy_clients"), run.jobs
+
+    def until(station: str, values: Floats) -> Floats:
+        """The sum of the values of the jobs that had passed a station or ended, at each time."""
+        passed = np.where(np.isnan(jobs[station]), jobs.ended_s, jobs[station])
+        place = np.searchsorted(t_s, passed, side="left")
+        return np.cumsum(np.bincount(place, weights=values, minlength=len(t_s) + 1)[:-1])
+
+    stages = (("received_s", jobs.receive_s), ("worked_s", jobs.work_s), ("arrived_s", jobs.transmit_s))
     return History(
         model=model,
         version=column("version"),
@@ -109,28 +104,8 @@ def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats)
         joules=np.where(took_part == 0, 0.0, column("joules", np.float64)),
         energy_known=column("energy_known"),
         energy_clients=took_part,
-        client_s=_client_s(jobs, t_s),
-        epochs=_sums(jobs, "worked_s", np.where(np.isnan(jobs.worked_s), 0, epochs), t_s),
+        client_s=sum((until(*stage) for stage in stages), np.zeros(len(t_s))),
+        epochs=until("worked_s", np.where(np.isnan(jobs.worked_s), 0, epochs)),
         accuracy=column("accuracy", np.float64),
         loss=column("loss", np.float64),
     )
-
-
-def _client_s(jobs: Jobs, t_s: Floats) -> Floats:
-    """The client-seconds of stages that were over at some times, (n,) ascending."""
-    stages = zip(_STAGES, _STATIONS, strict=True)
-    return sum(
-        (_sums(jobs, at, getattr(jobs, f"{stage}_s"), t_s) for stage, at in stages), np.zeros(len(t_s))
-    )
-
-
-def _sums(jobs: Jobs, station: str, values: Floats, t_s: Floats) -> Floats:
-    """The sum of the values of the jobs that had passed a station or ended, at some times (n,) ascending."""
-    counted = np.bincount(_first_at(jobs, station, t_s), weights=values, minlength=len(t_s) + 1)
-    return np.cumsum(counted[:-1])
-
-
-def _first_at(jobs: Jobs, station: str, t_s: Floats) -> Ints:
-    """The place of the first of some ascending times at which each job had passed a station or ended."""
-    passed: Floats = getattr(jobs, station)
-    return np.searchsorted(t_s, np.where(np.isnan(passed), jobs.ended_s, passed), side="left")

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgefl.analysis.bounds import Bounds
-from edgefl.analysis.usage import HALF
+import numpy as np
+
+from edgefl.analysis.run import Run
+from edgefl.analysis.sums import MERGED, sums
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.event import JOULES, Kind
 from edgefl.core.ledger import EnergyTotal
-from edgefl.store import Reader
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Waste:
     Attributes:
         bytes: their traffic, both directions.
         joules: the energy of those jobs whose client's energy in the whole run is known in full, as in
-            ``usage.Spent``; None if the jobs are of no such client.
+            ``sums.Spent``; None if the jobs are of no such client.
         client_s: the time that they spent receiving, working and sending.
     """
 
@@ -94,38 +94,14 @@ LEFT JOIN (SELECT version, MAX(turn) AS turn FROM server_events WHERE kind = 'ev
   USING (version)
 ORDER BY one.version
 """
-# What a job's work was charged counts from when its work ended, as its bytes count from when they had moved.
-# Operations in halves, as ``analysis.usage`` sums them.
-_SPENT = f"""
-WITH unknown AS MATERIALIZED (
-  SELECT client FROM jobs WHERE {" + ".join(JOULES)} IS NULL
-  UNION SELECT client FROM settled_tails WHERE joules IS NULL),
-wasted AS (
-  SELECT COUNT(*) AS jobs, SUM(down_bytes + up_bytes) AS bytes,
-    SUM(receive_s + work_s + transmit_s) AS seconds,
-    SUM({" + ".join(JOULES)}) FILTER (WHERE client NOT IN unknown) AS joules
-  FROM jobs WHERE ending != '{Kind.MERGED}' AND (ended_s < :t_s OR ended_s = :t_s AND ended_turn <= :turn)),
-done AS (
-  SELECT IFNULL(SUM(flops >> {HALF}), 0) AS high, IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) AS low
-  FROM jobs WHERE IFNULL(worked_s, ended_s) <= :t_s)
-SELECT high, low, IFNULL(bytes, 0) AS bytes, IFNULL(seconds, 0.0) AS client_s,
-  CASE WHEN jobs THEN joules ELSE 0.0 END AS joules
-FROM wasted, done
-"""  # noqa: S608 - our own names
 
 
-def until_target(reader: Reader, target: float, bounds: Bounds | None) -> Target:
-    """What it took each model to reach a target.
-
-    Args:
-        reader: the run.
-        target: the accuracy.
-        bounds: of its times and energies; None for none.
-    """
+def until_target(run: Run, target: float) -> Target:
+    """What it took each model to reach a target accuracy."""
     before: dict[str, Evaluated] = {}
     reached: dict[str, Reached] = {}
-    for row in reader.query(_EVALUATIONS, target):
-        spent = _spent(reader, row, bounds)
+    for row in run.reader.query(_EVALUATIONS, target):
+        spent = _spent(run, row)
         if row["accuracy"] >= target:
             reached[row["model"]] = Reached(**spent, last_below=before.get(row["model"]))
         else:
@@ -133,16 +109,21 @@ def until_target(reader: Reader, target: float, bounds: Bounds | None) -> Target
     return Target(target, reached.get("global"), reached.get("personal"))
 
 
-def _spent(reader: Reader, row: Mapping[str, Any], bounds: Bounds | None) -> dict[str, Any]:
+def _spent(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
     """What had been spent until one evaluation, as the fields of ``Evaluated``."""
-    (spent,) = reader.query(_SPENT, t_s=row["t_s"], turn=row["turn"])
+    jobs, t_s = run.jobs, row["t_s"]
+    # What a job's work was charged counts from when its work ended, as its bytes count from when they moved.
+    over = np.where(np.isnan(jobs.worked_s), jobs.ended_s, jobs.worked_s) <= t_s
+    ended = (jobs.ended_s < t_s) | ((jobs.ended_s == t_s) & (jobs.ended_turn <= row["turn"]))
+    (done,) = sums(run, np.where(over, 0, -1))
+    (wasted,) = sums(run, np.where(ended & (jobs.ending != MERGED), 0, -1), tails=False)
     return {
         **{key: row[key] for key in ("t_s", "round", "bytes", "accuracy")},
         # An evaluation after the exchanges at the end has the number of rounds as its own.
-        "rounds": min(row["round"] + 1, reader.meta.get("rounds") or math.inf),
-        "flops": (spent["high"] << HALF) + spent["low"],
+        "rounds": min(row["round"] + 1, run.reader.meta.get("rounds") or math.inf),
+        "flops": done.flops,
         "energy": EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
-        "wasted": Waste(spent["bytes"], spent["joules"], spent["client_s"]),
-        "t_s_between": bounds.seconds(row["t_s"], row["version"]) if bounds else None,
-        "joules_between": bounds.joules(row["t_s"], row["version"]) if bounds else None,
+        "wasted": Waste(wasted.bytes, wasted.joules, wasted.client_s),
+        "t_s_between": run.between_s(t_s, row["version"]),
+        "joules_between": run.between_j(t_s, row["version"]),
     }

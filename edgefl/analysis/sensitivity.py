@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from edgefl.analysis.bounds import depends, read_jobs
 from edgefl.analysis.groups import Group, Judged, seeds_together
 from edgefl.analysis.metrics import MODELS
 from edgefl.analysis.reached import Reached, Target
+from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError
 from edgefl.core.repricing import Repriced
@@ -113,7 +113,8 @@ class _Run:
         """Reads it; ``model`` is the one whose target counts, empty for the whole run."""
         with read(Path(run.run_dir)) as reader:
             found = recorded(reader)
-            self._jobs, (self.blind, self._shared) = read_jobs(reader), depends(reader)
+            read_ = Opened(reader)
+            self._jobs, self.blind, self._shared = read_.repriced, read_.is_blind, read_.is_shared
             # Until when, and at which version of the server, by what the names of figures end with.
             self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
             if model and run.target:

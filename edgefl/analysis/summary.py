@@ -9,18 +9,16 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edgefl.analysis.batteries import BatteryUse, battery_use
-from edgefl.analysis.bounds import bounds_of
 from edgefl.analysis.carbon import Footprint, Until, footprint
-from edgefl.analysis.device_use import DeviceUse, Work, device_use, work
+from edgefl.analysis.devices import BatteryUse, DeviceUse, Work, battery_use, device_use, work
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.sharing import SharedTime
 from edgefl.analysis.measured import Measured, measured
 from edgefl.analysis.reached import Target, until_target
+from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.timeline import Jobs, jobs_of, timeline
+from edgefl.analysis.sums import Moved, Spent, usage
 from edgefl.analysis.turnout import Turnout, turnout
-from edgefl.analysis.usage import Moved, Spent, usage
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
@@ -306,71 +304,68 @@ _MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale", "published
 _SPENT = ("jobs", "bytes", "down_bytes", "up_bytes", "flops", "client_s")
 
 
-def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
+def summary(run: Run | Reader, target: float | None = None) -> Summary:
     """One run's summary.
 
     Args:
-        reader: the run.
+        run: the run.
         target: replaces the run's own.
-        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: the target is out of range.
     """
     check_target(target, "target")
-    meta, jobs = reader.meta, jobs_of(reader) if jobs is None else jobs
+    run = run if isinstance(run, Run) else Run(run)
+    reader, meta = run.reader, run.reader.meta
     target = meta["target"] if target is None else target
     (totals,) = reader.query(
         "SELECT (SELECT IFNULL(MAX(t_s), 0.0) FROM server_events) AS t_s, "
         "(SELECT MAX(peak_bytes) FROM prices"
         " WHERE kind NOT IN (SELECT kind FROM refused_kinds)) AS peak_bytes, "
-        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS training_loss, "
-        "COUNT(*) FILTER (WHERE NOT admitted) AS refused, COUNT(*) AS clients, "
-        "COUNT(*) FILTER (WHERE admitted) AS admitted FROM fleet"
+        "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS training_loss"
     )
-    used = usage(reader, totals["admitted"])
-    by_device = device_use(reader, used)
-    virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
-    available_s = totals["admitted"] * virtual_s
+    used, by_device, admitted = usage(run), device_use(run), int(run.clients.admitted.sum())
+    virtual_s = max(run.jobs.ended_s.max(initial=0.0), totals.pop("t_s"), meta.get("virtual_s", 0.0))
+    available_s = admitted * virtual_s
     kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
-    bounds = bounds_of(reader, jobs)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
-    virtual_s_between = bounds.seconds(virtual_s) if bounds else None
-    reached = None if target is None else until_target(reader, target, bounds)
+    between_s, reached = run.between_s(virtual_s), None if target is None else until_target(run, target)
     return Summary(
         **kept,
-        models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
+        **totals,
+        models=sorted({row["model"] for row in run.kinds}),
         event_hash=event_hash(reader),
         run_dir=reader.where,
         status=reader.status,
         reason=meta.get("reason", ""),
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),
-        virtual_s=virtual_s,
+        virtual_s=float(virtual_s),
         **{key: getattr(used.total, key) for key in _SPENT},
         bytes_by_part=used.bytes_by_part,
         energy=used.energy,
         joules_by_phase=used.joules_by_phase,
         waiting_joules=used.waiting_joules,
         devices=by_device,
-        batteries=battery_use(reader, by_device, virtual_s, bounds),
+        batteries=battery_use(run, by_device, virtual_s),
         spent=used.spent,
         wasted=used.wasted,
         utilisation=used.total.client_s / available_s if available_s else None,
         merged_clients=used.merged_clients,
         fairness=used.fairness,
-        **{key: totals[key] for key in ("peak_bytes", "clients", "refused", "training_loss")},
-        path=path_times(timeline(reader, jobs)),
+        clients=len(run.clients.admitted),
+        refused=len(run.clients.admitted) - admitted,
+        path=path_times(run),
         host_s=meta.get("host_wall_s"),
         target=reached,
-        exchanges=work(reader),
+        exchanges=work(run),
         settings=settings,
         fleet_id=fleet_id,
-        virtual_s_between=virtual_s_between,
-        joules_between=bounds.joules(virtual_s) if bounds else None,
-        carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
+        virtual_s_between=between_s,
+        joules_between=run.between_j(virtual_s),
+        carbon=footprint(run, Until(virtual_s, between_s), _times(reached)),
         measures=measured(reader),
-        turnout=_turnout(reader, used.jobs),
+        turnout=turnout(run),
         server=_server(reader),
     )
 
@@ -384,11 +379,6 @@ def _server(reader: Reader) -> Served | None:
     found = Served(**{name: row[name] for name in Served._fields})
     found = found if row["merges"] == row["known"] else found._replace(joules=None)
     return None if found.seconds is None else found
-
-
-def _turnout(reader: Reader, jobs: Mapping[str, Mapping[str, int]]) -> Turnout | None:
-    every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
-    return turnout(reader.meta.get("participants"), reader.meta.get("rounds"), jobs, every)
 
 
 def _times(target: Target | None) -> dict[str, Until]:

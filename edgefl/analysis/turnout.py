@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from edgefl.analysis.run import Run
+from edgefl.analysis.sums import jobs_by_ending
 from edgefl.core.event import Kind
 
 
@@ -29,23 +31,15 @@ def mean_turnout(found: Sequence[Turnout]) -> Turnout:
     return Turnout(round(asked), dispatched, merged)
 
 
-def turnout(
-    asked: int | None, rounds: int | None, jobs: Mapping[str, Mapping[str, int]], every: Mapping[str, int]
-) -> Turnout | None:
-    """That of a run; None of a policy that asks for no rounds, and before the first one is over.
-
-    Args:
-        asked: how many clients a round asks for; None where there is no such number.
-        rounds: how many there were.
-        jobs: how many each exchange had, by their ending.
-        every: of the exchanges in rounds, in one of how many rounds each is.
-    """
+def turnout(run: Run) -> Turnout | None:
+    """That of a run; None of a policy that asks for no rounds, and before the first one is over."""
+    asked, rounds = run.reader.meta.get("participants"), run.reader.meta.get("rounds")
     if not asked or not rounds:
         return None
+    every = {row["exchange"]: row["every"] for row in run.exchanges if row["at"] == "round"}
+    jobs = jobs_by_ending(run)
 
-    def mean(counts: Mapping[str, Any]) -> float:
-        return max((counts.get(name, 0) * each / rounds for name, each in every.items()), default=0.0)
+    def mean(count: Callable[[Mapping[str, int]], int]) -> float:
+        return max((count(jobs[name]) * each / rounds for name, each in every.items()), default=0.0)
 
-    dispatched = {name: sum(endings.values()) for name, endings in jobs.items()}
-    merged = {name: endings.get(Kind.MERGED, 0) for name, endings in jobs.items()}
-    return Turnout(asked, mean(dispatched), mean(merged))
+    return Turnout(asked, mean(lambda each: sum(each.values())), mean(lambda each: each.get(Kind.MERGED, 0)))

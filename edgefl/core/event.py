@@ -69,6 +69,12 @@ the job, 0 for a job that was lost on its own. Events of one time are ordered by
 """
 
 
+def joules(rows: np.ndarray) -> np.ndarray:
+    """Each job's energy, (n,), of rows of ``JOB``; NaN where a part is unknown."""
+    total: np.ndarray = sum((rows[name] for name in JOULES[1:]), rows[JOULES[0]])
+    return total
+
+
 TAIL = np.dtype([("client", np.int64), ("job", np.int64), ("t_s", np.float64), ("joules", np.float64)])
 """The tail of a client's radio that was open when the run ended.
 

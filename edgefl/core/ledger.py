@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.draws import Floats
-from edgefl.core.event import ENDINGS, JOULES, Kind
+from edgefl.core.event import ENDINGS, Kind, joules
 
 _MERGED = ENDINGS.index(Kind.MERGED)
 
@@ -159,12 +159,6 @@ class Ledger:
             up_bytes + _sum(rows["up_bytes"]),
             flops + _sum(rows["flops"]),
         )
-
-
-def joules(rows: np.ndarray) -> Floats:
-    """Each job's energy; NaN where a part is unknown."""
-    total: Floats = sum((rows[name] for name in JOULES[1:]), rows[JOULES[0]])
-    return total
 
 
 def _sum(counts: np.ndarray) -> int:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.bounds import bounds_of
 from edgefl.analysis.curves import AXES, Curve, axes, curves
 from edgefl.analysis.groups import Group, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.reached import until_target
+from edgefl.analysis.run import Floats, Run
 from edgefl.analysis.summary import Summary, check_target, each_run, summary
-from edgefl.analysis.timeline import Floats
 from edgefl.analysis.values import Value
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
@@ -187,15 +186,20 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
     if choice.y == "target":
         runs = each_run(folders, lambda reader, _: _reaching(reader, choice.targets), note=note)
         return [reached(list(zip(*runs, strict=True)), one) for one in choices]
-    read = each_run(folders, lambda reader, _: (summary(reader), histories(reader)), note=note)
+    read = each_run(folders, lambda reader, _: _told_of(Run(reader)), note=note)
     groups, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
     return [drawn(groups, lambda run: of_run[id(run)], one) for one in choices]
 
 
 def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
     """A run's summary for each target, or for its own."""
-    own, bounds = summary(reader), bounds_of(reader)
-    return [replace(own, target=until_target(reader, one, bounds)) for one in targets] or [own]
+    run = Run(reader)
+    own = summary(run)
+    return [replace(own, target=until_target(run, one)) for one in targets] or [own]
+
+
+def _told_of(run: Run) -> tuple[Summary, Mapping[str, History]]:
+    return summary(run), histories(run)
 
 
 def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.console import Group as Rendered
 from rich.console import RenderableType
 
-from edgefl.analysis.batteries import BatteryUse
+from edgefl.analysis.devices import BatteryUse
 from edgefl.analysis.explain.sharing import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics

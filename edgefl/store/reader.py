@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.event import ENDINGS, JOB
 from edgefl.core.files import sha256_of
 from edgefl.core.nodes import short
 from edgefl.core.parts import plain_data
@@ -27,6 +28,14 @@ from edgefl.store.wal import lost_commits
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
+_ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(ENDINGS) if kind)
+# The columns of ``JOB`` that are not their own SQL.
+_JOB = {
+    "exchange": "place",
+    "nth": "0",
+    "ending": f"CASE ending {_ENDING} END",
+    "into_version": "IFNULL(into_version, -1)",
+}
 # What SQLite raises of a damaged file; its message may quote names that are no text any more.
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
@@ -206,6 +215,22 @@ class Reader:
         except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
+
+    def jobs(self) -> np.ndarray:
+        """All jobs that ended, rows of ``core.event.JOB`` by number; but for ``nth``, which is not stored: 0.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        columns = ", ".join(_JOB.get(name, name) for name in JOB.names or ())
+        cursor = self._db.cursor()
+        cursor.row_factory = None
+        # The jobs come first, so that they stay in their order.
+        sql = f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - ours
+        try:
+            return np.fromiter(cursor.execute(sql), dtype=JOB)
+        except UNREADABLE as error:
+            raise _damaged(self.folder, error) from error
 
     def document(self) -> Document:
         """``plan.yaml``, which is read once.

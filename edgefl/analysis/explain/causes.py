@@ -17,7 +17,7 @@ import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, Parts
 from edgefl.analysis.explain.transfers import Transfers, transfers
-from edgefl.analysis.timeline import Floats, Ints, Timeline
+from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.world.timeline import jitters
@@ -33,7 +33,7 @@ _STAGES = ("receive_s", "work_s", "transmit_s")
 _ROUNDING = 1e-9
 
 
-def by_cause(found: Timeline, recorded: Recorded, medians: Medians, parts: Parts) -> Floats:
+def by_cause(found: Run, recorded: Recorded, medians: Medians, parts: Parts) -> Floats:
     """The seconds of each part by ``CAUSES``, (n, causes).
 
     Raises:
@@ -72,14 +72,14 @@ def _transferred(found: Transfers) -> Floats:
 class _Weights:
     """The causes of some jobs' work, (n, causes), in seconds of the whole stage."""
 
-    def __init__(self, found: Timeline, recorded: Recorded, medians: Medians, jobs: Ints) -> None:
+    def __init__(self, found: Run, recorded: Recorded, medians: Medians, jobs: Ints) -> None:
         self._found, self._jobs, self._plan, self._medians = found, jobs, recorded.plan, medians
-        self._client, self._place = found.jobs.client[jobs], found.jobs.place[jobs]
-        self._kind = found.fleet.kind[self._client]
+        self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
+        self._kind = found.clients.kind[self._client]
 
     def worked(self) -> Floats:
         """Of work."""
-        busy_s, slowdown = self._of("work_s"), self._found.fleet.slowdown[self._client]
+        busy_s, slowdown = self._of("work_s"), self._found.clients.slowdown[self._client]
         done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
         # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
         full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
@@ -128,8 +128,8 @@ class _Weights:
         """What work took as many times as long by chance: drawn again."""
         plan, all_jobs, found = self._plan, self._found.jobs, np.ones(len(self._jobs))
         nth = np.zeros(len(all_jobs), dtype=np.int64)
-        order = np.lexsort((all_jobs.client, all_jobs.place))
-        same = np.stack([all_jobs.client[order], all_jobs.place[order]])
+        order = np.lexsort((all_jobs.client, all_jobs.exchange))
+        same = np.stack([all_jobs.client[order], all_jobs.exchange[order]])
         begins = np.flatnonzero((np.diff(same, axis=1, prepend=-1) != 0).any(axis=0))
         nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
         for place, prices in enumerate(plan.prices):

@@ -19,7 +19,7 @@ from edgefl.analysis.explain.records import (
     Round,
     RoundExplanation,
 )
-from edgefl.analysis.timeline import Floats, Ints, timeline
+from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.errors import UserError
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
@@ -65,7 +65,7 @@ class Explainer:
             UserError: nothing was merged yet, or a device cannot be priced.
         """
         self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
-        self._found = timeline(reader)
+        self._found = Run(reader)
         self.rounds = rounds_of(self._found)
         if not len(self.rounds.number):
             raise UserError(f"{self._meta['name']}: nothing was merged yet", where=reader.where)
@@ -77,9 +77,9 @@ class Explainer:
 
     def run(self, progress: Progress = lambda *_: None) -> Explanation:
         """Why the whole run took as long as it did; see ``explain``."""
-        device = np.append(self._found.fleet.device, -1)[self._client]
-        sizes = np.bincount(self._found.fleet.device, minlength=len(self._found.fleet.device_names)).tolist()
-        names = self._found.fleet.device_names
+        device = np.append(self._found.clients.device, -1)[self._client]
+        sizes = np.bincount(self._found.clients.device, minlength=len(self._found.device_names)).tolist()
+        names = self._found.device_names
         clients = list(self._held(self._client))
         saved, unsaved = self._saved([None, *(client for client, _ in clients[:TOP])], progress)
         return Explanation(
@@ -151,7 +151,7 @@ class Explainer:
         phase, cause = _mostly(self._table(rows)) if len(who) else (None, None)
         return Round(
             round=int(self.rounds.number[place]),
-            in_rounds=bool(self._found.in_rounds[self._found.merges.place[self.rounds.first[place]]]),
+            in_rounds=bool(self._found.in_rounds[self._found.merges.exchange[self.rounds.first[place]]]),
             from_s=float(self.rounds.from_s[place]),
             seconds=float(self.rounds.to_s[place] - self.rounds.from_s[place]),
             client=int(clients[most]) if len(clients) else None,
@@ -167,7 +167,7 @@ class Explainer:
             phase=PHASES[self.parts.phase[row]],
             from_s=float(self.parts.from_s[row]),
             to_s=float(self.parts.to_s[row]),
-            exchange=None if job < 0 else self._found.exchanges[self._found.jobs.place[job]],
+            exchange=None if job < 0 else self._found.names[self._found.jobs.exchange[job]],
             client=None if job < 0 else client,
             device=device,
             link=link,

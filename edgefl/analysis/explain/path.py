@@ -31,9 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.timeline import Bools, Floats, Ints, Timeline
-from edgefl.analysis.usage import ENDINGS
-from edgefl.core.event import Kind
+from edgefl.analysis.run import Bools, Floats, Ints, Run
+from edgefl.core.event import ENDINGS, Kind
 
 STAGES = ("download", "compute", "upload")
 """Of a job."""
@@ -98,10 +97,10 @@ class PathTime:
     upload_s: float
 
 
-def path_times(found: Timeline) -> dict[str, PathTime]:
+def path_times(found: Run) -> dict[str, PathTime]:
     """The critical paths of all rounds by the device that they waited for, or ``NOBODY``; most first."""
-    parts, names = critical_paths(found), [*found.fleet.device_names, NOBODY]
-    device = np.append(found.fleet.device, -1)[np.append(found.jobs.client, -1)[parts.job]]
+    parts, names = critical_paths(found), [*found.device_names, NOBODY]
+    device = np.append(found.clients.device, -1)[np.append(found.jobs.client, -1)[parts.job]]
     device[device < 0] += len(names)
     seconds = np.zeros((len(names), len(PHASES)))
     np.add.at(seconds, (device, parts.phase), parts.to_s - parts.from_s)
@@ -110,7 +109,7 @@ def path_times(found: Timeline) -> dict[str, PathTime]:
     return {name: one for name, one in by_name if one.seconds > 0}
 
 
-def rounds_of(found: Timeline) -> Rounds:
+def rounds_of(found: Run) -> Rounds:
     """The rounds of a run that have a merge."""
     numbers = found.merges.round
     first = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
@@ -119,7 +118,7 @@ def rounds_of(found: Timeline) -> Rounds:
     return Rounds(numbers[first], first, last, np.append(0.0, to_s[:-1])[: len(to_s)], to_s)
 
 
-def critical_paths(found: Timeline) -> Parts:
+def critical_paths(found: Run) -> Parts:
     """The critical paths of a run's rounds, see ``rounds_of``."""
     server, rounds = _Server(found), rounds_of(found)
     from_s, to_s = rounds.from_s, rounds.to_s
@@ -141,15 +140,15 @@ def critical_paths(found: Timeline) -> Parts:
 class _Server:
     """What the server noted, to be looked up by time."""
 
-    def __init__(self, found: Timeline) -> None:
+    def __init__(self, found: Run) -> None:
         jobs, merges = found.jobs, found.merges
         self._jobs = jobs
-        until_s = jobs.until_s
+        until_s = found.until_s
         noted = np.flatnonzero(~np.isnan(jobs.arrived_s) | (jobs.ending == _LOST))
         self._noted = noted[np.argsort(until_s[noted], kind="stable")]
         self._noted_s = until_s[self._noted]
         self._merges_s, self._server_s = merges.t_s.tolist(), merges.server_s.tolist()
-        self._place, self._last = merges.place.tolist(), _last_jobs(found, until_s)
+        self._place, self._last = merges.exchange.tolist(), _last_jobs(found, until_s)
         self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, merges.t_s]))
         self._seen_s = np.unique(np.concatenate([self._noted_s, merges.t_s]))
         self._timed = found.in_rounds & found.timed
@@ -158,7 +157,7 @@ class _Server:
     def direct(self, rounds: Rounds) -> Ints:
         """The job that was under way in all of a round, and is its path; -1 of other rounds, (rounds,)."""
         job, merges = self._last[rounds.last], self._merges
-        known = (job >= 0) & (merges.server_s[rounds.last] == 0) & ~self._timed[merges.place[rounds.last]]
+        known = (job >= 0) & (merges.server_s[rounds.last] == 0) & ~self._timed[merges.exchange[rounds.last]]
         known &= rounds.from_s < rounds.to_s
         known[known] = self._jobs.dispatched_s[job[known]] <= rounds.from_s[known]
         return np.where(known, job, -1)
@@ -204,7 +203,7 @@ class _Server:
             near = known_s[known_s.searchsorted(began_s - _ROUNDING * now_s) :][:1]
             if len(near) and near[0] <= began_s + _ROUNDING * now_s:
                 return float(near[0])
-        return began_s
+        return float(began_s)
 
     def _cause(self, merge: int, now_s: float, *, merging: bool) -> tuple[int, int]:
         """What a merge, or a dispatch, at a time waited for: a phase, and a job.
@@ -219,7 +218,9 @@ class _Server:
         noted_s = self._noted_s
         jobs = self._noted[noted_s.searchsorted(now_s) : noted_s.searchsorted(now_s, "right")]
         if merging:
-            jobs = jobs[(self._jobs.ending[jobs] == _LOST) & (self._jobs.place[jobs] == self._place[merge])]
+            jobs = jobs[
+                (self._jobs.ending[jobs] == _LOST) & (self._jobs.exchange[jobs] == self._place[merge])
+            ]
             if not len(jobs):
                 return _TIMER, -1
         lasting = jobs[self._jobs.dispatched_s[jobs] < now_s]
@@ -228,14 +229,14 @@ class _Server:
         return (0 if merging else _CLIENTS), -1
 
 
-def _last_jobs(found: Timeline, until_s: Floats) -> Ints:
+def _last_jobs(found: Run, until_s: Floats) -> Ints:
     """Of each merge, the last of its jobs that arrived as it merged; -1 if they took no time.
 
     It is ``_NONE`` if none did.
     """
     jobs, merges = found.jobs, found.merges
-    merged = np.flatnonzero(np.isin(jobs.into, merges.version))
-    merge = np.searchsorted(merges.version, jobs.into[merged])
+    merged = np.flatnonzero(np.isin(jobs.into_version, merges.version))
+    merge = np.searchsorted(merges.version, jobs.into_version[merged])
     in_time = until_s[merged] == merges.t_s[merge]
     merged, merge = merged[in_time], merge[in_time]
     last = np.full(len(merges), _NONE)
@@ -253,11 +254,11 @@ def _taken(parts: Parts, which: Ints | Bools) -> Parts:
     return Parts._make(column[which] for column in parts)
 
 
-def _by_stage(found: Timeline, whole: Parts) -> Parts:
+def _by_stage(found: Run, whole: Parts) -> Parts:
     """Paths whose jobs are divided into their stages."""
     is_job = whole.job >= 0
     jobs = whole.job[is_job]
-    until_s = found.jobs.until_s[jobs]
+    until_s = found.until_s[jobs]
     stations = (found.jobs.dispatched_s, found.jobs.received_s, found.jobs.worked_s, found.jobs.arrived_s)
     at_s = [np.where(np.isnan(one[jobs]), until_s, one[jobs]) for one in stations]
     pieces = [_taken(whole, ~is_job)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.explain.transfers import is_shared, transfers
-from edgefl.analysis.timeline import Timeline, timeline
+from edgefl.analysis.run import Run
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
@@ -53,7 +53,7 @@ def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
     """
     if not any(is_shared(plan, way).any() for way in _ENDS):
         return None
-    found, recorded = timeline(reader), Recorded(plan, {}, dict(plan.fleet.links))
+    found, recorded = Run(reader), Recorded(plan, {}, dict(plan.fleet.links))
     whole_s = float(found.merges.t_s.max(initial=0.0))
     if not whole_s:
         return None
@@ -65,7 +65,7 @@ def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
     return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _ENDS))
 
 
-def _transfer(found: Timeline, recorded: Recorded, way: Way) -> Transfer | None:
+def _transfer(found: Run, recorded: Recorded, way: Way) -> Transfer | None:
     moved = getattr(found.jobs, f"{way}_bytes") > 0
     jobs = np.flatnonzero(moved & ~np.isnan(getattr(found.jobs, _ENDS[way])))
     if not len(jobs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.analysis.timeline import Floats, Ints
+from edgefl.analysis.run import Floats, Ints
 from edgefl.core.link import Link, Rates
 from edgefl.core.link_traces import Way
 

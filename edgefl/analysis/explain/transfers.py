@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.analysis.explain.traced import alone_on
-from edgefl.analysis.timeline import Bools, Floats, Ints, Timeline
+from edgefl.analysis.run import Bools, Floats, Ints, Run
 from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
@@ -38,7 +38,7 @@ class Transfers(NamedTuple):
     repeats: Floats
 
 
-def transfers(found: Timeline, recorded: Recorded, jobs: Ints, way: Way) -> Transfers:
+def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers:
     """What some jobs' downloads or uploads were bound by.
 
     Args:
@@ -47,8 +47,8 @@ def transfers(found: Timeline, recorded: Recorded, jobs: Ints, way: Way) -> Tran
         jobs: the places of the jobs, (n,).
         way: "down" or "up".
     """
-    plan, client, place = recorded.plan, found.jobs.client[jobs], found.jobs.place[jobs]
-    kind = found.fleet.kind[client]
+    plan, client, place = recorded.plan, found.jobs.client[jobs], found.jobs.exchange[jobs]
+    kind = found.clients.kind[client]
     payload_bytes, delay_s, bps = (
         np.stack([getattr(one, f"{way}_{name}") for one in plan.prices])[place, kind]
         for name in ("bytes", "delay_s", "bps")

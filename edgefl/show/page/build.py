@@ -16,10 +16,10 @@ from edgefl.analysis.groups import Judged, fronts, judged, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.published import of_runs
+from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence, dependence, ordered
 from edgefl.analysis.settings import differing, fleet_name
 from edgefl.analysis.summary import Summary, each_run, summary, target_of
-from edgefl.analysis.timeline import timeline
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.colours import styles
@@ -166,11 +166,11 @@ def _noted(lines: list[str], note: Callable[[str], None], line: str) -> None:
 
 
 def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
-    found = timeline(reader)
-    one = summary(reader, target, found.jobs)
+    found = Run(reader)
+    one = summary(found, target)
     return _Run(
         summary=one,
-        histories=histories(reader, found.jobs),
+        histories=histories(found),
         devices=_counted(reader, "device"),
         links=_counted(reader, "link"),
         durations=durations(found, run, one.rounds),

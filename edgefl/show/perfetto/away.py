@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.timeline import Floats, Ints
+from edgefl.analysis.run import Floats, Ints
 from edgefl.core.availability import BatteryTimetable, Timetable
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.event import JOULES

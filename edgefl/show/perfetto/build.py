@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from edgefl.analysis.timeline import job_columns, merges_of
+from edgefl.analysis.run import Run
 from edgefl.core.errors import UserError
+from edgefl.core.event import joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded, recorded
-from edgefl.show.perfetto.away import MOST_INTERVALS, Away, TooManyError, among, away_of
+from edgefl.show.perfetto.away import MOST_INTERVALS, Away, TooManyError, away_of
 from edgefl.show.perfetto.choice import Choice, clients_of, spans, window_of
 from edgefl.show.perfetto.clients import COLUMNS, TIMES, Lane, write_jobs
 from edgefl.show.perfetto.counters import counters, nanoseconds
@@ -91,12 +92,12 @@ class _Trace:
         progress: Progress,
         stream: BinaryIO,
     ) -> None:
-        exchanges = reader.rows("exchanges", "place")
+        self._run = Run(reader)
         self._reader, self._note, self._progress, self._stream = reader, note, progress, stream
-        self._exchanges = [row["exchange"] for row in exchanges]
-        self._spans = spans(merges_of(reader), [row["at"] == "round" for row in exchanges])
+        self._exchanges = self._run.names
+        self._spans = spans(self._run)
         self._window = window_of(choice, self._spans)
-        self._clients = clients_of(reader, choice, self._window, note)
+        self._clients = clients_of(self._run, choice, self._window, note)
         self._known = self._read_back() if plan is None else None
         self._plan = self._known.plan if self._known else plan
 
@@ -106,8 +107,7 @@ class _Trace:
         progress("reading jobs", 0, 1)
         if reader.status in STANDS:
             self._note(f"the run {STANDS[reader.status]}: jobs that were under way are not shown")
-        where = f"client IN ({among(self._clients)}) AND {self._window.where}"
-        jobs = job_columns(reader, COLUMNS, where=where, order="client, job")
+        jobs = self._jobs()
         away = self._away(float(np.max(jobs["until_s"], initial=0.0)))
         for name in TIMES:
             missing = np.isnan(jobs[name])
@@ -125,6 +125,14 @@ class _Trace:
             "jobs": len(jobs["job"]),
             "rounds": server.rounds,
         }
+
+    def _jobs(self) -> dict[str, Any]:
+        """The jobs that are shown, by client, as columns."""
+        run = self._run
+        shown = np.flatnonzero(np.isin(run.jobs.client, self._clients) & self._window.jobs(run))
+        shown = shown[np.argsort(run.jobs.client[shown], kind="stable")]
+        more = {"until_s": run.until_s, "energy_j": joules(run.jobs)}
+        return {name: (more[name] if name in more else run.jobs[name])[shown] for name in COLUMNS}
 
     def _read_back(self) -> Recorded | None:
         try:
@@ -148,7 +156,7 @@ class _Trace:
             return None
 
     def _counters(self, packets: Packets) -> None:
-        for counter in counters(self._reader, self._window):
+        for counter in counters(self._run, self._window):
             track = packets.track(counter.name, unit=counter.unit, about=counter.about)
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)

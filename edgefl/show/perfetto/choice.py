@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.timeline import Ints, Merges
+from edgefl.analysis.explain.path import rounds_of
+from edgefl.analysis.run import Bools, Ints, Run
 from edgefl.core.errors import UserError
-from edgefl.store import Reader
 
 MOST_JOBS = 200_000
 """A trace has no more jobs, of up to eight events each: about 100 MB, which a browser opens in seconds."""
@@ -88,15 +88,11 @@ class Window(NamedTuple):
         """Whether an event belongs to it."""
         return self.from_s < t_s <= self.to_s
 
-    @property
-    def where(self) -> str:
-        """The jobs that are under way in it, as a condition of SQL."""
-        if self == Window():
-            return "TRUE"
-        from_s, to_s = (f"{end:.17g}" if math.isfinite(end) else f"{end / abs(end):g}e999" for end in self)
-        return (
-            f"dispatched_s < {to_s} AND (IFNULL(arrived_s, ended_s) > {from_s} OR dispatched_s >= {from_s})"
-        )
+    def jobs(self, run: Run) -> Bools:
+        """Which jobs are under way in it, (n,)."""
+        begin_s = run.jobs.dispatched_s
+        found: Bools = (begin_s < self.to_s) & ((run.until_s > self.from_s) | (begin_s >= self.from_s))
+        return found
 
 
 class Span(NamedTuple):
@@ -114,22 +110,12 @@ class Span(NamedTuple):
     to_s: float
 
 
-def spans(merges: Merges, in_rounds: Sequence[bool]) -> list[Span]:
-    """The rounds that had a merge, in order, and what came before and after them.
-
-    Args:
-        merges: the run's.
-        in_rounds: which exchanges belong to the rounds, by place.
-    """
-    found: list[Span] = []
-    rows = zip(merges.place.tolist(), merges.round.tolist(), merges.t_s.tolist(), strict=True)
-    for place, round_, t_s in rows:
-        before = found[-1].to_s if found else 0.0
-        if found and (found[-1].round, found[-1].in_rounds) == (round_, in_rounds[place]):
-            found[-1] = found[-1]._replace(to_s=t_s)
-        else:
-            found.append(Span(round_, in_rounds[place], before, t_s))
-    return found
+def spans(run: Run) -> list[Span]:
+    """The rounds that had a merge, in order, and what came before and after them."""
+    found = rounds_of(run)
+    inside = run.in_rounds[run.merges.exchange[found.first]]
+    columns = (column.tolist() for column in (found.number, inside, found.from_s, found.to_s))
+    return [Span(*row) for row in zip(*columns, strict=True)]
 
 
 def window_of(choice: Choice, found: Sequence[Span]) -> Window:
@@ -151,7 +137,7 @@ def window_of(choice: Choice, found: Sequence[Span]) -> Window:
     return Window(inside[0].from_s, inside[-1].to_s)
 
 
-def clients_of(reader: Reader, choice: Choice, window: Window, note: Callable[[str], None]) -> Ints:
+def clients_of(run: Run, choice: Choice, window: Window, note: Callable[[str], None]) -> Ints:
     """The clients that are shown, ascending.
 
     Where their jobs are too many and nobody was chosen, they are some of them, evenly spaced, with a note.
@@ -159,15 +145,10 @@ def clients_of(reader: Reader, choice: Choice, window: Window, note: Callable[[s
     Raises:
         UserError: the run has no such client, or those that were chosen have too many jobs.
     """
-    counted = reader.arrays(
-        f"SELECT client, COUNT(*) FROM jobs WHERE {window.where} GROUP BY client ORDER BY client",  # noqa: S608 - our own
-        client=np.int64,
-        count=np.int64,
-    )
-    clients, counts = counted["client"], counted["count"]
+    clients, counts = np.unique(run.jobs.client[window.jobs(run)], return_counts=True)
     if choice.clients is not None:
-        clients = _asked(reader, choice.clients)
-        counts = counts[np.isin(counted["client"], clients)]
+        asked = _asked(len(run.known), choice.clients)
+        clients, counts = asked, counts[np.isin(clients, asked)]
     jobs = int(counts.sum())
     if jobs <= MOST_JOBS and len(clients) <= MOST_CLIENTS:
         return clients
@@ -187,8 +168,7 @@ def clients_of(reader: Reader, choice: Choice, window: Window, note: Callable[[s
     return shown
 
 
-def _asked(reader: Reader, ranges: Sequence[tuple[int, int]]) -> Ints:
-    ((count,),) = (row.values() for row in reader.query("SELECT COUNT(*) FROM fleet"))
+def _asked(count: int, ranges: Sequence[tuple[int, int]]) -> Ints:
     for _, last in ranges:
         if last >= count:
             raise UserError(

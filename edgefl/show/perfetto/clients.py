@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from edgefl.analysis.usage import ENDINGS
-from edgefl.core.event import Kind
+from edgefl.core.event import ENDINGS, Kind
 from edgefl.show.perfetto.owners import Owner
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.perfetto.server import flow_of
@@ -46,11 +45,11 @@ STAGES = (
 
 TIMES = ("dispatched_s", "received_s", "worked_s", "arrived_s", "until_s")
 COLUMNS = (
-    "job", "client", "place", "round", "version", "into", "ending", "dispatched_turn", "energy_j",
+    "job", "client", "exchange", "round", "version", "into_version", "ending", "dispatched_turn", "energy_j",
     "waiting_j",
     *TIMES, *dict.fromkeys(column for stage in STAGES for column in stage.columns.values()),
 )  # fmt: skip
-"""What a job's slices are made of: columns for ``timeline.job_columns``, and ``TIMES`` among them."""
+"""What a job's slices are made of: columns of ``JOB`` and some that follow, ``TIMES`` among them."""
 
 
 class Lane:
@@ -105,10 +104,10 @@ def write_jobs(
         merged: the versions whose merges are shown.
     """
     for job in jobs:
-        ending, exchange = str(ENDINGS[job["ending"]]), exchanges[job["place"]]
+        ending, exchange = str(ENDINGS[job["ending"]]), exchanges[job["exchange"]]
         mark = "" if ending == Kind.MERGED else f" ({ending})"
         flow = (flow_of(job["job"]),)
-        flows = {"through": flow} if job["into"] in merged else {"into": flow}
+        flows = {"through": flow} if job["into_version"] in merged else {"into": flow}
         facts = _facts(job, ending, owner)
         lane.begin(job["dispatched_s"], exchange + mark, ending, facts, **flows)
         for stage in STAGES:
@@ -128,7 +127,7 @@ def write_jobs(
 
 def _facts(job: Mapping[str, Any], ending: str, owner: Owner) -> dict[str, Any]:
     """The arguments of a job's slice."""
-    into = job["into"]
+    into = job["into_version"]
     merged = {"into_version": into, "staleness": into - 1 - job["version"]} if into >= 0 else {}
     facts = {name: job[name] for name in ("job", "round", "version")}
     return {

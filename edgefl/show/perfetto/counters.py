@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.timeline import Floats, Ints
-from edgefl.core.event import JOULES
+from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.show.perfetto.choice import Window
 from edgefl.store import Reader
 
@@ -16,13 +15,6 @@ MOST_POINTS = 100_000
 """A counter that changes more often shows its value at so many times, evenly spaced."""
 
 NS = 1e9
-_UNTIL = "IFNULL(arrived_s, ended_s)"
-_UNKNOWN = " OR ".join(f"{name} IS NULL" for name in JOULES)
-# Clients whose energy is known in full.
-_KNOWN = (
-    f"client NOT IN (SELECT client FROM jobs WHERE {_UNKNOWN} "  # noqa: S608 - our own names
-    "UNION SELECT client FROM settled_tails WHERE joules IS NULL)"
-)
 
 
 class Counter(NamedTuple):
@@ -48,27 +40,35 @@ def nanoseconds(t_s: Floats) -> Ints:
     return np.rint(t_s * NS).astype(np.int64)
 
 
-def counters(reader: Reader, window: Window) -> Iterator[Counter]:
+def counters(run: Run, window: Window) -> Iterator[Counter]:
     """A run's counters.
 
     Raises:
         UserError: the run is damaged.
     """
-    active = _changes(reader, f"SELECT dispatched_s, {_UNTIL}, 1 FROM jobs")  # noqa: S608 - our own names
+    jobs = run.jobs
+    active = _spans(jobs.dispatched_s, run.until_s, np.ones(len(jobs)))
     yield _steps(active, window, "active clients", "", "clients with a job under way")
-    shared = reader.meta.get("shared", False)
-    for way in _TRANSFERS:
+    for way, from_s, to_s in (
+        ("down", jobs.dispatched_s, np.where(np.isnan(jobs.received_s), jobs.ended_s, jobs.received_s)),
+        ("up", jobs.worked_s, run.until_s),
+    ):
+        moved = jobs[f"{way}_bytes"]
+        # What takes no time counts nothing.
+        under_way = (to_s > from_s) & (moved > 0)
+        begin_s, end_s, moved = from_s[under_way], to_s[under_way], moved[under_way]
         about = f"mean rates of the {way}loads under way"
-        if shared:
+        if run.is_shared:
             about += "; rates change meanwhile, so that the sum may exceed what a shared link carries"
-        yield _steps(_transfers(reader, way, rates=True), window, f"{way}link", "bit/s", about)
-        if shared:
-            under_way = _transfers(reader, way, rates=False)
-            yield _steps(under_way, window, f"{way}loads", "", f"{way}loads under way")
+        rates = _spans(begin_s, end_s, 8.0 * moved / (end_s - begin_s))
+        yield _steps(rates, window, f"{way}link", "bit/s", about)
+        if run.is_shared:
+            each = _spans(begin_s, end_s, np.ones(len(moved)))
+            yield _steps(each, window, f"{way}loads", "", f"{way}loads under way")
     about = "of all clients whose energy is known in full; each stage counts when it ends"
-    yield _steps(_energy(reader), window, "energy", "J", about)
-    for row in reader.query("SELECT DISTINCT model FROM evaluations ORDER BY model"):
-        scores = _scores(reader, row["model"])
+    yield _steps(_energy(run), window, "energy", "J", about)
+    for row in run.reader.query("SELECT DISTINCT model FROM evaluations ORDER BY model"):
+        scores = _scores(run.reader, row["model"])
         yield _steps(scores, window, f"accuracy, {row['model']}", "", "on test data", starts=False)
 
 
@@ -82,46 +82,26 @@ def _scores(reader: Reader, model: str) -> tuple[Floats, Floats]:
     return found["t_s"], np.diff(found["accuracy"], prepend=0.0)
 
 
-def _changes(reader: Reader, sql: str) -> tuple[Floats, Floats]:
-    """Times and changes of a sum of spans: from, to and height."""
-    found = reader.arrays(sql, from_s=np.float64, to_s=np.float64, height=np.float64)
-    return np.concatenate([found["from_s"], found["to_s"]]), np.concatenate(
-        [found["height"], -found["height"]]
-    )
+def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats]:
+    """Times and changes of a sum of spans."""
+    return np.concatenate([from_s, to_s]), np.concatenate([height, -height])
 
 
-_TRANSFERS = {
-    "down": ("dispatched_s", "IFNULL(received_s, ended_s)", "TRUE"),
-    "up": ("worked_s", _UNTIL, "worked_s IS NOT NULL"),
-}
-
-
-def _transfers(reader: Reader, way: str, *, rates: bool) -> tuple[Floats, Floats]:
-    """The transfers one way, by their rates or each as one; what takes no time counts nothing."""
-    from_s, to_s, where = _TRANSFERS[way]
-    height = f"8.0 * {way}_bytes / ({to_s} - {from_s})" if rates else "1"
-    return _changes(
-        reader,
-        f"SELECT {from_s}, {to_s}, {height} FROM jobs "  # noqa: S608 - our own names
-        f"WHERE {where} AND {to_s} > {from_s} AND {way}_bytes > 0",
-    )
-
-
-def _energy(reader: Reader) -> tuple[Floats, Floats]:
+def _energy(run: Run) -> tuple[Floats, Floats]:
     """When energy was charged, and how much."""
-    receive = "receive_j + receive_idle_j + earlier_tail_j"
-    stages = {
-        "IFNULL(received_s, ended_s)": (receive, "TRUE"),
-        "IFNULL(worked_s, ended_s)": ("work_j + work_tail_j + work_idle_j", "received_s IS NOT NULL"),
-        _UNTIL: ("transmit_j + transmit_idle_j", "worked_s IS NOT NULL"),
-    }
-    selects = [
-        f"SELECT {t_s}, {joules} FROM jobs WHERE {where} AND {_KNOWN}"  # noqa: S608 - our own names
-        for t_s, (joules, where) in stages.items()
-    ]
-    selects.append(f"SELECT t_s, joules FROM settled_tails WHERE {_KNOWN}")  # noqa: S608 - our own names
-    found = reader.arrays(" UNION ALL ".join(selects), t_s=np.float64, joules=np.float64)
-    return found["t_s"], found["joules"]
+    jobs, known = run.jobs, run.known[run.jobs.client]
+    over_s = [np.where(np.isnan(jobs[at]), jobs.ended_s, jobs[at]) for at in ("received_s", "worked_s")]
+    tails = run.known[run.tails["client"]]
+    return np.concatenate([*(at_s[known] for at_s in (*over_s, run.until_s)), run.tails["t_s"][tails]]), (
+        np.concatenate(
+            [
+                (jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j)[known],
+                (jobs.work_j + jobs.work_tail_j + jobs.work_idle_j)[known],
+                (jobs.transmit_j + jobs.transmit_idle_j)[known],
+                run.tails["joules"][tails],
+            ]
+        )
+    )
 
 
 def _steps(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.timeline import Ints
+from edgefl.analysis.run import Ints
 from edgefl.show.perfetto.choice import Span, Window
 from edgefl.show.perfetto.counters import NS
 from edgefl.show.perfetto.packets import Packets
@@ -66,13 +66,13 @@ class Server:
                 self._dispatches,
                 jobs["dispatched_s"][row].item(),
                 "dispatch",
-                {"exchange": exchanges[jobs["place"][row]], **facts, "jobs": jobs_shown},
+                {"exchange": exchanges[jobs["exchange"][row]], **facts, "jobs": jobs_shown},
                 through=flows[turn],
             )
 
     def after(self, jobs: Columns) -> None:
         """Writes merges, which the flows of jobs end at, and evaluations."""
-        flows = _grouped(jobs["into"], jobs["job"])
+        flows = _grouped(jobs["into_version"], jobs["job"])
         for row in self._merge_rows:
             names = ("version", "round", "exchange", "jobs", "slowest_client", "loss")
             self._packets.instant(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.timeline import Floats, Ints, Timeline
+from edgefl.analysis.run import Floats, Ints, Run
 
 _MOST = 400
 # Intervals that a wide one covers.
@@ -51,7 +51,7 @@ class Activity:
     staleness_max: Sequence[int]
 
 
-def activity(found: Timeline, run: int, end_s: float) -> list[Activity]:
+def activity(found: Run, run: int, end_s: float) -> list[Activity]:
     """That of a run; none without jobs.
 
     Args:
@@ -62,7 +62,7 @@ def activity(found: Timeline, run: int, end_s: float) -> list[Activity]:
     if not len(found.jobs):
         return []
     edges = np.linspace(0.0, end_s, _MOST + 1) if end_s > 0 else np.zeros(1)
-    means, most = _in_flight(found.jobs.dispatched_s, found.jobs.until_s, edges)
+    means, most = _in_flight(found.jobs.dispatched_s, found.until_s, edges)
     return [
         Activity(
             run=run,
@@ -103,10 +103,10 @@ def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, I
     return means, np.maximum.reduceat(levels, first)
 
 
-def _staleness(found: Timeline) -> dict[str, list[Any]]:
+def _staleness(found: Run) -> dict[str, list[Any]]:
     """The columns of staleness."""
     jobs, merges, mine = found.jobs, found.merges, found.merged_in_rounds()
-    into = jobs.into[mine]
+    into = jobs.into_version[mine]
     behind = into - 1 - jobs.version[mine]
     starts = np.flatnonzero(np.diff(into, prepend=-1))
     if len(starts) > _MOST:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgefl.analysis.timeline import Bools, Floats, Merges, Timeline
-from edgefl.analysis.usage import ENDINGS
-from edgefl.core.event import Kind
+from edgefl.analysis.run import Bools, Floats, Merges, Run
+from edgefl.core.event import ENDINGS, Kind
 
 _MOST = 201
 # Virtual seconds are equal that differ in less: differences of times are rounded.
@@ -51,7 +50,7 @@ class Durations:
     share: Sequence[float]
 
 
-def durations(found: Timeline, run: int, rounds: int | None) -> list[Durations]:
+def durations(found: Run, run: int, rounds: int | None) -> list[Durations]:
     """Those of a run; of what there is none, there is no record.
 
     Args:
@@ -59,18 +58,16 @@ def durations(found: Timeline, run: int, rounds: int | None) -> list[Durations]:
         run: its place.
         rounds: how many it had, of which the last may have been broken off; None where that is not known.
     """
-    jobs, names = found.jobs, found.fleet.device_names
-    in_rounds = found.in_rounds[jobs.place]
+    jobs, names = found.jobs, found.device_names
+    in_rounds = found.in_rounds[jobs.exchange]
     merged = in_rounds & (jobs.ending == ENDINGS.index(Kind.MERGED))
-    device = found.fleet.device[jobs.client]
+    device = found.clients.device[jobs.client]
     groups = [("", in_rounds), *((name, in_rounds & (device == place)) for place, name in enumerate(names))]
     whole = list(_of_jobs(found, run, groups[: len(groups) if len(names) > 1 else 1], merged))
     return whole + _record(run, "", "round", _rounds_s(found, rounds), 0)
 
 
-def _of_jobs(
-    found: Timeline, run: int, groups: Sequence[tuple[str, Bools]], merged: Bools
-) -> Iterator[Durations]:
+def _of_jobs(found: Run, run: int, groups: Sequence[tuple[str, Bools]], merged: Bools) -> Iterator[Durations]:
     for name, mine in groups:
         chosen = np.flatnonzero(mine & merged)
         left_out = int(np.count_nonzero(mine)) - len(chosen)
@@ -79,9 +76,9 @@ def _of_jobs(
             yield from _record(run, name, what, seconds, left_out)
 
 
-def _rounds_s(found: Timeline, rounds: int | None) -> Floats:
+def _rounds_s(found: Run, rounds: int | None) -> Floats:
     """How long each round took that had a merge, in order."""
-    merges, at = found.merges, np.array(found.at)[found.merges.place]
+    merges, at = found.merges, np.array(found.at)[found.merges.exchange]
     begun_s = merges.t_s[at == "start"].max(initial=0.0)
     of_rounds = _chosen(merges, (at == "round") & (merges.round < (np.inf if rounds is None else rounds)))
     last = np.flatnonzero(np.diff(of_rounds.round, append=-1))

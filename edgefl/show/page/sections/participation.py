@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgefl.analysis.timeline import Ints, Timeline
+from edgefl.analysis.run import Ints, Run
 
 _MOST = 400
 
@@ -33,7 +33,7 @@ class Participation:
     fairness: Sequence[float]
 
 
-def participation(found: Timeline, run: int, admitted: int) -> list[Participation]:
+def participation(found: Run, run: int, admitted: int) -> list[Participation]:
     """That of a run; none without a round that had a merge.
 
     Args:
@@ -42,7 +42,7 @@ def participation(found: Timeline, run: int, admitted: int) -> list[Participatio
         admitted: how many clients were admitted.
     """
     merges, jobs = found.merges, found.jobs
-    in_rounds = found.in_rounds[merges.place]
+    in_rounds = found.in_rounds[merges.exchange]
     version, round_ = merges.version[in_rounds], merges.round[in_rounds]
     if not len(version):
         return []
@@ -52,7 +52,7 @@ def participation(found: Timeline, run: int, admitted: int) -> list[Participatio
     mine = found.merged_in_rounds()
     before = _before(jobs.client[mine])
     # How many jobs were merged by each round's end.
-    merged = np.searchsorted(jobs.into[mine], version[last], side="right")
+    merged = np.searchsorted(jobs.into_version[mine], version[last], side="right")
     distinct = np.append(0, np.cumsum(before == 0))[merged]
     # The next one after x jobs of a client adds (x + 1)^2 - x^2.
     squares = np.append(0, np.cumsum(2 * before + 1))[merged]

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, Parts
-from edgefl.analysis.timeline import Floats, Ints, Jobs, Timeline
-from edgefl.analysis.usage import ENDINGS
-from edgefl.core.event import Kind
+from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.core.event import ENDINGS, Kind
 
 # At most so many rounds, and jobs of each.
 _ROUNDS, _JOBS = 200, 40
@@ -104,7 +103,7 @@ class _All(NamedTuple):
     of_job: Ints
 
 
-def rounds(found: Timeline, parts: Parts, run: int, most_jobs: int) -> list[Rounds]:
+def rounds(found: Run, parts: Parts, run: int, most_jobs: int) -> list[Rounds]:
     """Those of a run; none without a merge and without a job.
 
     Args:
@@ -127,10 +126,10 @@ def rounds(found: Timeline, parts: Parts, run: int, most_jobs: int) -> list[Roun
     return [
         Rounds(
             run=run,
-            device_names=found.fleet.device_names,
+            device_names=found.device_names,
             version=every.version[kept].tolist(),
             round=every.round[kept].tolist(),
-            exchange=[found.exchanges[place] for place in every.place[kept]],
+            exchange=[found.names[place] for place in every.place[kept]],
             from_s=[float(value) for value in from_s],
             to_s=every.to_s[kept].tolist(),
             first=first.tolist(),
@@ -142,18 +141,18 @@ def rounds(found: Timeline, parts: Parts, run: int, most_jobs: int) -> list[Roun
     ]
 
 
-def _all(found: Timeline) -> _All:
+def _all(found: Run) -> _All:
     """The merges, and then what no merge followed, exchange by exchange."""
     jobs, merges = found.jobs, found.merges
     of_job = np.full(len(jobs), -1, dtype=np.int64)
-    at = np.searchsorted(merges.version, jobs.into)
-    taken = np.flatnonzero(np.isin(jobs.into, merges.version))
+    at = np.searchsorted(merges.version, jobs.into_version)
+    taken = np.flatnonzero(np.isin(jobs.into_version, merges.version))
     of_job[taken] = at[taken]
-    after = int(merges.round[found.in_rounds[merges.place]].max(initial=-1)) + 1
+    after = int(merges.round[found.in_rounds[merges.exchange]].max(initial=-1)) + 1
     more: list[tuple[int, int, float]] = []
     for place, when in enumerate(found.at):
-        own = np.flatnonzero(merges.place == place)
-        rest = np.flatnonzero((jobs.place == place) & (jobs.into < 0))
+        own = np.flatnonzero(merges.exchange == place)
+        rest = np.flatnonzero((jobs.exchange == place) & (jobs.into_version < 0))
         nearest = np.searchsorted(merges.t_s[own], jobs.ended_s[rest])
         nearest[jobs.ending[rest] == _CUT] = len(own)
         of_job[rest] = np.append(own, len(merges) + len(more))[nearest]
@@ -164,7 +163,7 @@ def _all(found: Timeline) -> _All:
     return _All(
         version=np.append(merges.version, np.full(len(more), -1, dtype=np.int64)),
         round=np.append(merges.round, np.array(numbers, dtype=np.int64)),
-        place=np.append(merges.place, np.array(places, dtype=np.int64)),
+        place=np.append(merges.exchange, np.array(places, dtype=np.int64)),
         to_s=np.append(merges.t_s, np.array(until_s)),
         of_job=of_job,
     )
@@ -179,7 +178,7 @@ def _in_order(every: _All) -> _All:
     return _All(version, round_, place, every.to_s[order], rank[every.of_job])
 
 
-def _kept(found: Timeline, every: _All, most_jobs: int) -> Ints:
+def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
     """The places of the rounds that are listed."""
     number = len(every.version)
     sizes = np.bincount(every.of_job[every.of_job >= 0], minlength=number)
@@ -194,13 +193,13 @@ def _kept(found: Timeline, every: _All, most_jobs: int) -> Ints:
     return np.unique(np.append(spaced, np.argmax(every.to_s - from_s)))
 
 
-def _listed(found: Timeline, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]:
+def _listed(found: Run, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]:
     """The places of the jobs that are listed, and each round's first one among them and number of others."""
     place = np.full(len(every.version) + 1, -1)
     place[kept] = np.arange(len(kept))
     of_job = place[every.of_job]
     jobs = np.flatnonzero(of_job >= 0)
-    jobs = jobs[np.lexsort((-found.jobs.until_s[jobs], of_job[jobs]))]
+    jobs = jobs[np.lexsort((-found.until_s[jobs], of_job[jobs]))]
     sizes = np.bincount(of_job[jobs], minlength=len(kept))
     starts = np.cumsum(sizes) - sizes
     nth = np.arange(len(jobs)) - np.repeat(starts, sizes)
@@ -208,7 +207,7 @@ def _listed(found: Timeline, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]
     return jobs[nth < _JOBS], np.cumsum(listed) - listed, sizes - listed
 
 
-def _waited(found: Timeline, parts: Parts, versions: Ints) -> dict[str, list[Any]]:
+def _waited(found: Run, parts: Parts, versions: Ints) -> dict[str, list[Any]]:
     """The columns of whom merges waited for."""
     spent: dict[int, dict[int, Counter[int]]] = {}
     ends = np.searchsorted(found.merges.t_s, parts.to_s)
@@ -230,21 +229,21 @@ def _waited(found: Timeline, parts: Parts, versions: Ints) -> dict[str, list[Any
     return columns
 
 
-def _columns(found: Timeline, jobs: Ints) -> dict[str, list[Any]]:
+def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
     """The columns of some jobs."""
-    took_s = found.jobs.until_s[jobs] - found.jobs.dispatched_s[jobs]
+    took_s = found.until_s[jobs] - found.jobs.dispatched_s[jobs]
     typical_s = float(np.median(took_s)) if len(jobs) else 0.0
     decimals = _DIGITS - math.floor(math.log10(typical_s)) if typical_s > 0 else _DIGITS
     return {
         "client": found.jobs.client[jobs].tolist(),
-        "device": found.fleet.device[found.jobs.client[jobs]].tolist(),
+        "device": found.clients.device[found.jobs.client[jobs]].tolist(),
         **{name: np.round(getattr(found.jobs, name)[jobs], decimals).tolist() for name in _STATIONS},
         **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found.jobs, jobs)},
         "ending": [str(ENDINGS[ending]) for ending in found.jobs.ending[jobs].tolist()],
     }
 
 
-def _away(all_jobs: Jobs, jobs: Ints) -> Iterator[tuple[str, Floats]]:
+def _away(all_jobs: Any, jobs: Ints) -> Iterator[tuple[str, Floats]]:
     """Each stage's name, and the seconds of some jobs' stages in which they were not busy."""
     ended_s = all_jobs.ended_s[jobs]
     for name, start, end in zip(_STAGES, _STATIONS, _STATIONS[1:], strict=False):

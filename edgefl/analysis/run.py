@@ -1,0 +1,204 @@
+"""One run in hand: its rows as columns, each read once, when somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.analysis.bounds import Bounds
+from edgefl.core.corners import Interval
+from edgefl.core.event import joules
+from edgefl.core.repricing import Jobs
+from edgefl.store import Reader, read_prices
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Merges:
+    """A run's merges, columns (n,) by ascending version.
+
+    Attributes:
+        version: the version that it made.
+        exchange: the exchange's place in the run.
+        round: from 0; -1 before the first, the number of rounds after the last.
+        t_s: virtual seconds.
+        server_s: how long the server worked on it until then.
+    """
+
+    version: Ints
+    exchange: Ints
+    round: Ints
+    t_s: Floats
+    server_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.version)
+
+
+class Clients(NamedTuple):
+    """A run's clients, columns (clients,).
+
+    Attributes:
+        device: a place in ``Run.device_names``.
+        kind: the number of its kind, a place in ``Run.kinds``.
+        slowdown: its constant slowdown.
+        admitted: whether it takes part.
+    """
+
+    device: Ints
+    kind: Ints
+    slowdown: Floats
+    admitted: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run that is open for reading.
+
+    Attributes:
+        reader: its rows.
+
+    Raises:
+        UserError: the run is damaged; by every attribute.
+    """
+
+    reader: Reader
+
+    @cached_property
+    def jobs(self) -> Any:
+        """All jobs that ended, rows of ``core.event.JOB`` whose columns are attributes, (n,)."""
+        return self.reader.jobs().view(np.recarray)
+
+    @cached_property
+    def until_s(self) -> Floats:
+        """When each job's upload had arrived, or it ended without: its client was free again, (n,)."""
+        found: Floats = np.where(np.isnan(self.jobs.arrived_s), self.jobs.ended_s, self.jobs.arrived_s)
+        return found
+
+    @cached_property
+    def joules(self) -> Floats:
+        """Each job's energy, with the tail that it left open at the run's end, NaN for unknown, (n,)."""
+        found = joules(self.jobs)
+        np.add.at(found, np.searchsorted(self.jobs.job, self.tails["job"]), self.tails["joules"])
+        return found
+
+    @cached_property
+    def tails(self) -> dict[str, NDArray[Any]]:
+        """The radios' tails that were open in the end: ``client``, ``job``, ``t_s`` and ``joules``."""
+        kinds: dict[str, type[np.generic]] = {"client": np.int64, "job": np.int64}
+        sql = "SELECT client, job, t_s, joules FROM settled_tails"
+        return self.reader.arrays(sql, **kinds, t_s=np.float64, joules=np.float64)
+
+    @cached_property
+    def known(self) -> Bools:
+        """Of each client, whether the energies of all its jobs are known, (clients,)."""
+        found: Bools = np.ones(len(self.clients.kind), dtype=bool)
+        found[self.jobs.client[np.isnan(self.joules)]] = False
+        return found
+
+    @cached_property
+    def took_part(self) -> Bools:
+        """Which clients had a job, (clients,)."""
+        return np.bincount(self.jobs.client, minlength=len(self.clients.kind)) > 0
+
+    @cached_property
+    def merges(self) -> Merges:
+        """All merges."""
+        sql = (
+            "SELECT version, place, round, t_s, IFNULL(server_seconds, 0.0) AS server_s "
+            "FROM merges CROSS JOIN exchanges USING (exchange) ORDER BY version"
+        )
+        ints: dict[str, type[np.generic]] = dict.fromkeys(("version", "place", "round"), np.int64)
+        return Merges(*self.reader.arrays(sql, **ints, t_s=np.float64, server_s=np.float64).values())
+
+    @cached_property
+    def exchanges(self) -> list[dict[str, Any]]:
+        """The rows of its exchanges, by place."""
+        return self.reader.rows("exchanges", "place")
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of its exchanges, by place."""
+        return [row["exchange"] for row in self.exchanges]
+
+    @cached_property
+    def at(self) -> list[str]:
+        """When each exchange happens, by place: "start", "round" or "end"."""
+        return [row["at"] for row in self.exchanges]
+
+    @property
+    def timed(self) -> bool:
+        """Whether the policy's rounds last a fixed time."""
+        return bool(self.reader.meta.get("timed"))
+
+    @cached_property
+    def in_rounds(self) -> Bools:
+        """Which exchanges belong to the rounds, by place."""
+        return np.array([at == "round" for at in self.at], dtype=bool)
+
+    @cached_property
+    def kinds(self) -> list[dict[str, Any]]:
+        """The rows of its kinds of clients, by number."""
+        return self.reader.rows("kinds", "kind")
+
+    @cached_property
+    def device_names(self) -> Sequence[str]:
+        """The devices, sorted."""
+        return sorted({row["device"] for row in self.kinds})
+
+    @cached_property
+    def clients(self) -> Clients:
+        """All clients."""
+        kinds: dict[str, type[np.generic]] = {
+            "kind": np.int64, "slowdown": np.float64, "admitted": np.bool_,
+        }  # fmt: skip
+        columns = self.reader.arrays("SELECT kind, slowdown, admitted FROM fleet ORDER BY client", **kinds)
+        device = np.array([self.device_names.index(row["device"]) for row in self.kinds], dtype=np.int64)
+        return Clients(device[columns["kind"]], **columns)
+
+    def merged_in_rounds(self) -> Ints:
+        """The places of the jobs that were merged in rounds, by ascending version."""
+        # A merge is missing where its table was damaged.
+        into = self.jobs.into_version
+        merged = np.flatnonzero(self.in_rounds[self.jobs.exchange] & np.isin(into, self.merges.version))
+        found: Ints = merged[np.argsort(into[merged], kind="stable")]
+        return found
+
+    @cached_property
+    def repriced(self) -> Jobs:
+        """The jobs, to be priced anew."""
+        return Jobs.of_rows(self.jobs, self.clients.kind)
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """The bounds of its times and energies; None where no number of devices and links is an interval."""
+        (found,) = self.reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
+        if not found["found"]:
+            return None
+        return Bounds(self.repriced, read_prices(self.reader), blind=self.is_blind, shared=self.is_shared)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether who did what does not depend on times; see ``world.blind``."""
+        return bool(self.reader.meta.get("blind"))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether links are shared or change."""
+        return bool(self.reader.meta.get("shared"))
+
+    def between_s(self, t_s: float, version: int | None = None) -> Interval | None:
+        """The bounds of a virtual time, of which ``version`` is the server's; None for none."""
+        return self.bounds.seconds(t_s, version) if self.bounds else None
+
+    def between_j(self, t_s: float, version: int | None = None) -> Interval | None:
+        """The bounds of all clients' energy until a virtual time; None for none."""
+        return self.bounds.joules(t_s, version) if self.bounds else None
