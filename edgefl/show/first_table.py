@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.estimates import over_seeds
+from edgefl.analysis.explain.path import NOBODY
 from edgefl.show.averages import Compared, Row
 from edgefl.show.formats.texts import Note, TextTable
 from edgefl.show.intervals import texts
@@ -72,7 +73,7 @@ def main_rows(compared: Sequence[Compared]) -> list[Row]:
     found = [row for row in verdict_rows(compared) if row.better or not row.key]
     found += [REFUSED] if any(run.refused for run in runs) else []
     found += [PEAK] if any(run.peak_bytes for run in runs) else []
-    found += [WAITED_MOST] if any(run.path for run in runs) else []
+    found += [WAITED_MOST] if any(run.path.keys() - {NOBODY} for run in runs) else []
     if len(found) > _ROWS or len(compared) > ABREAST:
         # No room for what is known of a part of the clients: the bounds of all stay.
         parts = [row.part for row in found if row.part]
