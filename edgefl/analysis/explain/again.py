@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,9 @@ def _repriced(plan: Plan, changes: Changes, client: int | None) -> Plan:
     kinds = changes if client is None else {-1: changes[kind]} if kind in changes else {}
     prices = []
     for place, one in enumerate(plan.prices):
-        columns = {name: np.append(getattr(one, name), getattr(one, name)[kind]) for name in COLUMNS}
+        columns: dict[str, Any] = {
+            name: np.append(getattr(one, name), getattr(one, name)[kind]) for name in COLUMNS
+        }
         for row, values in kinds.items():
             for name, value in values[place].items():
                 columns[name][row] = value
