@@ -197,8 +197,8 @@ class _Server:
 
     def _began(self, merge: int) -> float:
         """When the server began to work on a merge: at what it noted or did then, if at anything."""
-        now_s = self._merges_s[merge]
-        began_s = now_s - self._server_s[merge]
+        now_s: float = self._merges_s[merge]
+        began_s: float = now_s - self._server_s[merge]
         for known_s in (self._noted_s, self._acted_s):
             near = known_s[known_s.searchsorted(began_s - _ROUNDING * now_s) :][:1]
             if len(near) and near[0] <= began_s + _ROUNDING * now_s:
