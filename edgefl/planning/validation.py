@@ -109,7 +109,7 @@ class Score:
             for row in counted
             if row.low is not None and row.high is not None
         ]
-        ranks = [None, None]
+        ranks: list[float | None] = [None, None]
         if len(counted) >= _LEAST_RANKED and min(len(set(measured)), len(set(predicted))) > 1:
             ranks = [float(rank(measured, predicted).statistic) for rank in (spearmanr, kendalltau)]
         middle = median(errors) if errors else None

@@ -99,9 +99,10 @@ class Differences:
 def _fields(has: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """The values that differ, in words."""
     for name in {**was, **now}:
-        before, after = (str(one.get(name, "none")) for one in (was, now))
-        if was.get(name) != now.get(name):
-            yield f"{has} {name} {after} instead of {before}"
+        before, after = was.get(name, "none"), now.get(name, "none")
+        if before != after:
+            told = [f"{one:g}" if isinstance(one, float) else str(one) for one in (after, before)]
+            yield f"{has} {name} {' instead of '.join(told)}"
 
 
 def _builder(learning: Learning, facts: Facts) -> TaskBuilder:

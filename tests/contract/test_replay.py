@@ -219,7 +219,7 @@ def test_what_the_server_tells_clients_is_compared(tmp_path):
     chilled = {"name": "flexchill", "temperature": {"by": "device", "values": {"phone-low": 2.0}}}
     run = small(tmp_path / "chill", method=chilled)
     with pytest.raises(
-        UserError, match=r"merge 1 \(round 0\) would have client \d with temperature 2.0 instead"
+        UserError, match=r"merge 1 \(round 0\) would have client \d with temperature 2 instead"
     ):
         edgefl.replay(run, fleet=ELSEWHERE)
 

@@ -90,8 +90,8 @@ def test_jobs(merge, values, words):
         ({"exchange": "calibrate"}, "would have exchange calibrate instead of train"),
         ({"round": 4}, "would have round 4 instead of 1"),
         ({"correction": "mix"}, "would have correction mix instead of move"),
-        ({"weights": (1.0,) * 5 + (2.0,)}, "would have client 5 with weight 2.0 instead of 1.0"),
-        ({"scales": (0.5,) + (1.0,) * 5}, "would have client 0 with scale 0.5 instead of 1.0"),
+        ({"weights": (1.0,) * 5 + (2.0,)}, "would have client 5 with weight 2 instead of 1"),
+        ({"scales": (0.5,) + (1.0,) * 5}, "would have client 0 with scale 0.5 instead of 1"),
     ],
 )
 def test_the_merge_itself(merge, values, words):
@@ -125,5 +125,5 @@ def test_what_the_server_tells_clients_whose_late_work_is_kept(merge, monkeypatc
 
     monkeypatch.setattr(merge_differences, "_builder", builder)
     there = replace(PLAN, scenario=plan([prices("train", CLIENTS)], rounds=3).scenario)
-    late, words = merge.rows[[4]], "would have client 4 with temperature 2.0 instead of 1.0"
+    late, words = merge.rows[[4]], "would have client 4 with temperature 2 instead of 1"
     assert Differences(PLAN, there, LEARNING).late(late, late) == words
