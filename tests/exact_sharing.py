@@ -14,8 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
-
-from edgefl.core.max_min import Bools, Floats, Uses
+from max_min import Bools, Floats, Uses
 
 # A float only where it is infinite.
 Number = Fraction | float

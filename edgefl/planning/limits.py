@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note
-from edgefl.core.plan import Plan, Prices
+from edgefl.core.plan import Plan
 from edgefl.core.scenario import Server
 from edgefl.core.units import show_seconds
 
@@ -49,38 +49,29 @@ def check_limits(plan: Plan) -> None:
     )
 
 
-class _Size(NamedTuple):
-    """About how many rounds and jobs a run has; inf where nothing says so.
+def _size(plan: Plan) -> tuple[float, dict[str, float]]:
+    """About how many rounds a plan with clients has, or merges without rounds, and how many jobs by exchange.
 
-    Attributes:
-        rounds: under an asynchronous policy, merges.
-        jobs: by exchange.
+    As its limits of rounds and of time say; inf where none does.
     """
-
-    rounds: float
-    jobs: dict[str, float]
-
-    @classmethod
-    def of(cls, plan: Plan) -> _Size:
-        """The size of a plan with clients, as its limits of rounds and of time say."""
-        server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-        asked = min(clients, asked_at_once(server, policy) or clients)
-        # An asynchronous policy merges what has arrived from those that are at work.
-        merged = getattr(policy, "buffer", 1.0) if hasattr(policy, "concurrency") else asked
-        rounds = float(server.until.rounds or math.inf)
-        each_round = [prices for prices in plan.prices if prices.at == "round"]
-        if server.until.time is not None and each_round:
-            job_s = float(np.mean([_job_s(plan, prices) for prices in each_round]))
-            length_s = getattr(policy, "interval", None) or job_s * merged / asked
-            length_s = min(length_s, getattr(policy, "seconds", None) or math.inf)
-            rounds = min(rounds, server.until.time / max(length_s, 1e-12))
-        jobs = {
-            prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)
-            if prices.at == "round"
-            else clients
-            for prices in plan.prices
-        }
-        return cls(rounds, jobs)
+    server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
+    asked = min(clients, asked_at_once(server, policy) or clients)
+    # An asynchronous policy merges what has arrived from those that are at work.
+    merged = getattr(policy, "buffer", 1.0) if hasattr(policy, "concurrency") else asked
+    rounds = float(server.until.rounds or math.inf)
+    each_round = [prices for prices in plan.prices if prices.at == "round"]
+    if server.until.time is not None and each_round:
+        demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
+        job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
+        length_s = getattr(policy, "interval", None) or job_s * merged / asked
+        length_s = min(length_s, getattr(policy, "seconds", None) or math.inf)
+        rounds = min(rounds, server.until.time / max(length_s, 1e-12))
+    return rounds, {
+        prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)
+        if prices.at == "round"
+        else clients
+        for prices in plan.prices
+    }
 
 
 def asked_at_once(server: Server, policy: Any) -> int | None:
@@ -95,12 +86,6 @@ def asked_at_once(server: Server, policy: Any) -> int | None:
     return None if asked is None else max(1, int(asked * getattr(policy, "factor", 1.0)))
 
 
-def _job_s(plan: Plan, prices: Prices) -> float:
-    """The time of a job of an exchange, the mean over clients."""
-    demand = prices.demand(plan.clients.kind[plan.clients.admitted])
-    return float(np.mean(demand.down_s + demand.work_s + demand.up_s))
-
-
 def check_size(plan: Plan) -> None:
     """Totals fit into 64 bits; a note says how long the clock takes if that is more than a minute.
 
@@ -109,24 +94,24 @@ def check_size(plan: Plan) -> None:
     """
     if not plan.clients.admitted.any():
         return
-    size = _Size.of(plan)
+    rounds, by_exchange = _size(plan)
     # Of other limits it is not known how many rounds they let through.
     only_rounds = plan.scenario.server.until.model_dump(exclude_none=True).keys() == {"rounds"}
     admitted = np.unique(plan.clients.kind[plan.clients.admitted])
     for name, words in _COUNTED.items():
         each = {prices.exchange: float(getattr(prices, name)[admitted].max()) for prices in plan.prices}
-        total = sum(jobs * each[exchange] for exchange, jobs in size.jobs.items())
+        total = sum(jobs * each[exchange] for exchange, jobs in by_exchange.items())
         if only_rounds and total > _MOST:
             raise ScenarioError(
                 f"all jobs have about {total:.2g} {words}; the most that can be counted is {_MOST:.2g}",
                 where="local" if name == "flops" else "server",
                 hint="lower the epochs or steps, or the rounds",
             )
-    jobs = sum(size.jobs.values())
-    seconds = jobs / _JOBS_PER_S + size.rounds / _ROUNDS_PER_S
+    jobs = sum(by_exchange.values())
+    seconds = jobs / _JOBS_PER_S + rounds / _ROUNDS_PER_S
     if math.isfinite(seconds) and seconds > _LONG_S:
         long = f"{seconds / _DAY_S:,.0f} days" if seconds > 2 * _DAY_S else show_seconds(seconds)
         note(
-            f"{plan.scenario.name}: the clock alone takes about {long}, for {size.rounds:.2g} rounds with "
+            f"{plan.scenario.name}: the clock alone takes about {long}, for {rounds:.2g} rounds with "
             f"{jobs:.2g} jobs (assumed: {_ROUNDS_PER_S:,} rounds and {_JOBS_PER_S:,} jobs a second)"
         )

@@ -16,10 +16,10 @@ import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.dealing import dealt
+from edgefl.core.draws import Floats
 from edgefl.core.fleet import Cell, Fleet
 from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
-from edgefl.core.max_min import Uses, max_min
 from edgefl.core.scenario import Scenario
 from edgefl.planning.limits import asked_at_once
 
@@ -84,122 +84,84 @@ def shared_links(
     rates: dict[Way, float | None] = {"down": scenario.server.downlink, "up": scenario.server.uplink}
     if not fleet.cells and not any(rates.values()):
         return None
-    groups, found = _groups(fleet, scenario), list[SharedLink]()
+    groups = _Groups.of(fleet, scenario, links)
+    found = []
     for payload in payloads:
         clients = scenario.task.clients
         if not payload.everyone:
             clients = min(clients, asked_at_once(scenario.server, policy) or clients)
         for way, rate in rates.items():
-            sharing = _Sharing(fleet, groups, links, payload, way)
-            if rate is not None:
-                found += sharing.of_server(rate, clients)
-            found += sharing.of_cells()
+            if any(payload.down if way == "down" else payload.up):
+                found += [] if rate is None else [groups.of_server(payload, way, rate, clients)]
+                found += groups.of_cells(payload, way)
     return found
 
 
-class _Group(NamedTuple):
-    """Clients with the same link, in cells of the same name.
+@dataclass(frozen=True)
+class _Groups:
+    """Clients in groups, each with one link in cells of one name.
 
     Attributes:
-        link: its name.
-        cell: the cells'; None for none.
-        clients: how many they are.
+        cells: the fleet's.
+        cell: the name of each group's cells; None for none.
+        link: each group's link.
+        clients: how many each has (groups,).
     """
 
-    link: str
-    cell: str | None
-    clients: int
+    cells: Mapping[str, Cell]
+    cell: Sequence[str | None]
+    link: Sequence[Link]
+    clients: Floats
 
+    @classmethod
+    def of(cls, fleet: Fleet, scenario: Scenario, links: Mapping[str, Link]) -> _Groups:
+        """The groups of a scenario's clients."""
+        found, names = dealt(fleet, scenario.task.clients, scenario.seed), [None, *fleet.cells]
+        cell = np.array([names.index(member.cell) for member in fleet.members])[found.member]
+        pairs, counts = np.unique(np.stack([found.link.place, cell]), axis=1, return_counts=True)
+        link, cells = pairs.tolist()
+        own = [links[found.link.names[place]] for place in link]
+        return cls(fleet.cells, [names[place] for place in cells], own, counts.astype(float))
 
-def _groups(fleet: Fleet, scenario: Scenario) -> list[_Group]:
-    """The groups of a scenario's clients."""
-    found, cells = dealt(fleet, scenario.task.clients, scenario.seed), [None, *fleet.cells]
-    cell = np.array([cells.index(member.cell) for member in fleet.members])[found.member]
-    pairs, counts = np.unique(np.stack([found.link.place, cell]), axis=1, return_counts=True)
-    return [
-        _Group(found.link.names[link], cells[cell], count)
-        for link, cell, count in zip(*pairs.tolist(), counts.tolist(), strict=True)
-    ]
-
-
-class _Sharing:
-    """An exchange's transfers one way."""
-
-    def __init__(
-        self, fleet: Fleet, groups: Sequence[_Group], links: Mapping[str, Link], payload: Payload, way: Way
-    ) -> None:
-        self._cells, self._cell = fleet.cells, [group.cell for group in groups]
-        self._clients = np.array([group.clients for group in groups])
-        own = [links[group.link] for group in groups]
-        self._delay_s = np.array([link.delay_s for link in own])
-        self._own_bps = np.array([link.down_bps if way == "down" else link.up_bps for link in own])
-        self._exchange, self._way = payload.exchange, way
-        self._bytes = np.array(payload.down if way == "down" else payload.up)
-
-    def of_server(self, rate: float, asked: int) -> Iterator[SharedLink]:
+    def of_server(self, payload: Payload, way: Way, rate: float, asked: int) -> SharedLink:
         """What the server's link, of a rate, costs if so many of the clients are asked."""
-        flows = asked * self._clients / self._clients.sum()
-        cells = {name: self._rate(cell) for name, cell in self._cells.items()}
-        # As many of each cell transfer as there are clients asked, so that cells of a name act as one.
-        count = {name: max(1, -(-self._in(name) // cell.clients)) for name, cell in self._cells.items()}
-        capacities = [rate, *(cells[name] * count[name] for name in cells)]
-        at = {name: place for place, name in enumerate(cells, start=1)}
-        uses = [(flow, 0) for flow in range(len(flows))]
-        uses += [(flow, at[name]) for flow, name in enumerate(self._cell) if name is not None]
-        caps = [
-            min(own, cells.get(name or "", math.inf))
-            for own, name in zip(self._own_bps.tolist(), self._cell, strict=True)
-        ]
-        name = f"server.{self._way}link"
-        yield from self._shared(name, rate, asked, capacities, uses, np.array(caps), flows)
+        flows, caps = asked * self.clients / self.clients.sum(), self._own_bps(way)
+        for name, cell in self.cells.items():
+            mine, own = self._in(name), _rate(cell, way)
+            if mine.any():
+                # As many transfer in each, so that cells of a name act as one.
+                count = -(-int(self.clients[mine].sum()) // cell.clients)
+                caps[mine] = fair(own * count, flows[mine], np.minimum(caps[mine], own))
+        return self._shared(payload, way, f"server.{way}link", rate, asked, flows, caps)
 
-    def of_cells(self) -> Iterator[SharedLink]:
+    def of_cells(self, payload: Payload, way: Way) -> Iterator[SharedLink]:
         """What each cell costs if all of its clients take part."""
-        for name, cell in self._cells.items():
-            inside = self._in(name)
-            if not inside:
-                continue
-            clients = min(cell.clients, inside)
-            mine = np.array([one == name for one in self._cell])
-            flows = clients * np.where(mine, self._clients, 0) / inside
-            uses = [(flow, 0) for flow in np.flatnonzero(mine).tolist()]
-            rate = self._rate(cell)
-            title = f"cell {name}, {self._way}"
-            yield from self._shared(title, rate, clients, [rate], uses, self._own_bps, flows)
+        for name, cell in self.cells.items():
+            inside = np.where(self._in(name), self.clients, 0.0)
+            if inside.any():
+                clients = min(cell.clients, int(inside.sum()))
+                flows, caps = clients * inside / inside.sum(), self._own_bps(way)
+                title = f"cell {name}, {way}"
+                yield self._shared(payload, way, title, _rate(cell, way), clients, flows, caps)
 
-    def _rate(self, cell: Cell) -> float:
-        return cell.down.known if self._way == "down" else cell.up.known
+    def _in(self, name: str) -> Any:
+        return np.array([one == name for one in self.cell])
 
-    def _in(self, name: str) -> int:
-        """How many clients are in cells of a name."""
-        each = zip(self._clients.tolist(), self._cell, strict=True)
-        return sum(clients for clients, cell in each if cell == name)
+    def _own_bps(self, way: Way) -> Floats:
+        return np.array([link.down_bps if way == "down" else link.up_bps for link in self.link])
 
     def _shared(
-        self,
-        name: str,
-        rate: float,
-        clients: int,
-        capacities: Sequence[float],
-        uses: Sequence[tuple[int, int]],
-        caps: np.ndarray,
-        flows: np.ndarray,
-    ) -> Iterator[SharedLink]:
-        """A capacity's record, given how many flows there are of each group, (groups,)."""
+        self, payload: Payload, way: Way, name: str, rate: float, clients: int, flows: Floats, caps: Floats
+    ) -> SharedLink:
+        """A capacity's record, given how many transfers there are of each group, and the most of each."""
         there = flows > 0
-        if not self._bytes.any():
-            return
-        # Of a group's flows, all alike, the sum is a flow whose level is theirs.
-        counts = np.where(there, flows, 1.0)
-        flow, resource = np.array(uses).T
-        rates = max_min(capacities, Uses(flow, resource, np.ones(len(uses))), caps * counts, 1 / counts)
-        each_bps = (rates / counts)[there]
-        alone_s = (self._delay_s[there, None] + 8 * self._bytes / self._own_bps[there, None])[
-            :, self._bytes > 0
-        ]
-        mean_bytes = float(self._bytes.mean())
-        yield SharedLink(
-            exchange=self._exchange,
+        sizes = np.array(payload.down if way == "down" else payload.up)
+        each_bps = fair(rate, flows[there], caps[there])
+        delay_s = np.array([link.delay_s for link in self.link])[there, None]
+        alone_s = delay_s + 8 * sizes[sizes > 0] / self._own_bps(way)[there, None]
+        mean_bytes = float(sizes.mean())
+        return SharedLink(
+            exchange=payload.exchange,
             capacity=name,
             bps=rate,
             clients=clients,
@@ -207,5 +169,18 @@ class _Sharing:
             at_least_s=8 * clients * mean_bytes / rate,
             alone_s=Interval(float(alone_s.min()), float(alone_s.max())),
             each_bps=Interval(float(each_bps.min()), float(each_bps.max())),
-            is_full=bool(rates[there].sum() >= rate * (1 - _ROUNDING)),
+            is_full=bool((flows[there] * each_bps).sum() >= rate * (1 - _ROUNDING)),
         )
+
+
+def _rate(cell: Cell, way: Way) -> float:
+    return cell.down.known if way == "down" else cell.up.known
+
+
+def fair(rate: float, flows: Floats, caps: Floats) -> Floats:
+    """Max-min fair rates: of so many flows each, all have one rate, or their cap where that is less."""
+    order = np.argsort(caps)
+    count, most = flows[order], caps[order]
+    left = rate - np.concatenate([[0.0], np.cumsum(count * most)[:-1]])
+    levels = left / np.cumsum(count[::-1])[::-1]
+    return np.minimum(caps, max(levels[levels <= most], default=math.inf))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
 
 from edgefl.core.plan import Plan
 from edgefl.planning.learning import Learning
-from edgefl.protocol import Ctx
 from edgefl.runs.task_builder import Facts, TaskBuilder
 from edgefl.world.needs import Merge, jobs_of
 
 # So many clients are named.
 _NAMED = 3
-# What is alike in two jobs whose results are the same, but for the versions that they began from.
-_SAME = ("client", "exchange", "nth", "version", "steps", "round")
+# What is alike in two merges whose results are the same, and in two of their jobs.
+_MERGE = ("exchange", "round", "correction")
+_JOB = {"exchange": "exchange", "nth": "jobs done", "version": "version", "steps": "steps", "round": "round"}
 
 
 class Differences:
@@ -44,74 +45,64 @@ class Differences:
         """
         return next(self._of(was, now, late), "")
 
-    def _of(self, was: Merge, now: Merge, late: tuple[np.ndarray, np.ndarray]) -> Iterator[str]:
-        if was.exchange != now.exchange:
-            yield f"would be one of {now.exchange!r} instead of {was.exchange!r}"
-        if was.round != now.round:
-            yield f"would come in round {now.round} instead of round {was.round}"
-        yield from self._clients(was.rows, now.rows, "take")
-        yield from self._jobs(was.rows, now.rows)
-        yield from self._late(*late)
-        if was.correction != now.correction:
-            yield f"would re-express stale updates by {now.correction!r} instead of {was.correction!r}"
-        for name, before, after in (
-            ("weight", was.weights, now.weights),
-            ("scale", was.scales, now.scales),
-        ):
-            yield from _factors(name, now.rows["client"].tolist(), before, after)
-        yield from self._told(was.rows, now.rows)
-
     def late(self, was: np.ndarray, now: np.ndarray) -> str:
         """How the late jobs differ of which clients keep the states; empty if they do not."""
         return next(self._late(was, now), "")
 
+    def _of(self, was: Merge, now: Merge, late: tuple[np.ndarray, np.ndarray]) -> Iterator[str]:
+        both = was, now
+        yield from _fields("would have", *({name: getattr(one, name) for name in _MERGE} for one in both))
+        yield from self._jobs(was.rows, now.rows, "take")
+        yield from self._late(*late)
+        for name in ("weight", "scale"):
+            before, after = (getattr(one, f"{name}s") for one in both)
+            if before != after:
+                place = next(place for place, one in enumerate(after) if one != before[place])
+                has = f"would have client {now.rows['client'][place]} with"
+                yield from _fields(has, {name: before[place]}, {name: after[place]})
+        yield from self._told(was.rows, now.rows)
+
     def _late(self, was: np.ndarray, now: np.ndarray) -> Iterator[str]:
         was, now = (rows[np.lexsort((rows["job"], rows["client"]))] for rows in (was, now))
-        yield from self._clients(was, now, "come after late work of")
-        yield from self._jobs(was, now)
+        yield from self._jobs(was, now, "come after late work of")
         yield from self._told(was, now)
 
-    def _clients(self, was: np.ndarray, now: np.ndarray, does: str) -> Iterator[str]:
+    def _jobs(self, was: np.ndarray, now: np.ndarray, does: str) -> Iterator[str]:
+        """Other clients, or other work of them."""
         before, after = (Counter(rows["client"].tolist()) for rows in (was, now))
         missing, more = before - after, after - before
         if missing:
             told = f" in place of {_clients(missing)}" if more else ""
             first = f"would {does} {_clients(more)}" if more else f"would not {does} {_clients(missing)}"
-            yield f"{first}{told}{self._why(missing)}"
+            refused = (self._refused[client] for client in sorted(missing) if client in self._refused)
+            why = next((f", since client {one.client} is refused: {one}" for one in refused), "")
+            yield f"{first}{told}{why}"
         elif more:
             yield f"would also {does} {_clients(more)}"
-
-    def _why(self, missing: Iterable[int]) -> str:
-        """Which of the clients that are missing is refused here, and why; empty if none is."""
-        refused = next((client for client in sorted(missing) if client in self._refused), None)
-        return "" if refused is None else f", since client {refused} is refused: {self._refused[refused]}"
-
-    def _jobs(self, was: np.ndarray, now: np.ndarray) -> Iterator[str]:
-        for name in _SAME:
-            differ = np.flatnonzero(was[name] != now[name])
-            if len(differ):
-                place = int(differ[0])
-                yield self._job(name, int(now["client"][place]), int(was[name][place]), int(now[name][place]))
-
-    def _job(self, name: str, client: int, was: int, now: int) -> str:
-        if name == "exchange":
-            ours, theirs = self._exchanges[now], self._exchanges[was]
-            return f"would take client {client}'s {ours!r} instead of its {theirs!r}"
-        if name == "nth":
-            jobs = f"{now} {'job' if now == 1 else 'jobs'}"
-            return f"would take client {client}'s work after {jobs} of its exchange instead of {was}"
-        does = {"version": "begin from version", "round": "begin in round", "steps": "take"}[name]
-        was, now = (was + 1, now + 1) if name == "round" else (was, now)
-        steps = "" if name != "steps" else " step" if now == 1 else " steps"
-        return f"would have client {client} {does} {now:,}{steps} instead of {was:,}"
+        for place in np.flatnonzero(np.any([was[name] != now[name] for name in _JOB], axis=0)).tolist():
+            old, new = ({words: rows[name][place] for name, words in _JOB.items()} for rows in (was, now))
+            for one in (old, new):
+                one["exchange"] = self._exchanges[one["exchange"]]
+            yield from _fields(f"would have client {now['client'][place]} with", old, new)
 
     def _told(self, was: np.ndarray, now: np.ndarray) -> Iterator[str]:
         """What the server tells clients with their jobs."""
         each = zip(self._builders, self._plans, (was, now), strict=False)
         contexts = [map(builder.ctx, jobs_of(plan, rows)) for builder, plan, rows in each]
-        for before, after in zip(*contexts, strict=True):
-            for name, number, instead in _numbers(before, after):
-                yield f"would have client {after.client} train with {name} {number:g} instead of {instead:g}"
+        for both in zip(*contexts, strict=True):
+            before, after = (
+                {"learning rate": one.lr, "share of steps": one.work, **one.settings} for one in both
+            )
+            yield from _fields(f"would have client {both[1].client} with", before, after)
+
+
+def _fields(has: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """The values that differ, in words."""
+    for name in {**was, **now}:
+        before, after = was.get(name, "none"), now.get(name, "none")
+        if before != after:
+            told = [f"{one:g}" if isinstance(one, float) else str(one) for one in (after, before)]
+            yield f"{has} {name} {' instead of '.join(told)}"
 
 
 def _builder(learning: Learning, facts: Facts) -> TaskBuilder:
@@ -120,24 +111,6 @@ def _builder(learning: Learning, facts: Facts) -> TaskBuilder:
     counts = torch.from_numpy(federation.class_counts).float()
     counts = counts if len(counts) else torch.zeros(federation.clients, federation.spec.classes)
     return TaskBuilder(learning, facts, torch.device("cpu"), counts.unbind(), federation.samples.tolist())
-
-
-def _numbers(was: Ctx, now: Ctx) -> Iterator[tuple[str, float, float]]:
-    """What differs between two contexts: its name, its value now and before."""
-    if was.lr != now.lr:
-        yield "the learning rate", now.lr, was.lr
-    if was.work != now.work:
-        yield "a share of all steps of", now.work, was.work
-    for name in {**was.settings, **now.settings}:
-        values = [float(each.settings.get(name, np.nan)) for each in (now, was)]
-        if values[0] != values[1]:
-            yield name, values[0], values[1]
-
-
-def _factors(name: str, clients: Sequence[int], was: Sequence[float], now: Sequence[float]) -> Iterator[str]:
-    for client, before, after in zip(clients, was, now, strict=True):
-        if before != after:
-            yield f"would count client {client}'s update with the {name} {after:g} instead of {before:g}"
 
 
 def _clients(clients: Counter[int]) -> str:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import json
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from operator import itemgetter
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ValidationError
 
-from edgefl.core.catalogue import load
-from edgefl.core.errors import UnknownNameError
-from edgefl.core.params import Component, Strict, kinds
-from edgefl.core.scenario import Engine
-from edgefl.core.units import RESOLVED
-from edgefl.core.user_code import is_users
+from edgefl.core.user_code import LOADED, is_users
 from edgefl.planning.plan import Planned
 
 _PACKAGES = {
@@ -63,17 +53,17 @@ def provenance(planned: Planned, device: torch.device | None = None) -> dict[str
 
     Returns:
         "versions" of Python and packages; "machine"; "code": a digest of each room of edgefl; "files": a
-        digest of each file of the user's own that the run uses, and of those that they import.
+        digest of each file of the user's own that the run uses, and of what was imported from beside them.
     """
     machine = {"architecture": platform.machine(), "capability": torch.backends.cpu.get_cpu_capability()}
     if device is not None and device.type == "cuda":
         machine["cuda"] = torch.cuda.get_device_name(device)
-    return {
-        "versions": dict(_versions()),
-        "machine": machine,
-        "code": dict(_code()),
-        "files": {_name(path): _digest(content) for path, content in sorted(_own_files(planned).items())},
-    }
+    files = {}
+    for path in sorted(set(_own_files(planned))):
+        # It may be gone since it was loaded.
+        with suppress(OSError):
+            files[_name(path)] = _digest(path)
+    return {"versions": dict(_versions()), "machine": machine, "code": dict(_code()), "files": files}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -128,99 +118,38 @@ def _versions() -> dict[str, str]:
 @lru_cache
 def _code() -> dict[str, str]:
     """Read once: the code of this process is what it was then."""
-    return digests(files("edgefl"))
+    return digests(Path(__file__).parent.parent)
 
 
-def digests(package: Traversable) -> dict[str, str]:
+def digests(package: Path) -> dict[str, str]:
     """A digest of each of the package's rooms: of the paths and the bytes of its Python files."""
-    return {room: _digest_of(package / room) for room in _ROOMS}
+    return {room: _digest(*sorted((package / room).rglob("*.py"))) for room in _ROOMS}
 
 
-def _digest_of(room: Traversable) -> str:
+def _digest(*files: Path) -> str:
     hasher = hashlib.sha256()
-    for name, file in sorted(_sources(room), key=itemgetter(0)):
-        content = file.read_bytes()
-        hasher.update(f"{name}\0{len(content)}\0".encode())
-        hasher.update(content)
+    for path in files:
+        hasher.update(f"{_name(path)}\0".encode() + path.read_bytes())
     return hasher.hexdigest()[:_DIGITS]
-
-
-def _sources(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
-    """The Python files of a folder, with their paths in it."""
-    for each in folder.iterdir():
-        if each.name.endswith(".py"):
-            yield prefix + each.name, each
-        elif "." not in each.name and each.name != "__pycache__" and each.is_dir():
-            yield from _sources(each, f"{prefix}{each.name}/")
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
 def _name(path: Path) -> str:
     return "/".join(path.parts[-2:])
 
 
-def _own_files(planned: Planned) -> dict[Path, bytes]:
-    """The content of the user's own files that a run uses, but for its engine, and of those they import."""
-    scenario, fleet = planned.plan.scenario, planned.plan.fleet
-    modules = [*_modules(scenario.model_copy(update={"engine": Engine(name="null")})), *_modules(fleet)]
-    found: dict[Path, bytes] = {}
-    while modules:
-        file = getattr(modules.pop(), "__file__", None)
-        if file is None or not is_users(file) or (path := Path(file)) in found:
-            continue
-        # It may have changed since it was loaded.
-        with suppress(OSError, SyntaxError, ValueError):
-            found[path] = path.read_bytes()
-            modules.extend(_imported(found[path]))
-    return found
-
-
-def _modules(record: BaseModel, kinds_of_others: Sequence[str] = ()) -> Iterator[ModuleType]:
-    """The modules of the components in a record, and in their parameters.
-
-    Args:
-        record: the record.
-        kinds_of_others: of components that do not say of which kind they are, such as a method's base.
-    """
-    of_kind = kinds(type(record))
-    if (module := sys.modules.get(type(record).__module__)) is not None:
-        yield module
-    for key in type(record).model_fields:
-        value = getattr(record, key)
-        for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Component):
-                yield from _of_component([of_kind[key]] if key in of_kind else kinds_of_others, each)
-            elif isinstance(each, BaseModel):
-                yield from _modules(each)
-
-
-def _of_component(kinds_: Sequence[str], component: Component) -> Iterator[ModuleType]:
-    for kind in kinds_:
-        # It was checked when it was planned; here its kind may be another one.
-        with suppress(UnknownNameError, ValidationError):
-            module = load(kind, component.name)
-            yield module
-            params = getattr(module, "Params", None)
-            if isinstance(params, type) and issubclass(params, Strict):
-                found = params.model_validate(component.params, context=RESOLVED)
-                yield from _modules(found, (kind, "augmentations"))
-                # The file of a model that is any module.
-                file = getattr(found, "path", "")
-                yield from (
-                    one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == file
-                )
-            return
-
-
-def _imported(content: bytes) -> Iterator[ModuleType]:
-    """The modules that a source imports, as far as they have been imported."""
-    for node in ast.walk(ast.parse(content)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (sys.modules[name] for name in names if name in sys.modules)
+def _own_files(planned: Planned) -> Iterator[Path]:
+    """The user's own files that a run names, and those that were imported from below the same folders."""
+    told = json.dumps(planned.resolved)
+    loaded = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    files = {name: Path(file) for name, file in loaded.items() if file}
+    named = [
+        path
+        for name, path in files.items()
+        if name.startswith(LOADED)
+        and (str(path) in told or f'"{path.stem}"'.replace("_", "-") in told.replace("_", "-"))
+    ]
+    yield from named
+    for name, path in files.items():
+        below = any(path.is_relative_to(one.parents[1]) for one in named)
+        if below and not name.startswith(LOADED) and is_users(str(path)):
+            yield path

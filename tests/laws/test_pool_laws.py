@@ -10,9 +10,9 @@ import pytest
 from exact_sharing import Limits, Transfer, exact, fluid, shares, system_of
 from hypothesis import given
 from hypothesis import strategies as st
+from max_min import max_min
 from pooled import Driver, pool_of, shares_of
 
-from edgefl.core.max_min import max_min
 from edgefl.world.network.pool import Flow, Pool
 
 CLOSE = 1e-9

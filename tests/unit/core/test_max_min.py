@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-
-from edgefl.core.max_min import Uses, max_min
+from max_min import Uses, max_min
 
 ALONE = [(0, 0, 1), (1, 0, 1)]
 HEAVIER = [(0, 0, 1), (1, 0, 2)]

@@ -73,10 +73,10 @@ def test_a_refused_client(merge):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"version": 0}, "would have client 3 begin from version 0 instead of 1"),
-        ({"steps": 2}, "would have client 3 take 2 steps instead of 4"),
-        ({"round": 0}, "would have client 3 begin in round 1 instead of 2"),
-        ({"nth": 2}, "would take client 3's work after 2 jobs of its exchange instead of 1"),
+        ({"version": 0}, "would have client 3 with version 0 instead of 1"),
+        ({"steps": 2}, "would have client 3 with steps 2 instead of 4"),
+        ({"round": 0}, "would have client 3 with round 0 instead of 1"),
+        ({"nth": 2}, "would have client 3 with jobs done 2 instead of 1"),
     ],
 )
 def test_jobs(merge, values, words):
@@ -87,11 +87,11 @@ def test_jobs(merge, values, words):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"exchange": "calibrate"}, "would be one of 'calibrate' instead of 'train'"),
-        ({"round": 4}, "would come in round 4 instead of round 1"),
-        ({"correction": "mix"}, "would re-express stale updates by 'mix' instead of 'move'"),
-        ({"weights": (1.0,) * 5 + (2.0,)}, "would count client 5's update with the weight 2 instead of 1"),
-        ({"scales": (0.5,) + (1.0,) * 5}, "would count client 0's update with the scale 0.5 instead of 1"),
+        ({"exchange": "calibrate"}, "would have exchange calibrate instead of train"),
+        ({"round": 4}, "would have round 4 instead of 1"),
+        ({"correction": "mix"}, "would have correction mix instead of move"),
+        ({"weights": (1.0,) * 5 + (2.0,)}, "would have client 5 with weight 2 instead of 1"),
+        ({"scales": (0.5,) + (1.0,) * 5}, "would have client 0 with scale 0.5 instead of 1"),
     ],
 )
 def test_the_merge_itself(merge, values, words):
@@ -107,7 +107,7 @@ def test_late_work_whose_state_is_kept(merge):
     assert _found(merge, merge, (none, late)) == "would also come after late work of clients 1 and 4"
     assert _found(merge, merge, (late, none)) == "would not come after late work of clients 1 and 4"
     again = _changed(late, 1, steps=1)
-    assert _found(merge, merge, (late, again)) == "would have client 4 take 1 step instead of 4"
+    assert _found(merge, merge, (late, again)) == "would have client 4 with steps 1 instead of 4"
     twice = stacked([late, _changed(late[:1], 0, job=99, nth=2)])
     assert not _found(merge, merge, (twice, twice[np.array([2, 0, 1])]))
     assert DIFFERENCES.late(none, late) == "would also come after late work of clients 1 and 4"
@@ -125,5 +125,5 @@ def test_what_the_server_tells_clients_whose_late_work_is_kept(merge, monkeypatc
 
     monkeypatch.setattr(merge_differences, "_builder", builder)
     there = replace(PLAN, scenario=plan([prices("train", CLIENTS)], rounds=3).scenario)
-    late, words = merge.rows[[4]], "would have client 4 train with temperature 2 instead of 1"
+    late, words = merge.rows[[4]], "would have client 4 with temperature 2 instead of 1"
     assert Differences(PLAN, there, LEARNING).late(late, late) == words

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import zipfile
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +22,7 @@ from edgefl.runs.provenance import differences, digests, provenance, trainers
 
 PACKAGE = Path(edgefl.__file__).parent
 # What only shows or exports what a run did, and what needs no run.
-OTHERS = {"calibrate", "cli", "export", "importing", "report", "trackers"}
+OTHERS = {"analysis", "calibrate", "cli", "export", "importing", "show", "trackers"}
 
 METHOD = """
 from helping_hand import NOTHING
@@ -91,7 +90,7 @@ def planned(**settings):
 @pytest.fixture
 def package(tmp_path):
     """A copy of the package's sources."""
-    ignored = shutil.ignore_patterns("__pycache__", "report", "export", "cli", "calibrate")
+    ignored = shutil.ignore_patterns("__pycache__", "show", "export", "cli", "calibrate")
     return shutil.copytree(PACKAGE, tmp_path / "edgefl", ignore=ignored)
 
 
@@ -133,11 +132,8 @@ def test_a_changed_byte_in_a_room_is_named(package, file, room):
 
 
 def test_files_that_appear_vanish_or_are_renamed_are_changes(package):
-    """A room is its files' paths and contents; what Python caches and what is no source is not in it."""
+    """A room is its files' paths and contents; what is no source is not in it."""
     before = digests(package)
-    for folder in ("methods/__pycache__", "models/__pycache__"):
-        (package / folder).mkdir()
-        (package / folder / "mlp.py").touch()
     (package / "methods" / "notes.txt").touch()
     (package / "methods.py").touch()
     assert digests(package) == before
@@ -147,15 +143,6 @@ def test_files_that_appear_vanish_or_are_renamed_are_changes(package):
     assert differences({"code": before}, {"code": digests(package)}) == [
         "edgefl's models, methods and world have changed since"
     ]
-
-
-def test_a_zipped_package_has_the_same_digests(package, tmp_path):
-    """As where Python imports it from an archive."""
-    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
-        for path in package.rglob("*.py"):
-            archive.write(path, path.relative_to(tmp_path).as_posix())
-    with zipfile.ZipFile(tmp_path / "package.zip") as archive:
-        assert digests(zipfile.Path(archive, "edgefl/")) == digests(package)
 
 
 def test_a_users_files_are_those_that_the_run_uses(own):

@@ -13,6 +13,7 @@ from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds
+from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run, overview
