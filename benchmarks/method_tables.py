@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from method_runs import DIRICHLET, METHODS, SHARDS, VARIANTS, Results, Run, last
 
-from edgefl.analysis.estimates import estimate
+from edgefl.analysis.values import estimate
 
 # The target of a group: this share of its first method's accuracy, rounded down to a whole per cent.
 _SHARE = 0.9

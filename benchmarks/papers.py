@@ -25,11 +25,11 @@ from typing import Any
 from methods import end_with_parent
 
 import edgefl
+from edgefl.analysis.published import Ours
+from edgefl.analysis.settings import dotted
 from edgefl.core.drafts import load
 from edgefl.core.host import processor
 from edgefl.core.scenario import told
-from edgefl.show.published import Ours
-from edgefl.analysis.settings import dotted
 
 _OUT = Path(__file__).parent / "results" / "papers.json"
 _SEEDS = (1, 2, 3)

@@ -29,8 +29,8 @@ from typing import Any
 import psutil
 
 import edgefl
-from edgefl.core.errors import EdgeflError
 from edgefl.analysis.summary import summaries
+from edgefl.core.errors import EdgeflError
 
 SCENARIO: dict[str, Any] = {
     "name": "robust",

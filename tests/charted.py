@@ -8,15 +8,15 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
+from edgefl.show.averages import Compared
 
 from edgefl.analysis.history import History
 from edgefl.analysis.reached import Reached, Target, Waste
+from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
-from edgefl.show.averages import Compared
 from edgefl.show.charts import Chart, Choice, drawn, reached
-from edgefl.analysis.summary import Accuracy, Summary
 
 
 def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="global") -> History:

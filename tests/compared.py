@@ -12,12 +12,12 @@ from rich.console import RenderableType
 
 import edgefl
 from edgefl.analysis.carbon import Amount
+from edgefl.analysis.settings import dotted
 from edgefl.core.units import show_grams
 from edgefl.runs import Result
 from edgefl.show.compare import comparison
-from edgefl.show.values import between
-from edgefl.analysis.settings import dotted
 from edgefl.show.table import Line, Table, parts
+from edgefl.show.values import between
 
 every = partial(comparison, every=True)
 

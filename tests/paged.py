@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from edgefl.core.documents import document
-from edgefl.show.comparison import Comparison
-from edgefl.show.page.build import page
 from edgefl.analysis.summary import summaries
+from edgefl.core.documents import document
+from edgefl.show.compare import Comparison
+from edgefl.show.page.build import page
 
 
 def compared(*folders: Path, **options: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from visits import visiting
 
-from edgefl.show.published import Beside, Figure, Order
+from edgefl.analysis.published import Beside, Figure, Order
 
 HOSTILE = {
     "script": "<script>window.attacked = 1</script>",

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from seen import faults, used
 
+from edgefl.analysis.published import Beside, Figure
 from edgefl.core import units
 from edgefl.core.corners import Interval
 from edgefl.show.formats import comma_separated
+from edgefl.show.page.records import Sweep
 from edgefl.show.page.sections.measures import MeasureSeries
-from edgefl.show.page.sections.sweep import Sweep
-from edgefl.show.published import Beside, Figure
 
 SECTIONS = (
-    "curves", "costs", "devices", "published", "durations", "rounds", "activity", "participation", "memory",
+    "curves", "costs", "published", "durations", "rounds", "activity", "participation", "memory",
     "partition", "measures",
 )  # fmt: skip
 
@@ -304,18 +304,18 @@ def test_many_points_are_thinned_but_for_the_file(visit, record):
 def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
     """Words alone: neither switches nor downloads, unless another choice has something to draw."""
     still = [replace(one, staleness_max=[0] * len(one.staleness_max)) for one in record.activity]
-    unknown = dict.fromkeys(
-        ("joules", "joules_per_round", "battery_share_per_round", "battery_share_per_day")
-    )
-    ended = {name: replace(one, jobs=0) for name, one in record.costs[0].endings.items()}
+    ended = {name: {**one, "jobs": 0} for name, one in record.costs[0].endings.items()}
+    unknown = {device: {"clients": use["clients"]} for device, use in record.costs[0].devices.items()}
     nothing = {"bytes_by_part": {}, "joules_by_phase": {}, "endings": ended}
     page = visit(
         replace(
             record,
             activity=still,
-            devices=[replace(one, **unknown) for one in record.devices],
             partition=[replace(record.partition[0], counts=[], why="so"), *record.partition],
-            costs=[replace(record.costs[0], **nothing), *record.costs[1:]],
+            costs=[
+                replace(record.costs[0], **nothing, devices=unknown),
+                *(replace(one, devices=unknown) for one in record.costs[1:]),
+            ],
         )
     )
     page.draw_all()
@@ -349,7 +349,7 @@ def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
 
 def test_nothing_to_draw_is_said_in_words(visit, record):
     """Of a page without data every plot says why there is nothing; none is a hole."""
-    page = visit(replace(record, sweep=Sweep([], []), **{name: [] for name in SECTIONS}))
+    page = visit(replace(record, sweep=Sweep({}, []), **{name: [] for name in SECTIONS}))
     page.draw_all()
     words = page.page.eval_on_selector_all(
         "figure.plot", "all => all.map(one => [one.dataset.drawn, one.querySelector('.words').textContent])"

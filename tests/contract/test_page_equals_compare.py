@@ -18,10 +18,10 @@ from compared import at, rich
 from paged import compared
 
 import edgefl
+from edgefl.analysis.settings import dotted
 from edgefl.runs import Callbacks
 from edgefl.show.page.build import page
 from edgefl.show.page.html import html
-from edgefl.analysis.settings import dotted
 
 # Of a run's numbers, those that a page does not have as numbers: bounds and deviations over clients, which
 # are in its texts, as are the clients that figures cover, sums of what it has, details of evaluations and

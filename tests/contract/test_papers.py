@@ -10,11 +10,11 @@ import pytest
 from ruamel.yaml import YAML
 
 import edgefl
-from edgefl.core.drafts import load
-from edgefl.core.scenario import told
-from edgefl.show.published import _Ours
+from edgefl.analysis.published import Ours
 from edgefl.analysis.settings import dotted
 from edgefl.analysis.summary import summaries
+from edgefl.core.drafts import load
+from edgefl.core.scenario import told
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "scenarios" / "papers").glob("*.yaml"))
@@ -58,7 +58,7 @@ def test_every_published_figure_has_a_run(file):
     """Among the sweep's runs, one or several have the settings of each; at a scale there are as many."""
     runs = load(file)
     ours = [
-        _Ours(draft.scenario.name, None, dotted({**draft.scenario.resolved(), "seed": 0}), [])
+        Ours(draft.scenario.name, None, dotted({**draft.scenario.resolved(), "seed": 0}), [])
         for draft in runs
     ]
     for published in settings(file)["published"]["runs"]:

@@ -11,10 +11,11 @@ from commands import run_command
 from paged import paged
 
 import edgefl
-from edgefl.core.errors import UserError
-from edgefl.show.averages import seeds_together
-from edgefl.show.published import of_runs, order_words
+from edgefl.analysis.groups import seeds_together
+from edgefl.analysis.published import of_runs
 from edgefl.analysis.summary import summaries
+from edgefl.core.errors import UserError
+from edgefl.show.published import order_words
 
 PAPER = {
     "paper": "A paper, Table 1",

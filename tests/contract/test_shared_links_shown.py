@@ -11,6 +11,7 @@ from replayed import assert_same
 
 import edgefl
 from edgefl.analysis.explain.sharing import shared_time
+from edgefl.analysis.run import Run
 from edgefl.show.perfetto.choice import Window
 from edgefl.show.perfetto.counters import counters
 from edgefl.store import read, read_plan
@@ -130,7 +131,7 @@ def test_a_timeline_counts_the_transfers_that_share_a_link(folder):
     found = {}
     for name in ("fast", "slow"):
         with read(folder / name) as reader:
-            found[name] = {one.name: one for one in counters(reader, Window())}
+            found[name] = {one.name: one for one in counters(Run(reader), Window())}
     assert found["slow"].keys() - found["fast"].keys() == {"downloads", "uploads"}
     uploads = found["slow"]["uploads"].value
     with read(folder / "slow") as reader:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
 
+from edgefl.analysis.summary import summary
 from edgefl.core.documents import document
 from edgefl.core.intensity import J_PER_KWH
 from edgefl.planning.learning import DataAccess
@@ -20,7 +21,6 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
-from edgefl.analysis.summary import summary
 from edgefl.store import Store
 
 DAY = st.lists(st.integers(0, 1000), min_size=24, max_size=24)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from recorded import recorded
 
 from edgefl.analysis.history import histories
-from edgefl.core.steps import batch_sizes
+from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
+from edgefl.core.steps import batch_sizes
 
 
 @given(fleets())
@@ -20,7 +21,7 @@ from edgefl.analysis.summary import summary
 def test_a_history_ends_in_the_summary(plan_):
     """What is evaluated when all is over has cost what the run cost; earlier evaluations cost no more."""
     with recorded(plan_, [0.2, 0.7, 0.4]) as reader:
-        found, whole = histories(reader), summary(reader)
+        found, whole = histories(Run(reader)), summary(reader)
     assert found.keys() == whole.accuracy.keys()
     for model, history in found.items():
         assert history.accuracy[-1] == whole.accuracy[model].value
@@ -42,7 +43,7 @@ def test_a_history_ends_in_the_summary(plan_):
 def test_epochs_are_those_of_the_work_that_is_over(plan_):
     """Each job's steps, of as many samples as its client's mean batch has, over all clients' samples."""
     with recorded(plan_, [0.5]) as reader:
-        found, jobs = histories(reader), reader.rows("jobs")
+        found, jobs = histories(Run(reader)), reader.rows("jobs")
     samples = plan_.clients.samples.tolist()
     mean = [count / max(1, len(batch_sizes(count, plan_.scenario.local.size))) for count in samples]
     for history in found.values():
@@ -57,7 +58,7 @@ def test_epochs_are_those_of_the_work_that_is_over(plan_):
 def test_client_seconds_are_those_of_the_events(plan_):
     """At each evaluation, the seconds of all events until then, in the store's view."""
     with recorded(plan_, [0.5]) as reader:
-        found, events = histories(reader), reader.rows("events")
+        found, events = histories(Run(reader)), reader.rows("events")
     for history in found.values():
         for t_s, client_s in zip(history.t_s, history.client_s, strict=True):
             until = [event for event in events if event["t_s"] <= t_s]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.analysis.estimates import difference, estimate
+from edgefl.analysis.values import difference, estimate
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False)
 FIGURES = st.dictionaries(st.integers(0, 6), st.none() | VALUES, max_size=6)

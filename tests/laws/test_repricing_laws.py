@@ -11,7 +11,8 @@ from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
 
-from edgefl.analysis.bounds import bounds_of, read_jobs
+from edgefl.analysis.run import Run as Opened
+from edgefl.analysis.summary import summary
 from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.fleets import devices_of
@@ -22,7 +23,6 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
-from edgefl.analysis.summary import summary
 from edgefl.store import Store, read_prices
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
@@ -107,7 +107,7 @@ def test_on_a_shared_link_prices_bound_what_jobs_took(policy):
 
     def again(reader):
         prices = read_prices(reader)
-        own = Repriced(read_jobs(reader), prices, prices, blind=False, shared=reader.meta["shared"])
+        own = Repriced(Opened(reader).repriced, prices, prices, blind=False, shared=reader.meta["shared"])
         return own.joules(reader.meta["virtual_s"])
 
     result, joules = summed(found, again)
@@ -124,7 +124,7 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
 
     def again(reader):
         prices = read_prices(reader)
-        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
         return own.joules(reader.meta["virtual_s"]), own.seconds()
 
     result, (joules, seconds) = summed(found, again)
@@ -146,7 +146,7 @@ def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
 
     def again(reader):
         prices = read_prices(reader)
-        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
         parts = [[*taken.stage_j, *taken.tail_j] for _, taken in own.by_job(reader.meta["virtual_s"])]
         return np.concatenate(parts, axis=1), reader.query(sql), own.joules(reader.meta["virtual_s"])
 
@@ -171,7 +171,7 @@ def test_throttled_jobs_took_what_they_took():
     found = replace(found, plan=replace(found.plan, fleet=fleet))
 
     def again(reader):
-        prices, jobs = read_prices(reader), read_jobs(reader)
+        prices, jobs = read_prices(reader), Opened(reader).repriced
         return Repriced(jobs, prices, prices, blind=False).joules(reader.meta["virtual_s"]), jobs
 
     result, (joules, jobs) = summed(found, again)
@@ -195,7 +195,7 @@ def test_corners_are_what_a_run_there_takes(selector, end):
     here, at_corner = evaluated(found.plan), evaluated(other.plan)
 
     def bounded(reader):
-        bounds = bounds_of(reader)
+        bounds = Opened(reader).bounds
         return [(bounds.seconds(*one[:2])[end], bounds.joules(*one[:2])[end]) for one in here]
 
     (bounds, until), (result, _) = summed(found, bounded), summed(other)
@@ -213,7 +213,7 @@ def test_what_was_spent_until_an_evaluation_is_spent_again(policy):
 
     def again(reader):
         prices = read_prices(reader)
-        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
         return [own.joules(t_s, version) for t_s, version, _ in told]
 
     _, joules = summed(found, again)

@@ -16,11 +16,11 @@ from recorded import recorded
 from told import times
 from traced import read_back
 
+from edgefl.analysis.summary import summary
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write
-from edgefl.analysis.summary import summary
 
 EXAMPLES = settings(max_examples=15)
 

@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from recorded import recorded
 
 from edgefl.analysis.explain.path import NOBODY, PHASES, critical_paths
-from edgefl.analysis.timeline import timeline
+from edgefl.analysis.run import Run
+from edgefl.analysis.summary import summary
 from edgefl.show.page.sections.activity import activity
 from edgefl.show.page.sections.durations import durations
 from edgefl.show.page.sections.participation import participation
 from edgefl.show.page.sections.rounds import rounds
-from edgefl.analysis.summary import summary
 
 
 def played(plan_):
     """A plan's run: its summary, its jobs and merges as rows, and its records."""
     with recorded(plan_) as reader:
-        found, run = timeline(reader), summary(reader)
+        found, run = Run(reader), summary(reader)
         parts = critical_paths(found)
         in_rounds = {row["exchange"] for row in reader.rows("exchanges") if row["at"] == "round"}
         return SimpleNamespace(
@@ -38,7 +38,7 @@ def played(plan_):
             participation=participation(found, 0, run.clients - run.refused),
             rounds=rounds(found, parts, 0, 10**6),
             parts=parts,
-            device_of={one: found.fleet.device_names[at] for one, at in enumerate(found.fleet.device)},
+            device_of={one: found.device_names[at] for one, at in enumerate(found.clients.device)},
         )
 
 

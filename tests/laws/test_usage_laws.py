@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mixed import MIXED
 from toys import TOYS
 
+from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
 from edgefl.core.params import Component
 from edgefl.planning.learning import DataAccess
@@ -23,7 +24,6 @@ from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
-from edgefl.analysis.summary import summary
 from edgefl.store import Store
 
 SETTINGS = st.fixed_dictionaries(

@@ -7,8 +7,9 @@ from plans import plan, prices
 from recorded import recorded
 
 from edgefl.analysis.history import histories
-from edgefl.core import catalogue
+from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
+from edgefl.core import catalogue
 
 
 def two(policy, rounds, *, at=("round",), params=None, **settings):
@@ -36,7 +37,7 @@ def two(policy, rounds, *, at=("round",), params=None, **settings):
 def columns(plan_, *names):
     """Columns of the history of the global model, which always has the accuracy 0.5."""
     with recorded(plan_, [0.5]) as reader:
-        (found,) = histories(reader).values()
+        (found,) = histories(Run(reader)).values()
     return [list(getattr(found, name)) for name in names]
 
 
@@ -72,7 +73,7 @@ def test_what_it_took_to_a_target_is_a_point_of_the_history():
     """And so is the evaluation before it."""
     plan_ = two("fedbuff", 3, params={"buffer": 1})
     with recorded(plan_, [0.1, 0.4, 0.6], target=0.5) as reader:
-        (found,) = histories(reader).values()
+        (found,) = histories(Run(reader)).values()
         reached = summary(reader).target.global_
     for place, point in ((2, reached), (1, reached.last_below)):
         mine = (getattr(found, name)[place] for name in ("t_s", "round", "bytes", "accuracy"))
@@ -91,4 +92,4 @@ def test_where_nobody_took_part_nothing_was_used():
 def test_a_run_without_evaluations_has_no_history():
     """As on the null engine."""
     with recorded(two("sync", 1)) as reader:
-        assert histories(reader) == {}
+        assert histories(Run(reader)) == {}

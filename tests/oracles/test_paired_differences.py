@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.analysis.estimates import difference, estimate, student
+from edgefl.analysis.values import difference, estimate, student
 
 # Hours of sleep that ten patients gained by two drugs: Student, "The probable error of a mean", Biometrika 6
 # (1908), 20; the data set `sleep` of R.

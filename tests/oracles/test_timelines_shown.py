@@ -12,14 +12,14 @@ from recorded import recorded
 from told import times
 
 from edgefl.analysis.explain.path import critical_paths
-from edgefl.analysis.timeline import timeline
+from edgefl.analysis.run import Run
+from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
 from edgefl.core.fleet import Failures
 from edgefl.show.page.sections.activity import activity
 from edgefl.show.page.sections.durations import durations
 from edgefl.show.page.sections.participation import participation
 from edgefl.show.page.sections.rounds import rounds
-from edgefl.analysis.summary import summary
 
 
 def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
@@ -27,7 +27,7 @@ def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
     params = catalogue.load("policies", policy).Params(**(params or {}))
     plan_ = plan(table, policy=policy, params=params, **settings)
     with recorded(plan_) as reader:
-        found, run = timeline(reader), summary(reader)
+        found, run = Run(reader), summary(reader)
         shown = rounds(found, critical_paths(found), 0, most_jobs)
         return SimpleNamespace(
             durations={(one.device, one.what): one for one in durations(found, 0, run.rounds)},
@@ -266,7 +266,7 @@ def without(table):
     """All records of a run of one client whose table is empty, as where it was damaged or never written."""
     with recorded(plan([times(work=[1])])) as reader:
         reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
-        found = timeline(reader)
+        found = Run(reader)
         shown = rounds(found, critical_paths(found), 0, 9)
     return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
 

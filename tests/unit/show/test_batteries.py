@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 from commands import shown
 from compared import every
+from edgefl.analysis.batteries import BatteryUse, battery_use, show_charge, show_days
+from edgefl.analysis.device_use import device_use
+from edgefl.analysis.usage import usage
+from edgefl.show.comparison import dry_runs
 from plans import plan, prices, told
 
 from edgefl.analysis.bounds import bounds_of
-from edgefl.analysis.device_use import device_use
-from edgefl.analysis.usage import usage
 from edgefl.core.cost import Trace, Work
 from edgefl.planning.profile import profile
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
-from edgefl.analysis.batteries import BatteryUse, battery_use, show_charge, show_days
-from edgefl.show.comparison import dry_runs
 from edgefl.show.costs import profile as costs
 from edgefl.store import Store
 

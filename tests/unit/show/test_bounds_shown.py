@@ -8,8 +8,12 @@ from dataclasses import replace
 import pytest
 from commands import shown
 from compared import every
+from edgefl.show.comparison import comparison, dry_runs
+from edgefl.show.intervals import between
+from edgefl.show.overviews import overviews
 
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
+from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds
@@ -18,10 +22,6 @@ from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run, overview
 from edgefl.show import costs
-from edgefl.show.comparison import comparison, dry_runs
-from edgefl.show.intervals import between
-from edgefl.show.overviews import overviews
-from edgefl.analysis.summary import Accuracy
 
 _AT = "status: assumed, source: for this test"
 _SOURCE = {"status": "assumed", "source": "for this test"}

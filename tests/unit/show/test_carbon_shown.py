@@ -9,6 +9,8 @@ from importlib import import_module
 import pytest
 from commands import shown
 from compared import emission, every
+from edgefl.show.averages import averages, seeds_together
+from edgefl.show.comparison import dry_runs
 
 from edgefl.analysis.carbon import Amount
 from edgefl.analysis.reached import Target
@@ -17,8 +19,6 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.runs import run
 from edgefl.runs.dry import dry_run
-from edgefl.show.averages import averages, seeds_together
-from edgefl.show.comparison import dry_runs
 from edgefl.store import read, read_plan
 
 ALL = "carbon: {regions: DE, server: {power: 20 W}, embodied: busy}"

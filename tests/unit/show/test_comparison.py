@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 from commands import run_command, shown
 from compared import every
+from edgefl.show.averages import Compared, seeds_together
+from edgefl.show.comparison import Comparison, dry_runs
+from edgefl.show.rows import rows
+from edgefl.show.targets import BELOW
 from toys import TOYS
 from unfinished import UNPOWERED
 
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
+from edgefl.analysis.settings import dotted
+from edgefl.analysis.summary import Accuracy
 from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds, show_share
 from edgefl.runs.dry import dry_run
-from edgefl.show.averages import Compared, seeds_together
-from edgefl.show.comparison import Comparison, dry_runs
-from edgefl.show.rows import rows
-from edgefl.analysis.settings import dotted
-from edgefl.analysis.summary import Accuracy
-from edgefl.show.targets import BELOW
 
 WASTED = [
     "jobs merged / late / lost / cut",

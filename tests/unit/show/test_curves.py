@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from edgefl.show.averages import Compared, averages, seeds_together
 from plans import plan
 from recorded import recorded
 from told import times
 
 import edgefl
-from edgefl.analysis.history import History, histories
-from edgefl.core.ledger import EnergyTotal
-from edgefl.show.averages import Compared, averages, seeds_together
 from edgefl.analysis.curves import AXES, curves
+from edgefl.analysis.history import History, histories
 from edgefl.analysis.summary import summary
+from edgefl.core.ledger import EnergyTotal
 from edgefl.store import read
 
 

@@ -8,16 +8,16 @@ from functools import cache
 import pytest
 from commands import shown
 from compared import RICH, lines_of, rich, tables_of
+from edgefl.show.averages import seeds_together
+from edgefl.show.comparison import comparison, few
 
 from edgefl.analysis.measured import Measured
 from edgefl.analysis.reached import Reached, Target, Waste
-from edgefl.core.ledger import EnergyTotal
-from edgefl.runs.dry import dry_run
-from edgefl.show.averages import seeds_together
-from edgefl.show.comparison import comparison, few
-from edgefl.show.formats.latex import latex
 from edgefl.analysis.summary import Accuracy, summaries
 from edgefl.analysis.turnout import Turnout
+from edgefl.core.ledger import EnergyTotal
+from edgefl.runs.dry import dry_run
+from edgefl.show.formats.latex import latex
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
 

@@ -11,6 +11,8 @@ from functools import cache
 
 import pytest
 from compared import at, every, lines_of, tables_of
+from edgefl.show.comparison import comparison
+from edgefl.show.intervals import alike
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Group
@@ -18,13 +20,11 @@ from rich.console import Group
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.runs.dry import dry_run
-from edgefl.show.comparison import comparison
 from edgefl.show.formats import comma_separated
 from edgefl.show.formats.latex import _SPECIAL as LATEX
 from edgefl.show.formats.latex import latex
 from edgefl.show.formats.markdown import markdown
 from edgefl.show.formats.records import records
-from edgefl.show.intervals import alike
 from edgefl.show.table import Line, Table
 
 # Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.

@@ -13,13 +13,13 @@ from html.parser import HTMLParser
 import pytest
 from commands import run_command
 from compared import at
+from edgefl.show.page.sections.figures import Figures
+from edgefl.show.page.sections.sweep import Sweep
 
 import edgefl
 from edgefl.core.documents import document
 from edgefl.show.page.build import page
 from edgefl.show.page.html import data, html
-from edgefl.show.page.sections.figures import Figures
-from edgefl.show.page.sections.sweep import Sweep
 
 _VOID = {"meta", "link", "br", "img", "input"}
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 from compared import at, rich
+from edgefl.show.averages import seeds_together
+from edgefl.show.differing import differing
+from edgefl.show.page.sections.sweep import front, sweep
 from hypothesis import given
 from hypothesis import strategies as st
 from paged import compared, paged
 
-from edgefl.core.ledger import EnergyTotal
-from edgefl.show.averages import seeds_together
-from edgefl.show.differing import differing
-from edgefl.show.page.sections.sweep import front, sweep
 from edgefl.analysis.summary import summaries
+from edgefl.core.ledger import EnergyTotal
 
 COSTS = {"virtual_s", "down_bytes + up_bytes", "joules"}
 

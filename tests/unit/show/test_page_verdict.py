@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from edgefl.show.averages import Compared
+from edgefl.show.dependence import Dependence
+from edgefl.show.verdict import verdict
 
 from edgefl.analysis.reached import Reached, Target, Waste
+from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.planning.sensitivity import Sensitivity, Turn
 from edgefl.planning.sensitivity import Verdict as Turned
 from edgefl.runs.dry import dry_run
-from edgefl.show.averages import Compared
-from edgefl.show.dependence import Dependence
-from edgefl.analysis.summary import Accuracy
-from edgefl.show.verdict import verdict
 
 
 @pytest.fixture(scope="module")

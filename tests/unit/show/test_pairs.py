@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 from compared import every_table
-
 from edgefl.analysis.estimates import Difference
+from edgefl.show.averages import seeds_together
+from edgefl.show.comparison import Comparison
+from edgefl.show.pairs import _SHOWS, baselines, pair_texts, pairs, said
+
+from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
-from edgefl.show.averages import seeds_together
-from edgefl.show.comparison import Comparison
-from edgefl.show.pairs import _SHOWS, baselines, pair_texts, pairs, said
-from edgefl.analysis.summary import Accuracy
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from edgefl.show.comparison import comparison, dry_runs
+from edgefl.show.summary import Accuracy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console, Group
 
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
+from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Bounds
 from edgefl.planning.learning import DataAccess
@@ -23,11 +26,7 @@ from edgefl.planning.profile import profile as profile_run
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
 from edgefl.show import bench, calibration, costs, device_rounds, exports, inference, layers
-from edgefl.show.comparison import comparison, dry_runs
 from edgefl.show.published import Beside, Figure, Order, tables
-from edgefl.analysis.summary import Accuracy
-from edgefl.show.tables import named
-from edgefl.show.summary import Accuracy
 from edgefl.show.table import Table
 
 # Names in the records below that are users' words; each is replaced by a generated name.

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from commands import shown
 from compared import at, every, rich
+from edgefl.show.averages import Compared, Row, seeds_together
+from edgefl.show.rows import rows
 
 from edgefl.analysis.reached import Waste
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
-from edgefl.show.averages import Compared, Row, seeds_together
-from edgefl.show.rows import rows
 from edgefl.store import read
 
 # Rows of several figures, of words, and of what is no number of the whole run.

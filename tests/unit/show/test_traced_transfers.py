@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from edgefl.analysis.timeline import timeline
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import link, plan, prices, with_server
@@ -13,7 +14,6 @@ from recorded import recorded
 
 from edgefl.analysis.explain.traced import alone_on
 from edgefl.analysis.explain.transfers import transfers
-from edgefl.analysis.timeline import timeline
 from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED
 from edgefl.planning.recorded import Recorded
