@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, Literal
 
-from edgefl.analysis.carbon import COMPONENTS, Amount
+from edgefl.analysis.bills import TOTAL, Amount, Bill
 from edgefl.analysis.explain.path import NOBODY
 from edgefl.analysis.reached import Evaluated, Reached
 from edgefl.analysis.summary import Summary
@@ -192,14 +192,15 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
     yield Metric(f"{start}flops", f"work{end}", "FLOP", "lower", flops, model=model)
     energy = of(lambda one: Value.over_clients(one.energy, one.joules_between))
     yield from _with_part(Metric(f"{start}joules", f"energy{end}", "J", "lower", energy, **if_any), runs)
-    if any(run.carbon for run in runs):
+    for name, bill in _bills(runs).items():
 
-        def emitted(run: Summary) -> Value | None:
-            to_target = run.carbon.to_target.get(model) if run.carbon else None
-            return of(lambda _: None if to_target is None else _amount(to_target.total))(run)
+        def paid(run: Summary, name: str = name) -> Value | None:
+            mine = _bill(run, name)
+            to_target = mine.to_target.get(model) if mine else None
+            return of(lambda _: None if to_target is None else _amount(to_target[TOTAL]))(run)
 
-        key = f"carbon.to_target.{model}.total.grams"
-        yield from _with_part(Metric(key, f"CO2e{end}", "g", "lower", emitted, **if_any), runs)
+        key = f"costs.{name}.to_target.{model}.total.amount"
+        yield from _with_part(Metric(key, f"{bill.label}{end}", bill.unit, "lower", paid, **if_any), runs)
     if any(one.wasted.bytes for one in found):
         wasted = of(lambda one: Value(one.wasted.bytes))
         yield Metric(f"{start}wasted.bytes", f"wasted bytes{end}", "B", "lower", wasted, **if_any)
@@ -211,7 +212,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
 def _amount(found: Amount | None) -> Value | None:
     if found is None:
         return None
-    return Value.over_clients(EnergyTotal(found.grams, found.known, found.clients), found.between)
+    return Value.over_clients(EnergyTotal(found.amount, found.known, found.clients), found.between)
 
 
 def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
@@ -236,8 +237,7 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
     if any(run.waiting_joules for run in runs):
         waiting: Of = lambda run: _of_energy(run, run.waiting_joules)  # noqa: E731 - as above
         yield from _with_part(Metric("waiting_joules", WAITING, "J", "lower", waiting), runs)
-    if any(run.carbon for run in runs):
-        yield from _emitted(runs)
+    yield from _billed(runs)
 
 
 def _of_whole(part: Of, whole: Callable[[Summary], float | None]) -> Of:
@@ -260,19 +260,35 @@ def _of_energy(run: Summary, joules: float | None) -> Value | None:
     return found and replace(found, whole=run.energy.joules)
 
 
-def _emitted(runs: Sequence[Summary]) -> Iterator[Metric]:
-    def of(component: str) -> Of:
-        return lambda run: _amount(getattr(run.carbon.emitted, component)) if run.carbon else None
+def _bill(run: Summary, name: str) -> Bill | None:
+    return (run.costs or {}).get(name)
 
-    key = "carbon.emitted.{}.grams".format
-    total = Metric(key("total"), "CO2e", "g", "lower", of("total"), main=True, judged=True, cost=True)
-    yield from _with_part(total, runs)
-    for name in COMPONENTS:
-        if any(run.carbon and getattr(run.carbon.emitted, name) for run in runs):
-            yield from _with_part(Metric(key(name), f"  {name}", "g", "lower", of(name)), runs)
-    if any(run.carbon and run.carbon.emitted.waiting.grams for run in runs):
-        label = f"  {WAITING}"
-        yield from _with_part(Metric(key("waiting"), label, "g", "lower", of("waiting")), runs)
+
+def _bills(runs: Sequence[Summary]) -> dict[str, Bill]:
+    """Those that some run has, by name."""
+    return {name: bill for run in reversed(runs) for name, bill in (run.costs or {}).items()}
+
+
+def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
+    """What whole runs cost, by component and by device."""
+    for name, bill in _bills(runs).items():
+
+        def of(kind: str, component: str, run: Summary, name: str = name) -> Value | None:
+            mine = _bill(run, name)
+            return _amount(getattr(mine, kind).get(component)) if mine else None
+
+        def metric(kind: str, component: str, label: str, unit: str = bill.unit, name: str = name) -> Metric:
+            key = f"costs.{name}.{kind}.{component}.amount"
+            return Metric(key, label, unit, "lower", partial(of, kind, component))
+
+        whole = replace(metric("whole", TOTAL, bill.label), main=True, judged=True, cost=True)
+        yield from _with_part(whole, runs)
+        for component, found in bill.whole.items():
+            if component != TOTAL and (component != "waiting" or found.amount):
+                label = WAITING if component == "waiting" else component
+                yield from _with_part(metric("whole", component, f"  {label}"), runs)
+        for device in bill.devices:
+            yield from _with_part(metric("devices", device, f"  {device}"), runs)
 
 
 def _batteries(runs: Sequence[Summary]) -> Iterator[Metric]:

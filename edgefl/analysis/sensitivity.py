@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from edgefl.analysis.groups import Group, Judged, seeds_together
-from edgefl.analysis.metrics import MODELS
+from edgefl.analysis.metrics import MODELS, Metric
 from edgefl.analysis.reached import Reached, Target
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
@@ -178,8 +178,9 @@ def dependence(groups: Sequence[Group], factor: float) -> Dependence:
         return Dependence(None, error.what)
 
 
-# Times, energies and masses are made of the devices' numbers.
-_MADE_OF_NUMBERS = {"s", "J", "g"}
+def _is_of_numbers(metric: Metric) -> bool:
+    """Whether it is made of the devices' numbers: times, energies, and what these cost."""
+    return metric.unit in {"s", "J"} or metric.key.startswith("costs.")
 
 
 def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> Judged:
@@ -195,7 +196,7 @@ def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> J
     """
     runs = (run for each in groups for run in each.runs)
     on_intervals = any(run.joules_between is not None for run in runs)
-    if one.winner is None or one.close_seeds is not None or one.metric.unit not in _MADE_OF_NUMBERS:
+    if one.winner is None or one.close_seeds is not None or not _is_of_numbers(one.metric):
         return one
     if not on_intervals:
         return one

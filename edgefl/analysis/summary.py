@@ -9,7 +9,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edgefl.analysis.carbon import Footprint, Until, footprint
+from edgefl.analysis import money
+from edgefl.analysis.bills import Bill, Until
+from edgefl.analysis.carbon import footprint
 from edgefl.analysis.devices import BatteryUse, DeviceUse, Work, battery_use, device_use, work
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.sharing import SharedTime
@@ -17,7 +19,7 @@ from edgefl.analysis.measured import Measured, measured
 from edgefl.analysis.reached import Target, until_target
 from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.sums import Moved, Spent, usage
+from edgefl.analysis.sums import Moved, Spent, Usage, usage
 from edgefl.analysis.turnout import Turnout, turnout
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
@@ -94,7 +96,7 @@ class Summary:
         fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
         measures: the last values of its measures, by name; None where it asked for none.
         measures_host_s: the wall time that they took; None where there are none.
-        carbon: what was emitted; None where the fleet does not ask for it.
+        costs: what it cost beside time, bytes and energy, by name: "carbon" and "money", if asked for.
         training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
             temperature and its terms; over each job's steps, and over jobs by their weights. None where
             nothing was trained.
@@ -152,7 +154,7 @@ class Summary:
     fleet_id: str | None = field(default=None, metadata=OPTIONAL)
     virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
     joules_between: Interval | None = field(default=None, metadata=OPTIONAL)
-    carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
+    costs: Mapping[str, Bill] | None = field(default=None, metadata=OPTIONAL)
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
     training_loss: float | None = field(default=None, metadata=OPTIONAL)
@@ -363,7 +365,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         fleet_id=fleet_id,
         virtual_s_between=between_s,
         joules_between=run.between_j(virtual_s),
-        carbon=footprint(run, Until(virtual_s, between_s), _times(reached)),
+        costs=_costs(run, used, Until(virtual_s, between_s), by_device, reached),
         measures=measured(reader),
         turnout=turnout(run),
         server=_server(reader),
@@ -381,10 +383,17 @@ def _server(reader: Reader) -> Served | None:
     return None if found.seconds is None else found
 
 
-def _times(target: Target | None) -> dict[str, Until]:
-    """When each model reached its target."""
-    models = {} if target is None else {"global": target.global_, "personal": target.personal}
-    return {model: Until(reached.t_s, reached.t_s_between) for model, reached in models.items() if reached}
+def _costs(
+    run: Run, used: Usage, ended: Until, devices: Mapping[str, DeviceUse], target: Target | None
+) -> dict[str, Bill] | None:
+    models = {"global": target.global_, "personal": target.personal} if target else {}
+    reached = {model: one for model, one in models.items() if one}
+    times = {model: Until(one.t_s, one.t_s_between) for model, one in reached.items()}
+    bills = {
+        "carbon": footprint(run, ended, times),
+        "money": money.bill(run, used, ended, devices, reached),
+    }
+    return {name: bill for name, bill in bills.items() if bill} or None
 
 
 # The last evaluations of each model, of which there may be many.

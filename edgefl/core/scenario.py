@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -20,6 +21,7 @@ from pydantic import (
 
 from edgefl.core.fleet import Fleet
 from edgefl.core.named import ByName
+from edgefl.core.nodes import short
 from edgefl.core.params import Component, NameOf, OfKind, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import Local
@@ -356,6 +358,55 @@ class LearningSpec(Strict):
         return validate(cls, document.data, document), document
 
 
+_PRICE = re.compile(r"(?P<amount>\d+(\.\d+)?) ?(?P<currency>[^\W\d_]{1,3}|[$€£¥])/(?P<unit>\w+)")
+# What is paid for: the unit of its price, and how many of the base unit that is.
+_PAID = {"energy": ("kWh", 3.6e6), "traffic": ("GB", 1e9), "server": ("h", 3600.0)}
+
+
+class Costs(Strict):
+    """What a run's energy, traffic and server cost, in one currency.
+
+    Attributes:
+        energy: of clients' jobs, as in ``0.30 EUR/kWh``; null for nothing, as of the others.
+        traffic: of all bytes, as in ``0.05 EUR/GB``.
+        server: as long as the run lasts, as in ``0.40 EUR/h``.
+    """
+
+    energy: str | None = None
+    traffic: str | None = None
+    server: str | None = None
+
+    @model_validator(mode="after")
+    def _are_prices(self) -> Self:
+        given = {name: price for name, (price, _) in self._read().items()}
+        if not given:
+            raise ValueError("give a price: energy, traffic or server")
+        if len({price["currency"] for price in given.values()}) > 1:
+            currencies = ", ".join(sorted({price["currency"] for price in given.values()}))
+            raise ValueError(f"give all prices in one currency, not in {currencies}")
+        return self
+
+    def _read(self) -> dict[str, tuple[dict[str, str], float]]:
+        found = {}
+        for name, (unit, size) in _PAID.items():
+            text = getattr(self, name)
+            if text is not None:
+                match = _PRICE.fullmatch(text)
+                if match is None or match["unit"] != unit:
+                    raise ValueError(f"{short(text)!r} is not a price of {name}; write it as 0.30 EUR/{unit}")
+                found[name] = match.groupdict(), size
+        return found
+
+    @property
+    def currency(self) -> str:
+        """That of the prices."""
+        return next(price["currency"] for price, _ in self._read().values())
+
+    def rates(self) -> dict[str, float]:
+        """The prices that are given, per joule, byte and second."""
+        return {name: float(price["amount"]) / size for name, (price, size) in self._read().items()}
+
+
 class Checkpoint(Strict):
     """When a run is saved, besides at each evaluation, so that it can be resumed; not part of its identity.
 
@@ -374,12 +425,14 @@ class SystemSpec(Strict):
         server: rounds and participants.
         engine: what trains the clients.
         checkpoint: when a run is saved, to be resumed.
+        costs: the prices of energy, traffic and the server; null for none.
     """
 
     fleet: Annotated[str | Fleet, NameOf("profiles")]
     server: Server = Server()
     engine: Annotated[Engine, OfKind("engines")] = Engine()
     checkpoint: Checkpoint = Checkpoint()
+    costs: Costs | None = None
 
     @field_validator("fleet", mode="before")
     @classmethod

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
@@ -103,7 +104,7 @@ Grams = Annotated[float, *_field("mass"), Costs.MORE]
 KwhPerGb = Annotated[float, *_field("energy per byte"), Costs.MORE]
 
 
-_STEPS: dict[str, list[tuple[float, str]]] = {
+LADDERS: dict[str, list[tuple[float, str]]] = {
     "s": [(86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")],
     # An hour of client-seconds is no unit of theirs.
     "client-seconds": [(1e9, "10⁹ s"), (1e6, "10⁶ s"), (1e3, "10³ s"), (1, "s"), (1e-3, "10⁻³ s")],
@@ -113,13 +114,14 @@ _STEPS: dict[str, list[tuple[float, str]]] = {
     "bit/s": [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")],
     "g": [(1e6, "t"), (1e3, "kg"), (1, "g"), (1e-3, "mg"), (1e-6, "ug")],
 }
+"""The units of amounts, the largest first, each with how many of the base unit it is."""
 # Of what is printed in one unit, the greatest is at least so many of it: 90 s are no 1.5 min.
 _LEAST_TIMES = 3
 
 
 def common_unit(unit: str, greatest: float) -> tuple[float, str]:
     """The unit in which amounts are printed alike, by the greatest: (base units in it, its name)."""
-    steps = _STEPS[unit]
+    steps = LADDERS[unit]
     least = _LEAST_TIMES if unit == "s" else 1
     fits = (step for step in steps if greatest >= (least if step[0] > 1 else 1) * step[0])
     scale, name = next(fits, steps[-1] if greatest else next(step for step in steps if step[0] == 1))
@@ -145,9 +147,9 @@ def amount(value: float, unit: str) -> tuple[str, str]:
         return show_seconds(value), ""
     if unit == "days" and value < 1:
         return amount(value * _DAY_S, "s")
-    if unit in _STEPS:
-        return _scaled(value, _STEPS[unit][3 * (unit == "s") :])
-    number = _NUMBERS.get(unit, "{:.3g}".format)(value)
+    if unit in LADDERS:
+        return _scaled(value, LADDERS[unit][3 * (unit == "s") :])
+    number = _NUMBERS.get(unit, lambda one: f"{Decimal(f'{one:.3g}'):f}")(value)
     return number, "day" if unit == "days" and number == "1" else _NAMES.get(unit, unit)
 
 
@@ -213,7 +215,7 @@ def show_seconds(value: float) -> str:
     if round(value) >= _MINUTE_S:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes} min {rest:02d} s"
-    return " ".join(_scaled(value, _STEPS["s"][3:]))
+    return " ".join(_scaled(value, LADDERS["s"][3:]))
 
 
 _LEAST_SHARE = 1e-4

@@ -54,6 +54,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         facts["shared"] = True
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
+    if plan.scenario.costs is not None:
+        facts["costs"] = plan.scenario.costs.model_dump(mode="json")
     if plan.scenario.scale:
         facts["scale"] = plan.scenario.scale
     if plan.scenario.published:

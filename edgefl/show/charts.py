@@ -23,7 +23,7 @@ from edgefl.analysis.summary import Summary, check_target, each_run, summary
 from edgefl.analysis.values import Value
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
-from edgefl.core.units import common_unit
+from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
 from edgefl.show.colours import styles
 from edgefl.show.compare import energy_of
@@ -44,8 +44,14 @@ _MARKS = (b"/Creator (edgefl)", b"<dc:title>edgefl</dc:title>", b"Software\0edge
 _MOST_BYTES = 100_000_000
 
 MEASURES = ("accuracy", "loss", "target")
-# What a target took, by axis: its place in an evaluation's record.
-_REACHED = {"time": "t_s", "bytes": "bytes", "joules": "joules"}
+# What a target took, by axis: the metric's key, with the model's place.
+_REACHED = {
+    **{
+        name: f"target.{{}}.{key}"
+        for name, key in {"time": "t_s", "bytes": "bytes", "joules": "joules"}.items()
+    },
+    **{name: f"costs.{name}.to_target.{{}}.total.amount" for name in ("carbon", "money")},
+}
 # Beyond such a ratio, the least of what is on a linear axis could not be told from 0.
 _WIDE = 30
 COLUMNS = (1, 2)
@@ -214,7 +220,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     """
     groups = [seeds_together(each) for each in runs]
     choice = _of_model({model for run in runs[0] for model in run.accuracy}, choice)
-    key = f"target.{choice.model}.{_REACHED[choice.axis]}"
+    key = _REACHED[choice.axis].format(choice.model)
     rows = [metric for each in runs for metric in metrics(each) if metric.key == key]
     if not rows:
         raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
@@ -237,7 +243,8 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     target = target if len(rows) == 1 else "a target"
     if not means:
         raise UserError(f"no run has a known {what} to {target}", hint="edgefl compare says why")
-    scale, unit = _unit(choice.axis, max(means))
+    unit = rows[0].unit
+    scale, unit = common_unit(unit, max(means)) if unit in LADDERS else (1.0, unit)
     wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
     return Chart(
         choice=replace(choice, log_x=wide),

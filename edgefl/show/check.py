@@ -38,8 +38,8 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *_drained(runs),
         *_more(runs, every, lambda run: bool(run.wasted.jobs or stopped(run)), ("spent", "wasted", "merged")),
         *_more(runs, every, lambda run: run.server is not None, ("server.",)),
-        *_more(runs, every, lambda run: run.carbon is not None, ("carbon.emitted",)),
-        *boundaries(found),
+        *_more(runs, every, lambda run: bool(run.costs), ("costs.",)),
+        *(Line(text, "dim") for text in boundaries(found)),
         *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
     )
 

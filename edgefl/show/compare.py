@@ -249,8 +249,8 @@ def _first_table(
     if any(".target." in f".{row.key}" for row in shown):
         whose = "" if asked else f"{main_model(runs)} model's "
         notes.append(f"to a target: until the {whose}first evaluation at or above it")
-    if any(isinstance(row, Metric) and row.unit == "g" for row in shown):
-        notes += dict.fromkeys(run.carbon.boundary for run in runs if run.carbon)
+    if any(row.key.startswith("costs.") for row in shown):
+        notes += boundaries(runs)
     return table, [Line(text, "dim") for text in notes]
 
 
@@ -426,13 +426,12 @@ def signs(groups: Sequence[Group], over: PairTable | None) -> Iterator[Line]:
         yield Line("to a target: until the first evaluation at or above it", "dim")
     if runs and not any(run.server for run in runs):
         yield Line("merging on the server is free, as there is no server.device", "dim")
-    yield from boundaries(runs)
+    yield from (Line(text, "dim") for text in boundaries(runs))
 
 
-def boundaries(runs: Iterable[Summary]) -> Iterator[Line]:
-    """What the runs' emissions count, each line once."""
-    for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
-        yield Line(line, "dim")
+def boundaries(runs: Iterable[Summary]) -> list[str]:
+    """What the runs' emissions and other costs count, each line once."""
+    return list(dict.fromkeys(bill.about for run in runs for bill in (run.costs or {}).values()))
 
 
 def lower_bounds(runs: Iterable[Summary]) -> Iterator[Line]:

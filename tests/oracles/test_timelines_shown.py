@@ -268,7 +268,7 @@ def without(table):
         reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
         found = Run(reader)
         shown = rounds(found, critical_paths(found), 0, 9)
-    return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
+        return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
 
 
 def test_a_run_without_jobs_has_no_records_of_them():

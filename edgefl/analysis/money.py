@@ -1,0 +1,89 @@
+"""What a run cost in money: its clients' energy, its traffic and a server that runs as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
+from edgefl.analysis.devices import DeviceUse
+from edgefl.analysis.reached import Reached
+from edgefl.analysis.run import Run
+from edgefl.analysis.sums import Usage, sums
+from edgefl.core.corners import Interval
+from edgefl.core.ledger import EnergyTotal
+from edgefl.core.scenario import Costs
+
+
+class _Taken(NamedTuple):
+    """What is paid for."""
+
+    energy: EnergyTotal
+    joules_between: Interval | None
+    bytes: int
+    until: Until
+
+
+def bill(
+    run: Run,
+    used: Usage,
+    ended: Until,
+    devices: Mapping[str, DeviceUse],
+    reached: Mapping[str, Reached],
+) -> Bill | None:
+    """That of a run; None where nobody asked for it.
+
+    Args:
+        run: the run.
+        used: what its jobs cost.
+        ended: its length.
+        devices: what they took from the clients of each device.
+        reached: what it took each model to reach the target.
+    """
+    asked = run.reader.meta.get("costs")
+    if asked is None:
+        return None
+    costs = Costs.model_validate(asked)
+    rates, between_j = costs.rates(), run.between_j(ended.t_s)
+    whole = _Taken(used.energy, between_j, used.total.bytes, ended)
+    targets = {
+        model: _Taken(one.energy, one.joules_between, one.bytes, Until(one.t_s, one.t_s_between))
+        for model, one in reached.items()
+    }
+    words = "; ".join(f"{name} at {getattr(costs, name)}" for name in rates)
+    return Bill(
+        "cost",
+        costs.currency,
+        _paid(rates, whole),
+        {model: _paid(rates, taken) for model, taken in targets.items()},
+        f"money: {words}; not counted: devices, storage and people",
+        _by_device(run, rates, devices),
+    )
+
+
+def _paid(rates: Mapping[str, float], taken: _Taken) -> dict[str, Amount]:
+    joules, known, clients = taken.energy
+    all_: dict[str, Any] = {
+        "energy": (joules, known, clients, taken.joules_between),
+        "traffic": (taken.bytes, 1, 1, None),
+        "server": (taken.until.t_s, 1, 1, taken.until.between),
+    }
+    found = {}
+    for name, rate in rates.items():
+        amount, known, clients, between = all_[name]
+        ends = between and Interval(rate * between.low, None if between.high is None else rate * between.high)
+        found[name] = Amount(None if amount is None else rate * amount, known, clients, ends)
+    return {TOTAL: total(list(found.values())), **found}
+
+
+def _by_device(run: Run, rates: Mapping[str, float], devices: Mapping[str, DeviceUse]) -> dict[str, Amount]:
+    """The energy and the traffic of each device's clients."""
+    spent = sums(run, run.clients.device[run.jobs.client], len(run.device_names))
+    moved = {name: one.bytes for name, one in zip(run.device_names, spent, strict=True)}
+    found = {}
+    for name, use in devices.items():
+        known = use.joules is not None or "energy" not in rates
+        energy = rates.get("energy", 0.0) * (use.joules or 0.0)
+        amount = energy + rates.get("traffic", 0.0) * moved[name]
+        found[name] = Amount(amount if known else None, use.clients * known, use.clients)
+    return found
