@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from edgefl.core.benchmarks import Quantity
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
-from edgefl.planning.validation import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
 from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
 from edgefl.show.values import between
 

@@ -8,7 +8,8 @@ import pytest
 from commands import run_command
 
 from edgefl.core.errors import UserError
-from edgefl.planning.validation import Compared, Score, validation
+from edgefl.planning.scores import Compared, Score
+from edgefl.planning.validation import validation
 
 BOARD = """title: Mine
 category: laptop
