@@ -31,7 +31,7 @@ from edgefl.planning.sharing import SharedLink
 from edgefl.show.batteries import show_charge
 from edgefl.show.intervals import LOWER_BOUND, between
 from edgefl.show.layers import by_layer
-from edgefl.show.table import MISSING, NO_MARGIN, Cell, Labelled, Line, Table, fits
+from edgefl.show.table import MISSING, NO_MARGIN, Cell, Column, Line, Table, fits
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -60,7 +60,8 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         "memory": _checked(work.measured.memory) if work.measured and work.measured.memory else "",
         "time": _timed(work.measured.time) if work.measured and work.measured.time else "",
     }
-    yield Labelled({f"  {label}": text for label, text in lines.items() if text})
+    yield Table([Column(""), Column("", left=True)], [line for line in lines.items() if line[1]])
+    yield Line()
     priced = [Row(row_name(row, work.devices), row, row.price) for row in work.devices if row.price]
     if priced:
         yield Table(_TIMES.items(), priced)

@@ -19,7 +19,7 @@ from edgefl.show.intervals import LOWER_BOUND, between
 from edgefl.show.layers import checked
 from edgefl.show.published import Beside, tables
 from edgefl.show.sensitivity import sensitivity
-from edgefl.show.table import Cell, Heading, Line, Table, apart
+from edgefl.show.table import Cell, Line, Table, apart
 
 # Before the figures of a device that cannot hold the work.
 _TOO_LARGE = "!"
@@ -66,13 +66,13 @@ def profiles(
 ) -> RenderableType:
     """What a round costs, published figures beside ours, and what the figures depend on."""
     overview = [device_rounds(found)] if len(found) > 1 else []
-    each = (block for one in found for block in _profile(one))
+    each = [block for one in found for block in (Line(), *_profile(one))][1:]
     papers, notes = tables(beside)
     return Group(*overview, *each, *apart(papers), *notes, *map(sensitivity, swept))
 
 
 def _profile(one: Profile) -> Iterator[RenderableType]:
-    yield Heading(f"{one.scenario}: {one.method}")
+    yield Line(f"{one.scenario}: {one.method}", "bold")
     for note in one.assumed:
         yield Line(f"assumed: {note}", "dim")
     yield Line(f"network: {costs.links(one.exchanges)}", "dim")
