@@ -27,7 +27,8 @@ NO_MARGIN = "no margin"
 
 # Between a number and its unit.
 _UNIT = re.compile(r"(?<=\d) (?=[^\W\d])(?!of |to |and )")
-# Between two columns; and what a name and another text wrap to before a table becomes two.
+# Between two columns; and what names and figures of one kind, and other texts, wrap to before a table
+# becomes two.
 _BETWEEN, _NAME, _TEXT = len(" │ "), 24, 14
 
 
@@ -145,7 +146,8 @@ def _widths(table: Table, room: int) -> list[dict[int, int]]:
         texts = [str(row[place]) for row in table.rows]
         natural.append(_longest(_LINE, column.head, *texts))
         words = _longest(_WORD, column.head, *texts)
-        whole = min(_longest(_LINE, *texts), _NAME if place < table.names else _TEXT)
+        figures = column.of is not None and not column.left
+        whole = min(_longest(_LINE, *texts), _NAME if figures or place < table.names else _TEXT)
         least.append(min(most, max(words, whole)))
 
     def filled(places: Sequence[int], most: int) -> dict[int, int]:
@@ -155,15 +157,13 @@ def _widths(table: Table, room: int) -> list[dict[int, int]]:
     def within(places: Sequence[int], most: int = 0) -> bool:
         return sum(filled(places, most).values()) + _BETWEEN * (len(places) - 1) <= room
 
-    while table.drops and len(others) > 1 and not within([*named, *others]):
-        others.pop()
-    tables = [named]
-    for count in range(1, len(others) + 1):
-        size = -(-len(others) // count)
-        tables = [[*named, *others[start : start + size]] for start in range(0, len(others), size)]
-        if all(map(within, tables)):
-            break
-    return [filled(one, max(filter(partial(within, one), range(room)), default=0)) for one in tables]
+    tables = [named.copy()]
+    for place in others:
+        if len(tables[-1]) > len(named) and not within([*tables[-1], place]):
+            tables.append(named.copy())
+        tables[-1].append(place)
+    shown = tables[:1] if table.drops else tables
+    return [filled(one, max(filter(partial(within, one), range(room)), default=0)) for one in shown]
 
 
 # Parts of a text that stay whole: a word, that of a name behind its hyphens, a number and its unit.

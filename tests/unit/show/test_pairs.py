@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from compared import every_table
+from compared import every, lines_of, tables_of
 
 from edgefl.analysis.estimates import Difference
 from edgefl.core.corners import Interval
@@ -166,7 +166,7 @@ def test_the_document_has_the_pairs(dry):
         "paired": True,
         "separable": False,
     }
-    table = every_table(runs).tables[-1]
+    table = tables_of(every(runs))[-1]
     assert table.heads == ["", "b\nagainst a"]
     assert ["accuracy, global", "+2.0 ±2.5 points\n(not separable at 3 seeds)"] in table.rows
     assert document(Comparison(runs[:3]))["pairs"] == []
@@ -176,6 +176,6 @@ def test_two_seeds_say_how_wide_their_interval_is(dry):
     """12.7 / root 2 deviations; of three seeds and more it speaks for itself."""
     words = "; of 2 seeds it is 9 times the standard deviation"
     for number, told in ((2, True), (3, False)):
-        notes = [note.text for note in every_table(seeds(dry, "a", [0.5] * number)).notes]
+        notes = lines_of(every(seeds(dry, "a", [0.5] * number)))
         (line,) = [note for note in notes if note.startswith("± 95% interval of the mean over seeds")]
         assert line.endswith(words) == told
