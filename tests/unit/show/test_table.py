@@ -67,7 +67,7 @@ def lines(width, **how):
     return [line.rstrip() for line in shown(found, width).splitlines()]
 
 
-@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, True)])
+@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, False)])
 def test_names_and_figures_are_whole_where_there_is_room(width, tables, heading):
     """Headings wrap first; then columns stand in a table below, beside the names."""
     text = "\n".join(lines(width))
