@@ -25,7 +25,7 @@ def list_(
 ) -> None:
     """List devices, methods, models, scenarios and everything else that has a name."""
     from edgefl.core.catalogue import KINDS, entries, kind_of, summary
-    from edgefl.show.table import Table
+    from edgefl.show.table import Column, Table
 
     kinds = [kind_of(kind)] if kind else KINDS
     if as_json:
@@ -33,7 +33,7 @@ def list_(
         return
     for title in kinds:
         rows = [(name, summary(entry)) for name, entry in entries(title).items()]
-        stdout().print(Table(("name", "description"), rows, title, names=2))
+        stdout().print(Table(["name", Column("description", left=True)], rows, title))
 
 
 def _as_data(entry: Entry) -> dict[str, str]:
@@ -59,7 +59,7 @@ def show(
     from edgefl.core.catalogue import find, kind_of, only_kind_of
     from edgefl.core.inheriting import TAKEN
     from edgefl.planning.describe import describe
-    from edgefl.show.table import Line, Table
+    from edgefl.show.table import Column, Line, Table
 
     if not name:
         kind, name = only_kind_of(kind), kind
@@ -82,7 +82,7 @@ def show(
     if description.rows:
         # Another device's sources are shown with that device.
         shown = [[TAKEN.sub(r"\1", cell) for cell in row] for row in description.rows]
-        console.print(Table(description.heads, shown, names=len(description.heads)))
+        console.print(Table([Column(head, left=True) for head in description.heads], shown))
 
 
 @app.command(

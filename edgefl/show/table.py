@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from textwrap import fill, wrap
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
-from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -28,7 +27,8 @@ NO_MARGIN = "no margin"
 
 # Between a number and its unit.
 _UNIT = re.compile(r"(?<=\d) (?=[^\W\d])(?!of |to |and )")
-# Between two columns; and what a name and another text wrap to before a table becomes two.
+# Between two columns; and what names and figures of one kind, and other texts, wrap to before a table
+# becomes two.
 _BETWEEN, _NAME, _TEXT = len(" │ "), 24, 14
 
 
@@ -42,30 +42,6 @@ class Line:
         """The line at the console's width."""
         del console
         yield Text(_filled(self.text, options.max_width), self.style)
-
-
-class Heading(Line):
-    """A line of text, and a rule behind it."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The line at the console's width."""
-        del console, options
-        yield Rule(Text(self.text), align="left", style="none")
-
-
-class Labelled:
-    """Texts behind their labels; a long text goes on below itself."""
-
-    def __init__(self, lines: Mapping[str, str]) -> None:
-        self.lines = {visible(label): visible(text) for label, text in lines.items()}
-
-    def __rich__(self) -> RenderableType:
-        indent = max(map(cell_len, self.lines), default=0) + 2
-        grid = RichTable.grid()
-        grid.add_column(width=indent)
-        for label, text in self.lines.items():
-            grid.add_row(Text(label), Text(text))
-        return grid
 
 
 class Column(NamedTuple):
@@ -100,7 +76,7 @@ class Table:
     """Columns, and a row for each record.
 
     On a terminal headings and texts wrap; where words would break, further columns stand in tables of their
-    own below, each with the names.
+    own below, each with the names. Without any heading, rows stand alone.
 
     Args:
         columns: each a heading, or what ``Column`` has, in its order.
@@ -144,7 +120,9 @@ class Table:
         for number, widths in enumerate(_widths(self, options.max_width)):
             if number:
                 yield Line()
-            laid = RichTable(show_edge=False, pad_edge=False, header_style="bold")
+            laid = RichTable(
+                show_edge=False, pad_edge=False, show_header=any(self.heads), header_style="bold"
+            )
             for place, width in widths.items():
                 justify: JustifyMethod = "left" if self.columns[place].left else "right"
                 laid.add_column(Text(self.columns[place].head), justify=justify, overflow="fold", width=width)
@@ -168,7 +146,8 @@ def _widths(table: Table, room: int) -> list[dict[int, int]]:
         texts = [str(row[place]) for row in table.rows]
         natural.append(_longest(_LINE, column.head, *texts))
         words = _longest(_WORD, column.head, *texts)
-        whole = min(_longest(_LINE, *texts), _NAME if place < table.names else _TEXT)
+        figures = column.of is not None and not column.left
+        whole = min(_longest(_LINE, *texts), _NAME if figures or place < table.names else _TEXT)
         least.append(min(most, max(words, whole)))
 
     def filled(places: Sequence[int], most: int) -> dict[int, int]:
@@ -178,15 +157,13 @@ def _widths(table: Table, room: int) -> list[dict[int, int]]:
     def within(places: Sequence[int], most: int = 0) -> bool:
         return sum(filled(places, most).values()) + _BETWEEN * (len(places) - 1) <= room
 
-    while table.drops and len(others) > 1 and not within([*named, *others]):
-        others.pop()
-    tables = [named]
-    for count in range(1, len(others) + 1):
-        size = -(-len(others) // count)
-        tables = [[*named, *others[start : start + size]] for start in range(0, len(others), size)]
-        if all(map(within, tables)):
-            break
-    return [filled(one, max(filter(partial(within, one), range(room)), default=0)) for one in tables]
+    tables = [named.copy()]
+    for place in others:
+        if len(tables[-1]) > len(named) and not within([*tables[-1], place]):
+            tables.append(named.copy())
+        tables[-1].append(place)
+    shown = tables[:1] if table.drops else tables
+    return [filled(one, max(filter(partial(within, one), range(room)), default=0)) for one in shown]
 
 
 # Parts of a text that stay whole: a word, that of a name behind its hyphens, a number and its unit.
@@ -204,9 +181,9 @@ def _filled(text: str, width: int) -> str:
     return "\n".join(fill(line, width) for line in _UNIT.sub("\xa0", text).split("\n")).replace("\xa0", " ")
 
 
-def parts(view: RenderableType) -> Iterator[Table | Line | Labelled]:
+def parts(view: RenderableType) -> Iterator[Table | Line]:
     """What a view is made of, in order."""
-    if isinstance(view, Table | Line | Labelled):
+    if isinstance(view, Table | Line):
         yield view
     elif isinstance(view, Text | str):
         yield Line(str(view), str(getattr(view, "style", "")))

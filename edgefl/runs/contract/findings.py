@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.errors import EdgeflError
 from edgefl.core.user_code import CodeLine, defined_at, explained, internal
-from edgefl.show.table import Line, Table
+from edgefl.show.table import Column, Line, Table
 
 
 class Finding(NamedTuple):
@@ -40,7 +40,7 @@ def promises(name: str, findings: Sequence[Finding]) -> RenderableType:
     words = {True: "kept", False: "BROKEN", None: "-"}
     rows = [(one.promise, words[one.kept]) for one in findings]
     why = (Line(f"- {one.detail}", "dim") for one in findings if one.kept is None)
-    return Group(Table((f"promises of {name}", ""), rows, names=2), *why)
+    return Group(Table([f"promises of {name}", Column("", left=True)], rows), *why)
 
 
 def told(broken: Sequence[Finding]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from html import escape
 
 from rich.console import RenderableType
 
-from edgefl.show.table import Heading, Labelled, Line, Table, parts
+from edgefl.show.table import Line, Table, parts
 
 # Of Rich's words for styles, those that views use; the colours are read on white and on black.
 _STYLES = {
@@ -23,16 +23,9 @@ def html(view: RenderableType) -> str:
     return f'<div style="overflow-x:auto">{"".join(map(_block, parts(view)))}</div>'
 
 
-def _block(block: Table | Line | Labelled) -> str:
+def _block(block: Table | Line) -> str:
     if isinstance(block, Table):
         return _table(block)
-    if isinstance(block, Labelled):
-        lines = (
-            _cell("th", label.strip()) + _cell("td", text, wraps=True) for label, text in block.lines.items()
-        )
-        return _element("table", "".join(_element("tr", line) for line in lines))
-    if isinstance(block, Heading):
-        return _element("h4", escape(block.text))
     return _element("div", escape(block.text), _STYLES.get(block.style, "")) if block.text else ""
 
 

@@ -74,7 +74,7 @@ def test_a_dry_run_has_a_column_and_rows():
     text = shown(dry_runs([dry(ALL), dry()]), 300)
     head, *_ = text.splitlines()
     assert head.rstrip().endswith("CO2e")
-    first, second, *_ = (line for line in text.splitlines() if line.startswith(" quickstart"))
+    first, second, *_ = (line for line in text.splitlines() if line.startswith("quickstart"))
     total = dry(ALL).summary.carbon.emitted.total
     assert first.rstrip().endswith(emission(total))
     assert second.rstrip().endswith("-")

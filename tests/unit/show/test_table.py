@@ -16,7 +16,7 @@ from rich.text import Text
 from edgefl.show.formats.html import html
 from edgefl.show.formats.latex import latex
 from edgefl.show.formats.markdown import markdown
-from edgefl.show.table import Column, Labelled, Line, Table
+from edgefl.show.table import Column, Line, Table
 
 # They look like markup, emoji and numbers.
 NAMES = st.lists(st.text("ab[]:±", min_size=1, max_size=20), min_size=1, max_size=5).map("-".join)
@@ -54,11 +54,10 @@ def test_tables_hold_at_any_width(cells, width, names):
 
 @given(TEXTS, WIDTHS)
 def test_notes_hold_at_any_width(text, width):
-    """Lines, and texts behind labels, keep every character and its order."""
-    for note in (Line(text), Labelled({"label": text})):
-        found = shown(note, width)
-        assert max(map(len, found.splitlines()), default=0) <= width
-        assert re.sub(r"\s", "", found.removeprefix("label")) == re.sub(r"\s", "", text)
+    """Lines keep every character and its order."""
+    found = shown(Line(text), width)
+    assert max(map(len, found.splitlines()), default=0) <= width
+    assert re.sub(r"\s", "", found) == re.sub(r"\s", "", text)
 
 
 def lines(width, **how):
@@ -68,7 +67,7 @@ def lines(width, **how):
     return [line.rstrip() for line in shown(found, width).splitlines()]
 
 
-@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, True)])
+@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, False)])
 def test_names_and_figures_are_whole_where_there_is_room(width, tables, heading):
     """Headings wrap first; then columns stand in a table below, beside the names."""
     text = "\n".join(lines(width))
@@ -97,6 +96,14 @@ def test_what_a_terminal_would_obey_is_shown_as_text():
     for found in (shown(table, 80), html(table)):
         for text in ("a\\x1b[31m\\r", "b\\udcff c", "x\\x07", "[b]", "[/]"):
             assert text in found
+
+
+def test_rows_without_headings_stand_alone():
+    """Names, and texts beside them."""
+    assert (
+        shown(Table(["", ""], [("down", "1 MB"), ("up", "2 MB")], names=2), 80)
+        == "down │ 1 MB\nup   │ 2 MB\n"
+    )
 
 
 class Record(NamedTuple):
