@@ -165,11 +165,10 @@ def of_profiles(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Be
 def _figures(profile: Profile) -> dict[str, float]:
     """A profile's figures by the keys that ``Summary.exchanges`` gives them."""
     found: dict[str, float] = {}
-    for work in profile.exchanges:
-        for row in work.devices:
-            start = f"exchanges.{work.exchange}.{row.device}"
-            found[f"{start}.memory_bytes"] = row.memory_bytes
-            found |= {f"{start}.compute_s": row.price.compute_s} if row.price else {}
+    for row in profile.prices:
+        start = f"exchanges.{row['exchange']}.{row['device']}"
+        found[f"{start}.memory_bytes"] = row["peak_bytes"]
+        found |= {f"{start}.compute_s": row["work_s"]} if not row["unknown"] else {}
     return found
 
 

@@ -53,11 +53,10 @@ def profile(
     from edgefl.core.units import show_count
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import ProfileOptions, client_rounds
+    from edgefl.planning.profile import ProfileOptions, swept_rounds
     from edgefl.planning.profile import profile as profile_run
-    from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.runs.group import as_overrides, drafts
-    from edgefl.show.device_rounds import profiles
+    from edgefl.show.profile import profiles
 
     measure = [what for what, on in (("memory", measure_memory), ("time", measure_time)) if on]
     options = ProfileOptions(
@@ -73,8 +72,7 @@ def profile(
     swept = []
     records: dict[str, Any] = {"profiles": found, "published": published}
     if sensitivity is not None:
-        rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
-        records["sensitivity"] = swept = swept_rounds(rounds, sensitivity)
+        records["sensitivity"] = swept = swept_rounds(runs, options, access, sensitivity)
     return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, published, swept))
 
 

@@ -69,9 +69,12 @@ class Clients:
 
     def one_of_each_kind(self) -> Clients:
         """The first client of each kind, in the order of ``Prices``."""
-        _, first = np.unique(self.kind, return_index=True)
+        return self.taken(np.unique(self.kind, return_index=True)[1])
+
+    def taken(self, places: Sequence[int] | Ints) -> Clients:
+        """Some of them."""
         columns = (field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
-        return replace(self, **{name: getattr(self, name)[first] for name in columns})
+        return replace(self, **{name: getattr(self, name)[places] for name in columns})
 
 
 # The columns of ``Clients`` that are indices into names.
@@ -144,6 +147,11 @@ class Prices:
         draw = [getattr(self, name)[kinds] for name in PowerDraw._fields]
         quantities = [getattr(self, name)[kinds] for name in Demand._fields[:-1]]
         return Demand._make([*quantities, PowerDraw._make(draw)])
+
+    def of_kinds(self, kinds: Sequence[int]) -> Prices:
+        """Those of some kinds, without corners."""
+        columns = {name: getattr(self, name)[kinds] for name in COLUMNS}
+        return replace(self, **columns, corners=None, taken=tuple(self.taken[kind] for kind in kinds))
 
 
 def _floats(values: Sequence[float | None]) -> Floats:

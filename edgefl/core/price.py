@@ -36,7 +36,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED, WIDTHS, Power
-from edgefl.core.ledger import known, total
+from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
 
@@ -227,6 +227,13 @@ class Demand(NamedTuple):
         between_j = self.draw.tail_j(receives & sends, self.work_s)
         return between_j + self.draw.tail_j(receives | sends, np.inf)
 
+    def energy(self) -> Energy:
+        """The joules of a job alone, at full speed on an unshared link; NaN for unknown ones."""
+        seconds, moved = (self.down_s, self.work_s, self.up_s), (self.down_bytes, self.up_bytes)
+        receive, work, transmit = self.charges(seconds, moved)
+        idle_j = receive.idle_j + work.idle_j + transmit.idle_j
+        return Energy(receive.active_j, work.active_j, transmit.active_j, self.tails_j(), idle_j)
+
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:
     beyond_s = np.maximum(elapsed_s - delay_s, 0.0)
@@ -235,17 +242,20 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
 
 
 class Energy(NamedTuple):
-    """A job's joules by stage and kind; None if a number is unknown. See the assumptions above."""
+    """A job's joules by stage and kind, or arrays of many jobs'; None or NaN if a number is unknown.
 
-    receive_j: float | None
-    compute_j: float | None
-    transmit_j: float | None
-    tail_j: float | None
-    idle_j: float | None
+    See the assumptions above.
+    """
+
+    receive_j: Reals
+    compute_j: Reals
+    transmit_j: Reals
+    tail_j: Reals
+    idle_j: Reals
 
     @property
-    def joules(self) -> float | None:
-        """The sum; None if a part is unknown."""
+    def joules(self) -> Reals:
+        """The sum; None or NaN if a part is unknown."""
         return total(*self)
 
 
@@ -296,9 +306,7 @@ class Price:
         bounds: the work's time, by what bounds it.
         up_s: sending the result.
         demand: the quantities behind it.
-        charges: joules of receiving, working and sending; None for unknown ones.
-        energy: the same, by phase.
-        capacity_j: a full battery's energy; None without one, or where it is unknown.
+        energy: joules by phase; None for unknown ones.
         corners: the price at the cheap and at the costly corner; None where neither differs.
     """
 
@@ -306,9 +314,7 @@ class Price:
     bounds: Bounds
     up_s: float
     demand: Demand
-    charges: Charges
     energy: Energy
-    capacity_j: float | None = None
     corners: tuple[Price, Price] | None = None
 
     @property
@@ -320,12 +326,6 @@ class Price:
     def seconds(self) -> float:
         """All phases, one after another."""
         return self.down_s + self.compute_s + self.up_s
-
-    @property
-    def battery_share(self) -> float | None:
-        """The energy as a share of a full battery; None where either is unknown."""
-        joules = self.energy.joules
-        return None if joules is None or self.capacity_j is None else joules / self.capacity_j
 
     def between(self, figure: Callable[[Price], float | None]) -> Interval:
         """The bounds of a figure that grows with all that costs; of no width where the corners do not differ.
@@ -350,10 +350,6 @@ class Price:
     def working(self) -> Working:
         """The work's time and power."""
         return Working(self.compute_s, self.demand.draw.compute_w, self.demand.draw.idle_w)
-
-    def working_j(self, seconds: float) -> float | None:
-        """The joules that the device takes while it works for some seconds; None if a power is unknown."""
-        return known(self.working._replace(seconds=seconds).joules)
 
 
 def peak_bytes(cost: Cost, dtype: str) -> int:

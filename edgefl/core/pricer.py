@@ -12,9 +12,9 @@ from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED
-from edgefl.core.ledger import known, total
+from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.price import Charge, Demand, Energy, PowerDraw, Price, in_dtype, peak_bytes
+from edgefl.core.price import Demand, Energy, PowerDraw, Price, in_dtype, peak_bytes
 
 
 class Pricer:
@@ -123,14 +123,5 @@ def _demand(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -
 
 def _price(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Price:
     demand = _demand(device, bounds, cost, link, steps)
-    seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
-    receive, work, transmit = (Charge(*map(known, charge)) for charge in demand.charges(seconds, moved))
-    energy = Energy(
-        receive.active_j,
-        work.active_j,
-        transmit.active_j,
-        known(demand.tails_j()),
-        total(receive.idle_j, work.idle_j, transmit.idle_j),
-    )
-    capacity_j = device.battery.capacity_j if device.battery else None
-    return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy, capacity_j)
+    energy = Energy(*map(known, demand.energy()))
+    return Price(demand.down_s, bounds, demand.up_s, demand, energy)

@@ -149,7 +149,7 @@ def amount(value: float, unit: str) -> tuple[str, str]:
         return amount(value * _DAY_S, "s")
     if unit in LADDERS:
         return _scaled(value, LADDERS[unit][3 * (unit == "s") :])
-    number = _NUMBERS.get(unit, lambda one: f"{Decimal(f'{one:.3g}'):f}")(value)
+    number = _NUMBERS.get(unit, _plain)(value)
     return number, "day" if unit == "days" and number == "1" else _NAMES.get(unit, unit)
 
 
@@ -160,6 +160,11 @@ def _charge(share: float) -> str:
 
 def _three_digits(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - else it has an exponent
+
+
+def _plain(value: float) -> str:
+    """Three digits without an exponent."""
+    return f"{Decimal(f'{value:.3g}'):f}"
 
 
 def _count(value: float) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
 from torch import Generator, Tensor
@@ -18,7 +19,7 @@ from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.notes import note
 from edgefl.core.scenario import LearningSpec
 from edgefl.data import prepared
-from edgefl.planning.costs import ExchangeCost, Measured, TimeCheck
+from edgefl.planning.costs import Row
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import memory_check
@@ -31,44 +32,46 @@ _LAPTOP = "laptop-cpu"
 
 def measured(
     learning: Learning,
-    cost: ExchangeCost,
+    work: Row,
     model: int,
-    work: Work,
+    rows: Sequence[Row],
+    kernels: Work,
     what: Collection[str],
     boards: Mapping[str, Board],
-) -> Measured:
-    """One client's share run on this host, beside the model's figures.
+) -> dict[str, Any]:
+    """One client's share run on this host: the figures of ``MeasuredExchange``, and those of the model.
+
+    These are under ``memory``, see ``memory_check``, and ``time``, where there are steps: a step's time on
+    one thread of this host, the mean over all; by device the predicted one in fp32, and its error, predicted
+    over measured, less 1. Devices without a figure for fp32, or a number, have none.
 
     Args:
         learning: what is trained.
-        cost: one exchange's.
-        model: the index of the client's model.
-        work: the exchange's on it.
+        work: of an exchange on a model.
+        model: the model's index.
+        rows: what it costs on each device.
+        kernels: the exchange's on the model.
         what: "memory" compares the traced peak with what the work added to a fresh process, "time" a step.
         boards: the devices to compare times with, by name.
 
     Raises:
         RunError: the measuring process failed.
     """
-    host = measured_exchange(
-        learning.spec, cost.exchange, model=model, samples=cost.samples, limit=_MOST_STEPS
-    )
-    peak = sum(cost.peak.values())
-    return Measured(
-        figures=host,
-        memory=memory_check(peak, host.added_bytes, cost.devices) if "memory" in what else None,
-        time=_time_check(host, cost.steps, work, boards) if "time" in what and host.steps else None,
-    )
-
-
-def _time_check(host: MeasuredExchange, steps: int, work: Work, boards: Mapping[str, Board]) -> TimeCheck:
-    """A step's time; devices without a figure for fp32, or a number, have none."""
-    predicted = {}
-    for name, board in boards.items():
-        with suppress(UserError):
-            predicted[name] = board.clock(name, TRACED).time(work).seconds / steps
-    seconds = host.cpu_s / host.steps
-    return TimeCheck(seconds, predicted, {name: one / seconds - 1 for name, one in predicted.items()})
+    name, samples = work["exchange"], work["samples"]
+    host = measured_exchange(learning.spec, name, model=model, samples=samples, limit=_MOST_STEPS)
+    found = asdict(host)
+    if "memory" in what:
+        found["memory"] = memory_check(sum(work["peak"].values()), host.added_bytes, rows)
+    if "time" in what and host.steps:
+        step_s, predicted_s = host.cpu_s / host.steps, {}
+        for board_name, board in boards.items():
+            with suppress(UserError):
+                predicted_s[board_name] = (
+                    board.clock(board_name, TRACED).time(kernels).seconds / work["steps"]
+                )
+        errors = {board_name: one / step_s - 1 for board_name, one in predicted_s.items()}
+        found["time"] = {"measured_s": step_s, "predicted_s": predicted_s, "errors": errors}
+    return found
 
 
 def machines() -> dict[str, Board]:

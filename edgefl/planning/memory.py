@@ -8,6 +8,7 @@ depends on library, processor and version, so it is a margin on the peak instead
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from edgefl.core.devices import Board
 from edgefl.core.devices.board import TRACED
 from edgefl.core.plan import Clients, Prices
 from edgefl.core.units import show_bytes
-from edgefl.planning.costs import DeviceCost, MemoryCheck
+from edgefl.planning.costs import Row
 
 TOLERANCE = 0.25
 """The largest error of a prediction that agrees with the measurement."""
@@ -69,21 +70,27 @@ def tight(clients: Clients, table: Sequence[Prices], devices: Mapping[str, Board
     return [f"memory of {count} ({names}) holds the traced peak, but not {MARGIN:.0%} more for libraries"]
 
 
-def memory_check(predicted: int, measured: int, rows: Iterable[DeviceCost]) -> MemoryCheck:
+def memory_check(predicted: int, measured: int, rows: Iterable[Row]) -> dict[str, Any]:
     """Compares the two, and each with what the devices have.
 
     Args:
         predicted: the traced peak in fp32, in bytes.
         measured: what the work added to a fresh process.
         rows: the exchange on each device.
+
+    Returns:
+        Both; ``error``, predicted over measured, less 1, None where nothing was added; ``verdict``, whether
+        they agree, or what explains the difference; ``limits``, by device that computes in fp32, which of the
+        two fits its memory.
     """
     limits = {
-        row.device: _limit(predicted, measured, row.memory_bytes / row.memory_share)
+        row["device"]: _limit(predicted, measured, row["peak_bytes"] / row["memory_share"])
         for row in rows
-        if row.dtype == TRACED and row.memory_share
+        if row["dtype"] == TRACED and row["memory_share"]
     }
     error = predicted / measured - 1 if measured else None
-    return MemoryCheck(predicted, measured, error, _verdict(predicted, measured), limits)
+    both = {"predicted_bytes": predicted, "measured_bytes": measured, "error": error}
+    return {**both, "verdict": _verdict(predicted, measured), "limits": limits}
 
 
 def _verdict(predicted: int, measured: int) -> str:

@@ -253,7 +253,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         devices=found.device.names,
         links=found.link.names,
         dtypes=found.dtype.names,
-        models=_apart([net.name for net in learning.nets]),
+        models=apart([net.name for net in learning.nets]),
         cells=cells,
         batteries=tuple(boards[name].battery for name in found.device.names),
         throttling=tuple(boards[name].throttling for name in found.device.names),
@@ -268,8 +268,8 @@ def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
     return returned(sampler.draw(uniform), np.ndarray, type(sampler).draw, "an array of multipliers")
 
 
-def _apart(names: list[str]) -> tuple[str, ...]:
-    """The names, numbered if two models share one."""
+def apart(names: list[str]) -> tuple[str, ...]:
+    """The names of models, numbered where two share one."""
     return tuple(
         name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
     )

@@ -9,6 +9,7 @@ from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
+from edgefl.core.link import Link
 from edgefl.core.plan import Clients, Ints, Prices, Refusal, refusals_of
 from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import LearningSpec
@@ -115,8 +116,8 @@ def prices(
         UserError: a number that pricing needs is unknown for a device.
     """
     work = Traced(learning, clients.one_of_each_kind(), limits, known)
-    refused, pricers = refusals(work, devices), Pricers(devices)
-    table = tuple(_priced(work, place, fleet, pricers, refused) for place in range(len(work.exchanges)))
+    refused = refusals(work, devices)
+    table = priced(work, fleet.links, Pricers(devices), [refused] * len(work.exchanges))
     return table, refusals_of(clients, refused)
 
 
@@ -130,21 +131,37 @@ def trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[
     return repr((settings, optimizer, place, steps))
 
 
-def _priced(work: Traced, place: int, fleet: Fleet, pricers: Pricers, left_out: Container[int]) -> Prices:
-    """One exchange's quantities for each kind of client."""
-    exchange, steps = work.exchanges[place], tuple(work.steps[place])
-    here, *ends = quantities(work.kinds, steps, work.costs[place], fleet.links, pricers, left_out)
-    found = Prices(
-        exchange=exchange.name,
-        at=exchange.when.at,
-        every=exchange.when.every,
-        everyone=exchange.who == "all",
-        stateful=exchange.stateful,
-        traces=work.traces[place],
-        taken=steps,
-        **here,
-    )
-    return cornered(found, ends)
+def priced(
+    work: Traced, links: Mapping[str, Link], pricers: Pricers, left_out: Sequence[Container[int]]
+) -> tuple[Prices, ...]:
+    """Every exchange's quantities for each kind of client.
+
+    Args:
+        work: of all kinds.
+        links: by name.
+        pricers: of the devices.
+        left_out: by exchange, the kinds that get no times.
+
+    Raises:
+        UserError: a number that pricing needs is unknown for a device.
+    """
+    table = []
+    for exchange, traces, taken, costs, without in zip(
+        work.exchanges, work.traces, work.steps, work.costs, left_out, strict=True
+    ):
+        here, *ends = quantities(work.kinds, taken, costs, links, pricers, without)
+        found = Prices(
+            exchange=exchange.name,
+            at=exchange.when.at,
+            every=exchange.when.every,
+            everyone=exchange.who == "all",
+            stateful=exchange.stateful,
+            traces=traces,
+            taken=tuple(taken),
+            **here,
+        )
+        table.append(cornered(found, ends))
+    return tuple(table)
 
 
 def refusals(work: Traced, devices: Mapping[str, Board]) -> dict[int, Refusal]:

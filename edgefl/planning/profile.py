@@ -1,11 +1,19 @@
-"""What one round costs before anything is trained, by exchange, model and device."""
+"""What one round costs before anything is trained: the plan of a fleet with one client a kind.
+
+A kind is a device, a number type and a link; it has a client for each model. They are traced and priced as a
+run's clients are (``edgefl.planning.pricing``), without slowdown and jitter. But a device that cannot do one
+exchange has prices of the others, and what does not fit its memory has a price all the same.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,31 +21,38 @@ from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
-from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Trace, Work
+from edgefl.core.corners import Interval
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import Kind, kinds
 from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.layers import ExchangeLayers
+from edgefl.core.layers import ExchangeLayers, LayerWork
+from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.price import Price, peak_bytes
+from edgefl.core.plan import Clients, Floats, Plan, Prices
+from edgefl.core.price import Energy, Working, above_idle_between, times
+from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import Task
-from edgefl.core.traces import Steps
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.by_layer import priced, shown
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Measured, Priced, Profile
+from edgefl.planning.costs import Profile, Row
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
-from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.planning.learning import DataAccess, data_of, learn_from
 from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
-from edgefl.planning.pricing import phase_steps, traced
-from edgefl.planning.repricing import Pricers
+from edgefl.planning.plan import apart
+from edgefl.planning.pricing import Traced, priced
+from edgefl.planning.repricing import Pricers, Repricer, rows_of
+from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
 from edgefl.planning.serving import merges, server_board, serving
 from edgefl.planning.sharing import Payload, SharedLink, shared_links
-from edgefl.protocol import Exchange
+
+Figures: TypeAlias = Mapping[str, Any]
+Ends: TypeAlias = Sequence[tuple[Prices, Mapping[str, Floats]]]
+"""An exchange's prices and what a job takes alone, by client: as they are, then at both corners."""
 
 # With more links than these, only some of a device's are shown.
 _MOST_LINKS = 5
@@ -94,6 +109,211 @@ def _few(setups: Sequence[Kind], links: Mapping[str, Link]) -> list[Kind]:
     return [setup for setup in setups if setup.link in behind[setup.device, setup.dtype]]
 
 
+class _Kinds:
+    """A scenario's kinds of clients, planned.
+
+    Attributes:
+        setups: the kinds; ``plan`` has a client of each model for each, one kind after another.
+        samples: of each client.
+        notes: what is assumed of the clients, as sentences.
+        work: the clients'.
+        why_not: by exchange and client, why it has no price; empty where it has one.
+    """
+
+    def __init__(self, draft: Draft, options: ProfileOptions, access: DataAccess) -> None:
+        self.scenario, document = draft.scenario, draft.document
+        learning = learn_from(self.scenario.learning, document, data_of(self.scenario, document, access))
+        self.fleet, where = fleet_of(draft), str(document.place(["fleet"]))
+        self.devices = named(options.devices, "--device") or devices_of(self.fleet, where)
+        self.samples, whence = _samples(learning.federation, self.scenario.task)
+        self.learning = fitted(learning, document, self.fleet, [self.samples])
+        self.models = apart([net.name for net in learning.nets])
+        whole = _setups(self.fleet, self.devices, options)
+        links = {name: self.fleet.links.get(name) or link(name, where="--link") for _, _, name in whole}
+        self.setups = _few(whole, links)
+        self.links = {name: links[name] for _, _, name in self.setups}
+        self.notes = [f"every client has {self.samples} samples, {whence}"]
+        if len(self.setups) < len(whole):
+            few = "those of each device's slowest, median and fastest upload"
+            self.notes.append(f"of {len(links)} links, {few} are shown")
+        self.notes += fit_note(self.scenario.local, self.learning.spec.local)
+        clients, self.pricers = self._clients(), Pricers(self.devices)
+        no_limits = [None] * len(self.learning.methods[0].exchanges)
+        self.work = Traced(self.learning, clients, no_limits, access.traces)
+        self.why_not = [
+            [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), costs, strict=True)]
+            for costs in self.work.costs
+        ]
+        left_out = [{kind for kind, reason in enumerate(each) if reason} for each in self.why_not]
+        table = priced(self.work, self.links, self.pricers, left_out)
+        self.plan = Plan(self.scenario, clients, table, self.fleet)
+
+    def _clients(self) -> Clients:
+        models, count = len(self.models), len(self.setups) * len(self.models)
+        columns = [np.repeat(column, models) for column in zip(*self.setups, strict=True)]
+        names, places = zip(*(np.unique(one, return_inverse=True) for one in columns), strict=True)
+        devices, dtypes, links = (tuple(one.tolist()) for one in names)
+        return Clients(
+            device=places[0],
+            link=places[2],
+            dtype=places[1],
+            model=np.tile(np.arange(models), len(self.setups)),
+            samples=np.full(count, self.samples),
+            kind=np.arange(count),
+            slowdown=np.ones(count),
+            admitted=np.ones(count, dtype=bool),
+            cell=np.full(count, -1),
+            user=np.arange(count),
+            devices=devices,
+            links=links,
+            dtypes=dtypes,
+            models=self.models,
+            cells=(),
+            batteries=tuple(self.devices[name].battery for name in devices),
+            throttling=tuple(self.devices[name].throttling for name in devices),
+        )
+
+    def _why_not(self, device: str, _: str, dtype: str, cost: Cost) -> str:
+        """Why a kind has no price for some work; empty where it has one."""
+        if refusal := self.devices[device].refusal(cost.work, dtype):
+            return refusal
+        try:
+            self.pricers.of(device, dtype)
+        except UserError as error:
+            return error.what
+        return ""
+
+    def exchange(self, index: int, model: int) -> dict[str, Any]:
+        """The work of an exchange on a model, which is that of every kind's client."""
+        prices, cost = self.plan.prices[index], self.work.costs[index][model]
+        return {
+            **{name: getattr(prices, name) for name in ("exchange", "at", "every", "everyone")},
+            "model": self.models[model],
+            "samples": self.samples,
+            "steps": int(prices.steps[model]),
+            **{name: dict(getattr(cost, name)) for name in ("down", "up", "peak")},
+            "flops": _flops(cost.work),
+            "flops_by_part": _flops(cost.work, "part"),
+            "kernels": cost.work.launches,
+            "moved_bytes": cost.work.bytes,
+        }
+
+    def tables(self, index: int, model: int, layered: ExchangeLayers | None) -> dict[str, list[Row]]:
+        """What an exchange on a model costs each kind; what each of its parts does, and costs."""
+        prices = self.plan.prices[index]
+        ends = [(one, _alone(one)) for one in (prices, *(prices.corners or (prices, prices)))]
+        names = {"exchange": prices.exchange, "model": self.models[model]}
+        whole, priced_parts = list[Row](), list[Row]()
+        for place, setup in enumerate(self.setups):
+            client, board = place * len(self.models) + model, self.devices[setup.device]
+            room, needs = board.usable_memory_bytes, int(prices.peak_bytes[client])
+            why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
+            if not why:
+                pricer = self.pricers.of(setup.device, setup.dtype)
+                figures |= _priced(ends, client, pricer, self.work.costs[index][client])
+                if layered:
+                    found = _part_prices(ends, client, pricer, self.links[setup.link], layered)
+                    priced_parts += [{**names, **setup._asdict(), **part} for part in found]
+            row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
+            row |= {"peak_bytes": needs, "memory_share": needs / room if room else None}
+            row |= {"fits": fits(needs, room), "fits_with_margin": fits_with_margin(needs, room)}
+            whole.append(row | figures)
+        parts: list[Row] = [{**names, **part} for part in _part_works(layered)] if layered else []
+        return {"prices": whole, "parts": parts, "part_prices": priced_parts}
+
+    def sides(self, setup: Kind) -> Iterator[Side]:
+        """The rounds of a kind's clients that have a price, to be studied."""
+        for model, name in enumerate(self.models if setup in self.setups else ()):
+            one = [self.setups.index(setup) * len(self.models) + model]
+            rounds = (each for each in self.plan.prices if (each.at, each.every) == ("round", 1))
+            prices = tuple(each.of_kinds(one) for each in rounds)
+            if not any(np.isnan(each.work_s[0]) for each in prices):
+                title = f"{self.scenario.name}, {name}" if len(self.models) > 1 else self.scenario.name
+                plan = replace(self.plan, clients=self.plan.clients.taken(one), prices=prices)
+                yield Side(title, partial(_round, Repricer(plan), setup))
+
+
+def _alone(prices: Prices) -> dict[str, Floats]:
+    """Seconds and joules of a job alone, at full speed, by client; NaN for unknown ones."""
+    demand = prices.demand(np.arange(len(prices.work_s)))
+    down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
+    seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
+    return {**seconds, **energy._asdict(), "joules": energy.joules}
+
+
+_BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
+_FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *Energy._fields, "joules", "battery_share")
+
+
+def _priced(ends: Ends, client: int, pricer: Pricer, cost: Cost) -> dict[str, Any]:
+    """A client's figures of an exchange."""
+    found = [{name: known(column[client]) for name, column in alone.items()} for _, alone in ends]
+    pricers = pricer, *(pricer.corners or (pricer, pricer))
+    for each, at in zip(found, pricers, strict=True):
+        battery, joules = at.device.battery, each["joules"]
+        capacity_j = battery.capacity_j if battery else None
+        each["battery_share"] = joules / capacity_j if joules is not None and capacity_j else None
+    here, cheap, costly = found
+    if not here == cheap == costly:
+        work = (Working(one.work_s[client], one.compute_w[client], one.idle_w[client]) for one, _ in ends[1:])
+        cheap["compute_j"], costly["compute_j"] = above_idle_between(*work)
+    return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
+
+
+def _bounded(here: Figures, cheap: Figures, costly: Figures) -> dict[str, Any]:
+    """Figures, and the bounds of those that have any."""
+    found = {name: known(figure) for name, figure in here.items()}
+    bounds = {name: Interval.of(cheap[name], costly[name]) for name in found}
+    apart = {name: each for name, each in bounds.items() if each != Interval.of(found[name], found[name])}
+    return {**found, "intervals": apart} if apart else found
+
+
+def _parts(layered: ExchangeLayers) -> list[tuple[str, LayerWork]]:
+    return [("layer", one) for one in layered.layers] + [("other work", one) for one in layered.others]
+
+
+def _part_works(layered: ExchangeLayers) -> Iterator[dict[str, Any]]:
+    """What each part of an exchange does on any device."""
+    for what, one in _parts(layered):
+        every = Work(dict(kernel for work in one.work.values() for kernel in work))
+        done = {"flops": _flops(every), "kernels": every.launches, "moved_bytes": every.bytes}
+        sizes = {f"{of}_bytes": getattr(one, f"{of}_bytes") for of in ("parameter", "gradient", "activation")}
+        yield {"what": what, "part": one.name, "module": one.kind, **done, **sizes}
+
+
+_TAIL = "radio tail"
+_ROLES = {"forward_s": FORWARD, "grad_input_s": GRAD_INPUT, "grad_weight_s": GRAD_WEIGHT}
+
+
+def _part_prices(
+    ends: Ends, client: int, pricer: Pricer, route: Link, layered: ExchangeLayers
+) -> Iterator[dict[str, Any]]:
+    """What each part takes, and each transfer; together, the exchange's seconds and joules.
+
+    A part's energy is that of the whole device while it computes, idle power included.
+    """
+    idle_w = [prices.idle_w[client] for prices, _ in ends]
+    watts = [prices.compute_w[client] + prices.idle_w[client] for prices, _ in ends]
+    for what, one in _parts(layered):
+        timed = {role: pricer.demands(Cost(steps=((work, 1),)), route) for role, work in one.work.items()}
+        found = []
+        for end, power_w in enumerate(watts):
+            each = {role: demands[end % len(demands)].work_s for role, demands in timed.items()}
+            seconds = {name: each.get(role, 0.0) for name, role in _ROLES.items()}
+            whole = sum(each.values())
+            found.append({**seconds, "seconds": whole, "joules": times(power_w, whole)})
+        memory = {"memory_bytes": pricer.in_dtype(one.memory_bytes)}
+        yield {"what": what, "part": one.name, **_bounded(*found), **memory}
+    transfers = {"download": ("down_s", "receive_j"), "upload": ("up_s", "transmit_j"), _TAIL: ("", "tail_j")}
+    for part, (lasts, takes) in transfers.items():
+        found = []
+        for (_, alone), power_w in zip(ends, idle_w, strict=True):
+            lasts_s = alone[lasts][client] if lasts else 0.0
+            found.append({"seconds": lasts_s, "joules": alone[takes][client] + times(power_w, lasts_s)})
+        if part != _TAIL or found[0]["joules"] != 0:
+            yield {"what": "transfer", "part": part, **_bounded(*found)}
+
+
 @placed
 def profile(
     draft: Draft, options: ProfileOptions = ProfileOptions(), access: DataAccess | None = None
@@ -111,54 +331,92 @@ def profile(
     Raises:
         UserError: something in the scenario, or a name, is wrong.
     """
-    access, scenario = access or DataAccess(need="nothing"), draft.scenario
-    profiler, notes = _profiler(draft, options, access)
-    learning = profiler.learning
-    rounds_per_day = _rounds_per_day(draft)
-    boards = profiler.devices if options.devices or "time" not in options.measure else machines()
-
-    def on_host(index: int, model: int, cost: ExchangeCost) -> Measured | None:
-        if not options.measure:
-            return None
-        steps, traces = profiler.traces(index, access)
-        return measured(learning, cost, model, traces[model].cost(steps).work, options.measure, boards)
-
-    exchanges = [
-        replace(
-            cost,
-            measured=on_host(index, model, cost),
-            jobs_per_day=rounds_per_day / when.every if rounds_per_day and when.at == "round" else None,
-        )
-        for index, when in enumerate(exchange.when for exchange in learning.methods[0].exchanges)
-        for model, cost in enumerate(profiler.costs(index, access))
-    ]
+    found = _Kinds(draft, options, access or DataAccess(need="nothing"))
+    learning, rounds_per_day = found.learning, _rounds_per_day(draft)
+    boards = found.devices if options.devices or "time" not in options.measure else machines()
+    tables = defaultdict[str, list[Row]](list)
+    for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
+        method, net, work = learning.methods[model], learning.nets[model], found.exchange(index, model)
+        steps, trace = found.work.steps[index][model], found.work.traces[index][model]
+        layered = by_layer(method, method.exchanges[index], net, steps, trace) if options.layers else None
+        own = found.tables(index, model, layered)
+        if rounds_per_day and work["at"] == "round":
+            work["jobs_per_day"] = rounds_per_day / work["every"]
+        if options.measure:
+            kernels = trace.cost(steps).work
+            work["measured"] = measured(
+                learning, work, model, own["prices"], kernels, options.measure, boards
+            )
+        tables["exchanges"].append(work)
+        for name, rows in own.items():
+            tables[name] += rows
     served = serving(draft, learning, server_board(draft))
     return Profile(
-        scenario=scenario.name,
-        method=scenario.method.name,
+        scenario=found.scenario.name,
+        method=found.scenario.method.name,
         batch_size=learning.spec.local.size,
-        assumed=[*notes, *fit_note(scenario.local, learning.spec.local)],
-        assumptions=(*assumptions(profiler.devices, profiler.links), *of_cells(profiler.fleet)),
-        exchanges=exchanges,
+        assumed=found.notes,
+        assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
+        **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
-        shared=_shared(draft, options, profiler, exchanges),
+        shared=_shared(draft, options, found.fleet, tables["exchanges"]),
         server=None if served is None else merges(draft, learning, served),
     )
 
 
+def swept_rounds(
+    drafts: Sequence[Draft], options: ProfileOptions, access: DataAccess, factor: float
+) -> list[Sensitivity]:
+    """What the time and the energy of a client's round depend on: a study for each kind.
+
+    Its sides are the runs and models that have a price there.
+
+    Args:
+        drafts: the runs.
+        options: what is profiled.
+        access: as of ``profile``.
+        factor: by which assumed numbers are changed; 1 for intervals alone.
+
+    Raises:
+        UserError: the factor is below 1, or there is no number to sweep.
+    """
+    check_factor(factor)
+    every = [_Kinds(draft, options, access) for draft in drafts]
+    found = []
+    for setup in dict.fromkeys(setup for each in every for setup in each.setups):
+        sides, records = list[Side](), dict[str, Any]()
+        for each in every:
+            if own := list(each.sides(setup)):
+                sides += own
+                records[setup.device] = each.devices[setup.device]
+                records[f"link {setup.link}"] = each.links[setup.link]
+        if sides:
+            name, numbers = f"{setup.device}, {setup.dtype}, {setup.link}", numbers_of(records, factor)
+            found.append(study(sides, ["energy", "time"], records, numbers, factor, name))
+    return found
+
+
+def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float]:
+    """The energy and the time of a round on other numbers; NaN for an unknown energy."""
+    links = {setup.link: records[f"link {setup.link}"]}
+    found = [_alone(one) for one in repricer.prices({setup.device: records[setup.device]}, links)]
+    energy, time = (math.fsum(one[name][0] for one in found) for name in ("joules", "seconds"))
+    return {"energy": energy, "time": time}
+
+
 def _shared(
-    draft: Draft, options: ProfileOptions, profiler: _Profiler, costs: Sequence[ExchangeCost]
+    draft: Draft, options: ProfileOptions, fleet: Fleet, works: Sequence[Row]
 ) -> list[SharedLink] | None:
-    """What exchanges cost what clients share, by their costs for each model."""
-    fleet, links = profiler.fleet, profiler.fleet.links
+    """What exchanges cost what clients share, by their work on each model."""
+    links = fleet.links
     if options.link:
         links = dict.fromkeys(links, link(options.link, where="--link"))
     _, policy = resolve("policies", draft.scenario.server.policy, draft.document, ["server", "policy"])
     payloads = []
-    for one in profiler.learning.methods[0].exchanges:
-        mine = [cost for cost in costs if cost.exchange == one.name]
-        down, up = ([sum(getattr(cost, way).values()) for cost in mine] for way in ("down", "up"))
-        payloads.append(Payload(one.name, one.who == "all", down, up))
+    for name, everyone in dict.fromkeys((work["exchange"], work["everyone"]) for work in works):
+        mine = [work for work in works if work["exchange"] == name]
+        down, up = ([sum(work[way].values()) for work in mine] for way in ("down", "up"))
+        payloads.append(Payload(name, everyone, down, up))
     return shared_links(draft.scenario, policy, fleet, links, payloads)
 
 
@@ -171,68 +429,6 @@ def _rounds_per_day(draft: Draft) -> float | None:
     return float(DAY_S / policy.round_s(params) * (server.participants or clients) / clients)
 
 
-class ClientRound(NamedTuple):
-    """What a client does in every round.
-
-    Attributes:
-        name: the run's; with the model's, where there are several.
-        costs: of each exchange.
-        setups: what it is done on.
-        devices: by name.
-        links: by name.
-    """
-
-    name: str
-    costs: Sequence[Cost]
-    setups: Sequence[Kind]
-    devices: Mapping[str, Board]
-    links: Mapping[str, Link]
-
-
-@placed
-def client_rounds(draft: Draft, options: ProfileOptions, access: DataAccess) -> list[ClientRound]:
-    """A client's round for each model, as ``profile`` takes it.
-
-    Raises:
-        UserError: something in the scenario, or a name, is wrong.
-    """
-    profiler, _ = _profiler(draft, options, access)
-    learning, name = profiler.learning, draft.scenario.name
-    whens = [exchange.when for exchange in learning.methods[0].exchanges]
-    rounds = [index for index, when in enumerate(whens) if when.at == "round" and when.every == 1]
-    traces = [profiler.traces(index, access) for index in rounds]
-    return [
-        ClientRound(
-            name=name if len(learning.nets) == 1 else f"{name}, {net.name}",
-            costs=[found[model].cost(steps) for steps, found in traces],
-            setups=profiler.setups,
-            devices=profiler.devices,
-            links=profiler.links,
-        )
-        for model, net in enumerate(learning.nets)
-    ]
-
-
-def _profiler(draft: Draft, options: ProfileOptions, access: DataAccess) -> tuple[_Profiler, list[str]]:
-    """What prices a scenario, and what is assumed of the profiled clients, as sentences."""
-    scenario, document = draft.scenario, draft.document
-    learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
-    fleet = fleet_of(draft)
-    devices = _devices(fleet, options.devices, str(document.place(["fleet"])))
-    samples, whence = _samples(learning.federation, scenario.task)
-    learning = fitted(learning, document, fleet, [samples])
-    whole = _setups(fleet, devices, options)
-    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in whole}
-    setups = _few(whole, links)
-    notes = [f"every client has {samples} samples, {whence}"]
-    if len(setups) < len(whole):
-        notes.append(
-            f"of {len(links)} links, those of each device's slowest, median and fastest upload are shown"
-        )
-    links = {name: links[name] for _, _, name in setups}
-    return _Profiler(learning, samples, fleet, devices, links, setups, layers=options.layers), notes
-
-
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
     """The profiled client's number of samples, and what it is, in words."""
     if task.samples is not None:
@@ -242,139 +438,10 @@ def _samples(federation: Federation, task: Task) -> tuple[int, str]:
     return share, f"an even share of {federation.spec.name}{rest}"
 
 
-def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:
-    return named(names, "--device") or devices_of(fleet, where)
-
-
-@dataclass
-class _Profiler:
-    """Prices the exchanges of one scenario.
-
-    Attributes:
-        learning: what is trained.
-        samples: of one client.
-        fleet: the scenario's.
-        devices, links: by name.
-        setups: what to price on.
-        layers: whether to price layer by layer too.
-    """
-
-    learning: Learning
-    samples: int
-    fleet: Fleet
-    devices: Mapping[str, Board]
-    links: Mapping[str, Link]
-    setups: Sequence[Kind]
-    layers: bool
-
-    def __post_init__(self) -> None:
-        self._pricers = Pricers(self.devices)
-
-    def costs(self, index: int, access: DataAccess) -> Iterator[ExchangeCost]:
-        """The exchange at an index on each model."""
-        learning = self.learning
-        steps, traces = self.traces(index, access)
-        for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
-            cost, exchange = trace.cost(steps), method.exchanges[index]
-            found = by_layer(method, exchange, net, steps, trace) if self.layers else None
-            layers, others = shown(found) if found else (None, None)
-            yield ExchangeCost(
-                exchange=trace.exchange,
-                when=_when(exchange),
-                model=net.name,
-                samples=self.samples,
-                steps=sum(map(Counter.total, steps)),
-                down=dict(cost.down),
-                up=dict(cost.up),
-                flops=_by_role(cost.work),
-                flops_by_part=_by_part(cost.work),
-                kernels=cost.work.launches,
-                moved_bytes=cost.work.bytes,
-                peak=dict(cost.peak),
-                devices=[self._device_cost(setup, cost, found) for setup in self.setups],
-                layers=layers,
-                other_work=others,
-            )
-
-    def traces(self, index: int, access: DataAccess) -> tuple[Steps, tuple[Trace, ...]]:
-        """The steps of the exchange at an index, and its trace for each model."""
-        learning = self.learning
-        steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
-        return steps, traced(learning, index, [[steps]] * len(learning.nets), access.traces)
-
-    def _device_cost(self, setup: Kind, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
-        device = self.devices[setup.device]
-        room, needs = device.usable_memory_bytes, peak_bytes(cost, setup.dtype)
-        unknown, price, layers = device.refusal(cost.work, setup.dtype), None, None
-        if not unknown:
-            try:
-                pricer = self._pricers.of(setup.device, setup.dtype)
-                price = pricer.price(cost, self.links[setup.link])
-                layers = priced(found, pricer, price) if found else None
-            except UserError as error:
-                unknown = error.what
-        return DeviceCost(
-            device=setup.device,
-            dtype=setup.dtype,
-            link=setup.link,
-            unknown=unknown,
-            launch=device.launch_known(),
-            price=_priced(price) if price else None,
-            memory_bytes=needs,
-            memory_share=needs / room if room else None,
-            fits=fits(needs, room),
-            fits_with_margin=fits_with_margin(needs, room),
-            by_layer=layers,
-        )
-
-
-def _priced(price: Price) -> Priced:
-    """Time and energy, with their bounds."""
-    return Priced(
-        down_s=price.down_s,
-        compute_s=price.compute_s,
-        up_s=price.up_s,
-        bounds=price.bounds,
-        energy=price.energy,
-        joules=price.energy.joules,
-        battery_share=price.battery_share,
-        intervals=_intervals(price),
-    )
-
-
-def _intervals(price: Price) -> Intervals | None:
-    if price.corners is None:
-        return None
-    has_battery = any(corner.capacity_j is not None for corner in price.corners)
-    return Intervals(
-        down_s=price.between(lambda one: one.down_s),
-        compute_s=price.between(lambda one: one.compute_s),
-        up_s=price.between(lambda one: one.up_s),
-        energy=price.energy_between(),
-        joules=price.between(lambda one: one.energy.joules),
-        battery_share=price.between(lambda one: one.battery_share) if has_battery else None,
-    )
-
-
-def _by_role(work: Work) -> dict[str, int]:
-    flops = dict.fromkeys((FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE), 0)
+def _flops(work: Work, by: str = "role") -> dict[str, int]:
+    """Operations by role, or by the part of the model whose weights they use; "other" uses none."""
+    found = Counter[str]()
     for kernel, count in work:
-        flops[kernel.role] += kernel.flops * count
-    return flops
-
-
-def _by_part(work: Work) -> dict[str, int]:
-    """Operations by the part of the model whose weights they use; "other" uses none."""
-    flops: Counter[str] = Counter()
-    for kernel, count in work:
-        flops[kernel.part or "other"] += kernel.flops * count
-    return {part: amount for part, amount in flops.items() if amount}
-
-
-def _when(exchange: Exchange) -> str:
-    """In words: "every round", "every 10 rounds, all clients", "once at the end, all clients"."""
-    when = exchange.when
-    words = {"start": "once at the start", "end": "once at the end"}.get(when.at) or (
-        "every round" if when.every == 1 else f"every {when.every} rounds"
-    )
-    return words + (", all clients" if exchange.who == "all" else "")
+        found[getattr(kernel, by) or "other"] += kernel.flops * count
+    roles = FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE
+    return {role: found[role] for role in roles} if by == "role" else {k: n for k, n in found.items() if n}

@@ -8,6 +8,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
@@ -41,14 +43,14 @@ class Pricers:
 class Repricer:
     """Prices a plan's exchanges on other numbers; neither data nor the method's code is needed.
 
-    Who is refused stays as it was.
+    What has no price, of refused clients, stays without.
     """
 
     def __init__(self, plan: Plan) -> None:
         """Takes a plan with its traces."""
         self._prices, self._kinds = plan.prices, plan.clients.one_of_each_kind()
         self._costs = [_costs(prices, self._kinds) for prices in plan.prices]
-        self._refused = {int(plan.clients.kind[refusal.client]) for refusal in plan.refusals}
+        self._left_out = [set(np.flatnonzero(np.isnan(prices.work_s)).tolist()) for prices in plan.prices]
         self._made: dict[tuple[str, str], Pricer] = {}
 
     def prices(self, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
@@ -61,9 +63,8 @@ class Repricer:
         same = {key: made for key, made in self._made.items() if made.device is devices[key[0]]}
         pricers = Pricers(devices, same)
         table = []
-        for prices, costs in zip(self._prices, self._costs, strict=True):
-            taken = prices.taken
-            here, *ends = quantities(self._kinds, taken, costs, links, pricers, self._refused)
+        for prices, costs, without in zip(self._prices, self._costs, self._left_out, strict=True):
+            here, *ends = quantities(self._kinds, prices.taken, costs, links, pricers, without)
             table.append(cornered(replace(prices, corners=None, **here), ends))
         self._made = same
         return tuple(table)

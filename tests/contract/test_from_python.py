@@ -106,7 +106,7 @@ def test_several_runs_are_one_or_a_list(made):
     documents = [edgefl.profile("quickstart", overrides=TINY, device=one).document for one in devices]
     assert documents[1:] == documents[:-1]
     (profile,) = documents[0]["profiles"]
-    assert {one["device"] for work in profile["exchanges"] for one in work["devices"]} == {"raspberry-pi-5"}
+    assert {one["device"] for one in profile["prices"]} == {"raspberry-pi-5"}
     replays = edgefl.replay(run, fleet=["home-lab", "city-phones"])
     assert len(edgefl.compare(replays).document["runs"]) == 2
 

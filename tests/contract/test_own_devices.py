@@ -62,11 +62,10 @@ def test_they_are_priced(capsys):
     (found,) = json.loads(out)["profiles"]
     links = sum(line.count(",") + 1 for line in found["assumptions"] if re.match("link .*assumed", line))
     assert int(told) == assumed + links
-    (train,) = found["exchanges"]
-    for row in train["devices"]:
+    for row in found["prices"]:
         assert row["fits"]
         assert row["intervals"]["joules"]["low"] < row["joules"] < row["intervals"]["joules"]["high"]
-    assert [bool(row["battery_share"]) for row in train["devices"]] == [False, True, False]
+    assert [bool(row["battery_share"]) for row in found["prices"]] == [False, True, False]
 
 
 @pytest.mark.parametrize("name", DEVICES)

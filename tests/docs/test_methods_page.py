@@ -13,10 +13,12 @@ from pages import check, table
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
+from edgefl.planning.costs import Row
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.profile import ExchangeCost, profile
+from edgefl.planning.profile import profile
 from edgefl.protocol import nbytes
 from edgefl.runs import drafts
+from edgefl.show.profile import when
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import method_runs
@@ -52,7 +54,7 @@ def built(method: str) -> Learning:
 
 
 @pytest.fixture(scope="module")
-def costs() -> dict[str, Sequence[ExchangeCost]]:
+def costs() -> dict[str, Sequence[Row]]:
     """Each method's exchanges, profiled."""
     return {name: profile(draft(name), access=ACCESS).exchanges for name in NAMES}
 
@@ -74,16 +76,16 @@ def ratio(number: float) -> str:
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
-def carried(exchanges: Sequence[ExchangeCost], way: str, whole: int) -> str:
+def carried(exchanges: Sequence[Row], way: str, whole: int) -> str:
     """The parts of payloads of one way and their size in models, by when they are sent."""
     whens: dict[str, list[str]] = {}
     for exchange in exchanges:
-        parts: Mapping[str, int] = {part: size for part, size in getattr(exchange, way).items() if size}
+        parts: Mapping[str, int] = {part: size for part, size in exchange[way].items() if size}
         if parts:
             text = f"{', '.join(parts)} ({ratio(sum(parts.values()) / whole)})"
-            whens.setdefault(exchange.when.removesuffix(", all clients"), []).append(text)
+            whens.setdefault(when(exchange).removesuffix(", all clients"), []).append(text)
     every = whens.pop("every round", ["-"])
-    return "; ".join((", ".join(every), *(f"{when}: {', '.join(texts)}" for when, texts in whens.items())))
+    return "; ".join((", ".join(every), *(f"{at}: {', '.join(texts)}" for at, texts in whens.items())))
 
 
 def kept(learning: Learning, whole: int) -> str:
@@ -99,22 +101,22 @@ def methods_table() -> str:
     return table(("method", "what it is", "`base`"), rows)
 
 
-def costs_table(costs: Mapping[str, Sequence[ExchangeCost]]) -> str:
+def costs_table(costs: Mapping[str, Sequence[Row]]) -> str:
     """What each method sends, keeps and computes, as multiples of FedAvg's."""
     (plain,) = costs["fedavg"]
-    whole = sum(plain.down.values())
+    whole = sum(plain["down"].values())
     rows = []
     for name in NAMES:
-        every = [exchange for exchange in costs[name] if exchange.when == "every round"]
+        every = [exchange for exchange in costs[name] if when(exchange) == "every round"]
         rows.append(
             [
                 f"`{name}`",
                 carried(costs[name], "down", whole),
                 carried(costs[name], "up", whole),
                 kept(built(name), whole),
-                ratio(sum(sum(each.flops.values()) for each in every) / sum(plain.flops.values())),
-                ratio(sum(each.moved_bytes for each in every) / plain.moved_bytes),
-                ratio(max(sum(each.peak.values()) for each in every) / sum(plain.peak.values())),
+                ratio(sum(sum(each["flops"].values()) for each in every) / sum(plain["flops"].values())),
+                ratio(sum(each["moved_bytes"] for each in every) / plain["moved_bytes"]),
+                ratio(max(sum(each["peak"].values()) for each in every) / sum(plain["peak"].values())),
             ]
         )
     heads = ("method", "down", "up", "a client keeps", "FLOPs", "bytes moved", "peak memory")

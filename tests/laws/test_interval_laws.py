@@ -121,7 +121,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
     }
     board = replaced(BOARDS[kind], numbers)
     price = Pricer("board", board).price(cost(work, down, up), NET)
-    for figure in (lambda one: one.compute_s, lambda one: one.energy.joules, lambda one: one.battery_share):
+    for figure in (lambda one: one.compute_s, lambda one: one.energy.joules):
         low, high = price.between(figure)
         assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
     for name, (low, high) in price.energy_between().items():

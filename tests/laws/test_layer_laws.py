@@ -12,6 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.documents import document
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
+from edgefl.planning.costs import of
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.protocol import BUFFERS, Net
 from edgefl.runs import drafts
@@ -43,6 +44,17 @@ def profiled(method, net, devices=DEVICES, **changes):
     return profile(draft, ProfileOptions(devices=devices, layers=True, link="4g"))
 
 
+def each(found):
+    """Of each exchange: its work, its layers and other work, and by device its price and its parts'."""
+    for work in found.exchanges:
+        parts = of(found.parts, work)
+        layers = [part for part in parts if part["what"] == "layer"]
+        rows = [
+            (row, of(found.part_prices, row, "device", "dtype", "link")) for row in of(found.prices, work)
+        ]
+        yield work, layers, [part for part in parts if part["what"] == "other work"], rows
+
+
 CASES = [
     *couples(catalogue.entries("methods"), ("mlp", "convolutions")),
     ("fedavg", "resnet18"),
@@ -54,7 +66,7 @@ CASES = [
 def exchanges(request):
     """Every exchange of a method on a net, by layer and on devices."""
     method, net = request.param
-    return profiled(method, net).exchanges
+    return list(each(profiled(method, net)))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,41 +79,42 @@ def _without_fvcore():
 
 def test_layers_and_other_work_are_the_exchange(exchanges):
     """FLOPs by role, kernels and bytes add up to the exchange's, exactly."""
-    for one in exchanges:
-        by_role = {role: sum(layer.flops[role] for layer in one.layers) for role in ("forward", "grad-input")}
-        assert all(by_role[role] <= one.flops[role] for role in by_role)
-        flops = sum(sum(layer.flops.values()) for layer in one.layers)
-        assert flops + sum(other.flops for other in one.other_work) == sum(one.flops.values())
-        for name, whole in (("kernels", one.kernels), ("moved_bytes", one.moved_bytes)):
-            assert sum(getattr(row, name) for row in (*one.layers, *one.other_work)) == whole
+    for work, layers, others, _ in exchanges:
+        for role, flops in work["flops"].items():
+            assert sum(part["flops"][role] for part in (*layers, *others)) == flops
+        for name in ("kernels", "moved_bytes"):
+            assert sum(part[name] for part in (*layers, *others)) == work[name]
 
 
 def test_times_and_energies_add_up(exchanges):
     """Layers, other work and transfers take the exchange's time and energy on every device."""
-    for one in exchanges:
-        for row in one.devices:
-            found, price = row.by_layer, row.price
-            layers = [part.forward_s + part.grad_input_s + part.grad_weight_s for part in found.layers]
-            seconds = sum(layers) + sum(other.seconds for other in found.others)
-            assert seconds == pytest.approx(price.down_s + price.compute_s + price.up_s)
-            parts = [part.joules for part in (*found.layers, *found.others)]
-            if price.joules is None:
-                assert None in parts
+    for *_, rows in exchanges:
+        for row, parts in rows:
+            for part in (part for part in parts if part["what"] == "layer"):
+                roles = (part[f"{role}_s"] for role in ("forward", "grad_input", "grad_weight"))
+                assert sum(roles) == pytest.approx(part["seconds"])
+            assert sum(part["seconds"] for part in parts) == pytest.approx(row["seconds"])
+            assert row["seconds"] == row["down_s"] + row["work_s"] + row["up_s"]
+            joules = [part["joules"] for part in parts]
+            if row["joules"] is None:
+                assert None in joules
             else:
-                assert sum(parts) == pytest.approx(price.joules)
+                assert sum(joules) == pytest.approx(row["joules"])
 
 
 def test_memory_by_layer_holds_the_peaks_parts(exchanges):
     """All that waits for the backward pass, and every gradient, is some layer's or other work's."""
-    for one in exchanges:
-        kept = sum(row.activation_bytes for row in (*one.layers, *one.other_work))
-        assert kept >= one.peak.get("activations", 0)
+    for work, layers, others, rows in exchanges:
+        kept = sum(part["activation_bytes"] for part in (*layers, *others))
+        assert kept >= work["peak"].get("activations", 0)
         # FedCurv holds gradients of single samples, and their squares, which no layer makes.
-        if "fedcurv" not in one.down:
-            assert sum(layer.gradient_bytes for layer in one.layers) >= one.peak.get("gradients", 0)
-        for layer in one.layers:
-            parts = layer.parameter_bytes, layer.gradient_bytes, layer.activation_bytes
-            assert layer.memory_bytes == sum(parts)
+        if "fedcurv" not in work["down"]:
+            assert sum(layer["gradient_bytes"] for layer in layers) >= work["peak"].get("gradients", 0)
+        for row, parts in rows:
+            assert row["dtype"] == "fp32"
+            for layer, part in zip(layers, parts, strict=False):
+                held = (layer[f"{what}_bytes"] for what in ("parameter", "gradient", "activation"))
+                assert part["memory_bytes"] == sum(held)
 
 
 def test_an_mlp_by_hand():
@@ -109,28 +122,30 @@ def test_an_mlp_by_hand():
 
     The first layer needs no gradient of its input; the weights' gradients are as large as the weights.
     """
-    (one,) = profiled("fedavg", "mlp", ("raspberry-pi-4b",), task={"samples": 64, "clients": 10}).exchanges
-    fc1, relu, head = one.layers
-    assert [row.layer for row in one.layers] == ["body.fc1", "body.relu1", "head"]
-    assert [row.kind for row in one.layers] == ["Linear", "ReLU", "Linear"]
+    task = {"samples": 64, "clients": 10}
+    ((_, layers, _, rows),) = each(profiled("fedavg", "mlp", ("raspberry-pi-4b",), task=task))
+    fc1, relu, head = layers
+    assert [row["part"] for row in layers] == ["body.fc1", "body.relu1", "head"]
+    assert [row["module"] for row in layers] == ["Linear", "ReLU", "Linear"]
     product = 2 * 64 * 64 * 64
-    assert fc1.flops == {"forward": product, "grad-input": 0, "grad-weight": product}
-    assert set(head.flops.values()) == {2 * 64 * 64 * 10}
-    assert fc1.parameter_bytes == fc1.gradient_bytes == 4 * (64 * 64 + 64)
-    assert head.parameter_bytes == head.gradient_bytes == 4 * (64 * 10 + 10)
-    assert (fc1.activation_bytes, relu.activation_bytes, head.activation_bytes) == (0, 4 * 32 * 64, 0)
-    (row,) = one.devices
-    assert row.by_layer.layers[1].memory_bytes == 4 * 32 * 64
+    assert fc1["flops"] == {"forward": product, "grad-input": 0, "grad-weight": product, "update": 0}
+    assert set(head["flops"].values()) == {2 * 64 * 64 * 10, 0}
+    assert fc1["parameter_bytes"] == fc1["gradient_bytes"] == 4 * (64 * 64 + 64)
+    assert head["parameter_bytes"] == head["gradient_bytes"] == 4 * (64 * 10 + 10)
+    assert [row["activation_bytes"] for row in (fc1, relu, head)] == [0, 4 * 32 * 64, 0]
+    ((_, parts),) = rows
+    assert parts[1]["memory_bytes"] == 4 * 32 * 64
 
 
 def test_a_frozen_layer_has_no_gradient_of_its_weights():
     """SphereFed's head passes gradients on to the body, and has none itself."""
-    train = next(one for one in profiled("spherefed", "mlp").exchanges if one.exchange == "train")
-    head = train.layers[-1]
-    assert (head.layer, head.gradient_bytes, head.flops["grad-weight"]) == ("head", 0, 0)
-    assert head.flops["grad-input"] == head.flops["forward"] > 0
-    for row in train.devices:
-        assert row.by_layer.layers[-1].grad_weight_s == 0
+    found = each(profiled("spherefed", "mlp"))
+    _, layers, _, rows = next(one for one in found if one[0]["exchange"] == "train")
+    head = layers[-1]
+    assert (head["part"], head["gradient_bytes"], head["flops"]["grad-weight"]) == ("head", 0, 0)
+    assert head["flops"]["grad-input"] == head["flops"]["forward"] > 0
+    for _, parts in rows:
+        assert parts[len(layers) - 1]["grad_weight_s"] == 0
 
 
 def test_memory_by_layer_is_in_the_devices_type():
@@ -138,8 +153,8 @@ def test_memory_by_layer_is_in_the_devices_type():
     sizes = {}
     for dtype in ("fp32", "fp16"):
         fleet = {"members": [{"device": "jetson-tx2", "link": "ethernet", "dtype": dtype}]}
-        (one,) = profiled("fedavg", "mlp", (), fleet=fleet).exchanges
-        sizes[dtype] = [layer.memory_bytes for layer in one.devices[0].by_layer.layers]
+        parts = profiled("fedavg", "mlp", (), fleet=fleet).part_prices
+        sizes[dtype] = [part["memory_bytes"] for part in parts if part["what"] == "layer"]
     assert sizes["fp16"] == [size / 2 for size in sizes["fp32"]]
 
 
@@ -163,10 +178,9 @@ def test_a_net_without_modules_has_its_parts_as_layers():
 
 def test_layers_are_in_the_document():
     """``--json`` has the layers of an exchange, its other work, and their times on each device."""
-    (one,) = profiled("fedavg", "mlp", ("raspberry-pi-4b",)).exchanges
-    found = document(one)
-    assert {row["layer"] for row in found["layers"]} == {"body.fc1", "body.relu1", "head"}
-    assert "update" in {row["work"] for row in found["other_work"]}
-    (row,) = found["devices"]
-    assert row["by_layer"]["layers"][0].keys() >= {"forward_s", "grad_input_s", "grad_weight_s", "joules"}
-    assert {other["work"] for other in row["by_layer"]["others"]} >= {"update", "download", "upload"}
+    found = document(profiled("fedavg", "mlp", ("raspberry-pi-4b",)))
+    layers = {row["part"] for row in found["parts"] if row["what"] == "layer"}
+    assert layers == {"body.fc1", "body.relu1", "head"}
+    assert "update" in {row["part"] for row in found["parts"]}
+    assert found["part_prices"][0].keys() >= {"forward_s", "grad_input_s", "grad_weight_s", "joules"}
+    assert {row["part"] for row in found["part_prices"]} >= {"update", "download", "upload"} | layers

@@ -236,9 +236,13 @@ def test_profiles_are_swept_by_device(capsys):
     assert one["name"].startswith("raspberry-pi-4b, fp32, ")
     figures = one["figures"]
     for run in document["profiles"]:
-        works = [work for work in run["exchanges"] if work["when"] == "every round"]
-        rows = [row for work in works for row in work["devices"] if row["device"] == "raspberry-pi-4b"]
-        seconds = sum(row["down_s"] + row["compute_s"] + row["up_s"] for row in rows)
+        rounds = [
+            work["exchange"] for work in run["exchanges"] if work["at"] == "round" and work["every"] == 1
+        ]
+        rows = [
+            row for row in run["prices"] if row["device"] == "raspberry-pi-4b" and row["exchange"] in rounds
+        ]
+        seconds = sum(row["down_s"] + row["work_s"] + row["up_s"] for row in rows)
         assert figures["energy"][run["scenario"]] == pytest.approx(sum(row["joules"] for row in rows))
         assert figures["time"][run["scenario"]] == pytest.approx(seconds)
     assert {verdict["quantity"] for verdict in one["verdicts"]} == {"energy", "time"}
