@@ -32,7 +32,7 @@ def explain(
 
     The critical path leads from a round's last merge back to its start: who was waited for, and for what.
 
-    Savings are left out where other times would make another run, as with asynchronous policies.
+    Savings are other runs of the clock, left out of very long runs and where more than times would change.
     """
     from edgefl.analysis.explain.explain import explain as explained
     from edgefl.analysis.summary import each_run

@@ -15,6 +15,7 @@ from edgefl.show.targets import BELOW
 from toys import TOYS
 from unfinished import UNPOWERED
 
+from edgefl.analysis.explain.path import NOBODY, PathTime
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.analysis.settings import dotted
 from edgefl.analysis.summary import Accuracy
@@ -73,38 +74,33 @@ def test_participation_counts_all_admitted_clients():
     assert "participation, fairness" not in cells(every([dry("sync", "server.participants=20").summary]))
 
 
-def test_the_devices_that_were_waited_for_most_have_rows():
-    """Seconds, their share of the virtual time, and the parts; a run on one device waited for none."""
+def test_the_devices_with_most_of_the_critical_path_have_rows():
+    """Seconds, their share of the virtual time, and its stages; zeros where a run has no such device."""
     found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
-    first = found.waited_for_devices[0]
+    device, first = next(iter(found.path.items()))
     rows = cells(every([found, alone]))
-    assert alone.waited_for_devices == []
-    assert rows[f"waited for {first.device}"] == [
-        f"{show_seconds(first.lost.lost_s)} ({first.lost.lost_s / found.virtual_s:.0%})",
-        "0 s",
+    assert list(alone.path) == ["laptop-cpu"]
+    share = show_share(first.seconds / found.virtual_s)
+    assert rows[f"critical path: {device}"] == [f"{show_seconds(first.seconds)} ({share})", "0 s"]
+    assert rows["critical path: laptop-cpu"][0] == "0 s"
+    path = alone.path["laptop-cpu"]
+    shares = (show_share(one / path.seconds) for one in (path.download_s, path.compute_s, path.upload_s))
+    assert cells(every([alone]))["download/compute/upload"] == [" / ".join(shares)]
+
+
+def test_three_devices_have_rows_of_the_critical_path():
+    """Those with most; a timer is no device, and where nothing else was waited for there is no row."""
+    found = dry("sync").summary
+    path = {
+        name: PathTime(seconds, 0, seconds, 0) for seconds, name in enumerate(("b", "d", NOBODY, "a", "c"))
+    }
+    shown = cells(every([replace(found, path=path)]))
+    assert [label for label in shown if label.startswith("critical path: ")] == [
+        f"critical path: {device}" for device in ("c", "a", "d")
     ]
-    # The labels of the parts are those of the device that cost least.
-    last = found.waited_for_devices[-1]
-    assert rows["link/compute/slowdown/jitter"][1] == "-"
-    assert rows["others idle"] == [f"{last.lost.others_idle:.0%}", "-"]
-
-
-def test_what_was_lost_is_the_sum_of_its_parts():
-    """Of every client and device; all clients that were waited for are in the record, the worst first."""
-    found = dry("sync", "fleet=city-phones").summary
-    assert len(found.waited_for) > 3
-    for waited in (found.waited_for, found.waited_for_devices):
-        assert [one.lost.lost_s for one in waited] == sorted(
-            (one.lost.lost_s for one in waited), reverse=True
-        )
-        for one in waited:
-            lost = one.lost
-            parts = lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s, lost.away_s
-            assert min(parts) >= 0
-            assert sum(parts) == pytest.approx(lost.lost_s)
-            assert 0 < lost.others_idle < 1
-            assert lost.lost_s < found.virtual_s
-    assert sum(one.lost.merges for one in found.waited_for) == found.rounds
+    timed = dry("{name: deadline, seconds: 1 ms}").summary
+    assert list(timed.path) == [NOBODY]
+    assert not [label for label in cells(every([timed])) if label.startswith("critical path: ")]
 
 
 def test_a_run_without_clients_has_no_shares():
@@ -300,18 +296,17 @@ def test_what_differs_is_told(without, changes, rows):
 
 def test_quantities_are_averaged_over_seeds():
     """Traffic by part, what was waited for, and energy that one run knows of fewer clients."""
-    first = dry("sync").summary
-    lost = first.waited_for_devices[0]
-    double = replace(lost, lost=replace(lost.lost, lost_s=3 * lost.lost.lost_s))
+    device, path = next(iter(dry("sync").summary.path.items()))
+    triple = replace(path, seconds=3 * path.seconds)
     one, two = (
-        replace(run, bytes_by_part={"weights": (moved, 100)}, waited_for_devices=[waited], virtual_s=moved)
-        for run, moved, waited in zip(seeds(2), (100, 300), (lost, double), strict=True)
+        replace(run, bytes_by_part={"weights": (moved, 100)}, path={device: waited}, virtual_s=moved)
+        for run, moved, waited in zip(seeds(2), (100, 300), (path, triple), strict=True)
     )
     less = two.energy._replace(energy_known=two.energy.energy_clients - 1)
     found = cells(every([one, replace(two, energy=less)]))
     assert found["weights, down / up"] == ["200 B / 100 B"]
-    mean_s = 2 * lost.lost.lost_s
-    assert found[f"waited for {lost.device}"] == [f"{show_seconds(mean_s)} ({show_share(mean_s / 200)})"]
+    mean_s = 2 * path.seconds
+    assert found[f"critical path: {device}"] == [f"{show_seconds(mean_s)} ({show_share(mean_s / 200)})"]
     clients = two.energy.energy_clients
     assert found["energy of all clients"][0].endswith("(1 of 2)")
     assert found["known part"] == [f"{show_joules(two.energy.joules)} ({clients - 1} of {clients} clients)"]
