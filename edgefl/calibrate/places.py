@@ -8,6 +8,7 @@ from pathlib import Path
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
+from edgefl.core.outputs import check_free
 from edgefl.planning.starting import check_name
 
 
@@ -26,12 +27,7 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
     # A device has its file's name.
     for where, text in {"NAME": name, "--out": path.stem}.items():
         check_name("devices", text, path, where)
-    if path.exists() and not force:
-        raise UserError(
-            f"{path.name} already exists",
-            where=str(path),
-            hint="choose another name, or overwrite it with --force",
-        )
+    check_free(path, force=force)
     if out and not path.parent.exists():
         raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
     _check_writable(path, "--out" if out else str(path.parent))

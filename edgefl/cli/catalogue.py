@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated
+import json
+from operator import itemgetter
+from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stdout
-from edgefl.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from edgefl.core.catalogue import Entry
+from edgefl.cli.answering import command
+from edgefl.core.documents import document
+from edgefl.show.answers import Answer
 
 
-@app.command(name="list", epilog=examples("list devices", "list methods --json"))
+@command("list devices", "list methods --json")
 def list_(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="KIND", help="devices, methods, scenarios, ...; all kinds by default."),
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """List devices, methods, models, scenarios and everything else that has a name."""
     from edgefl.core.catalogue import KINDS, entries, kind_of, summary
     from edgefl.show.table import Column, Table
 
-    kinds = [kind_of(kind)] if kind else KINDS
-    if as_json:
-        print_json({"kinds": {each: [_as_data(entry) for entry in entries(each).values()] for each in kinds}})
-        return
-    for title in kinds:
-        rows = [(name, summary(entry)) for name, entry in entries(title).items()]
-        stdout().print(Table(["name", Column("description", left=True)], rows, title))
+    kinds = {each: entries(each).values() for each in ([kind_of(kind)] if kind else KINDS)}
+    found = {
+        each: [{"name": one.name, "description": summary(one), "file": one.path} for one in known]
+        for each, known in kinds.items()
+    }
+    columns = (
+        Column("name", itemgetter("name")),
+        Column("description", itemgetter("description"), left=True),
+    )
+    return Answer(
+        "list", {"kinds": found}, Group(*(Table(columns, known, each) for each, known in found.items()))
+    )
 
 
-def _as_data(entry: Entry) -> dict[str, str]:
-    from edgefl.core.catalogue import summary
-
-    return {"name": entry.name, "description": summary(entry), "file": str(entry.path)}
-
-
-@app.command(epilog=examples("show raspberry-pi-4b", "show method fedprox", "show --raw scenario quickstart"))
+@command("show raspberry-pi-4b", "show method fedprox", "show --raw scenario quickstart")
 def show(
     kind: Annotated[
         str,
@@ -53,8 +51,7 @@ def show(
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")] = "",
     raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.core.catalogue import find, kind_of, only_kind_of
     from edgefl.core.inheriting import TAKEN
@@ -64,51 +61,45 @@ def show(
     if not name:
         kind, name = only_kind_of(kind), kind
     if raw:
-        with find(kind_of(kind), name, where="NAME").path.open(encoding="utf-8", newline="") as file:
-            sys.stdout.write(file.read())
-        return
-    description = describe(kind, name)
-    if as_json:
-        rows = [dict(zip(description.heads, row, strict=True)) for row in description.rows]
-        print_json({"title": description.title, "text": description.text, "rows": rows})
-        return
-    console = stdout()
-    console.print(description.title, style="bold", soft_wrap=True)
-    if not description.heads:
-        console.print(description.text, soft_wrap=True)
-        return
-    if description.text:
-        console.print(Line(description.text))
-    if description.rows:
+        path = find(kind_of(kind), name, where="NAME").path
+        with path.open(encoding="utf-8", newline="") as file:
+            text = file.read()
+        return Answer(name, {"file": path, "text": text}, plain=lambda stream: stream.write(text))
+    found = describe(kind, name)
+    rows = [dict(zip(found.heads, row, strict=True)) for row in found.rows]
+    # Lines of a file are not wrapped.
+    view: list[RenderableType] = [Text(found.title, "bold", no_wrap=True, overflow="ignore")]
+    if not found.heads:
+        view.append(Text(found.text, no_wrap=True, overflow="ignore"))
+    elif found.text:
+        view.append(Line(found.text))
+    if found.rows:
         # Another device's sources are shown with that device.
-        shown = [[TAKEN.sub(r"\1", cell) for cell in row] for row in description.rows]
-        console.print(Table([Column(head, left=True) for head in description.heads], shown))
+        shown = [[TAKEN.sub(r"\1", cell) for cell in row] for row in found.rows]
+        view.append(Table([Column(head, left=True) for head in found.heads], shown))
+    return Answer(found.title, {"title": found.title, "text": found.text, "rows": rows}, Group(*view))
 
 
-@app.command(
-    epilog=examples("new device my-board --like pixel-6", "new fleet my-lab", "new scenario my-first")
-)
+@command("new device my-board --like pixel-6", "new fleet my-lab", "new scenario my-first")
 def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="device, fleet or scenario.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my-board.")],
     like: Annotated[
         str | None, typer.Option(metavar="OTHER", help="A device or fleet from which it differs.")
     ] = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Write a commented file to start from, in devices/, profiles/ or scenarios/ here."""
     from edgefl.planning.starting import start
 
     started = start(kind, name, like)
-    if as_json:
-        print_json(started)
-        return
-    stdout().print(f"wrote {started.file}\nnext: {started.next}", soft_wrap=True)
+    return Answer(f"new {kind}", started, lines=[f"wrote {started.file}", f"next: {started.next}"])
 
 
-@app.command(epilog=examples("schema"))
-def schema() -> None:
+@command("schema", as_json=False)
+def schema() -> Answer:
     """Print the JSON Schema of a scenario file, for editors."""
     from edgefl.planning.schema import schema as scenario_schema
 
-    print_json(scenario_schema())
+    found = scenario_schema()
+    text = json.dumps(document(found), indent=2) + "\n"
+    return Answer("schema", found, plain=lambda stream: stream.write(text))

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
 
-from edgefl.cli.answering import command
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, Overridden, OwnModel, ScenarioName, Seed, Sensitivity
+from edgefl.cli.answering import command, stderr
+from edgefl.cli.options import Force, Overridden, OwnModel, Seed, Sensitivity
 from edgefl.show.answers import Answer, Steps, quiet, several
 
+if TYPE_CHECKING:
+    from edgefl.runs.group import Scenario
 
-@command(
-    examples(
-        "profile quickstart",
-        "profile quickstart --device raspberry-pi-4b --link 4g --layers",
-    )
-)
+ScenarioName = Annotated[
+    "Scenario",
+    typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
+    str,
+]
+
+
+@command("profile quickstart", "profile quickstart --device raspberry-pi-4b --link 4g --layers")
 def profile(
     scenario: ScenarioName,
     *,
@@ -76,12 +79,10 @@ def profile(
     return Answer(f"profile of {show_count(len(runs), 'run')}", records, profiles(found, published, swept))
 
 
-@app.command(
-    epilog=examples(
-        "calibrate my-laptop",
-        "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
-        "calibrate my-board --idle 3W --active 9W",
-    )
+@command(
+    "calibrate my-laptop",
+    "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
+    "calibrate my-board --idle 3W --active 9W",
 )
 def calibrate(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
@@ -104,37 +105,35 @@ def calibrate(
         str | None, typer.Option(metavar="WATTS", help="The machine's power at rest, read off a meter: 3W.")
     ] = None,
     active: Annotated[str | None, typer.Option(metavar="WATTS", help="Likewise while it trains.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Force = False,
     quick: Annotated[
         bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
+    steps: Steps = quiet,
+) -> Answer:
     """Measure this machine and write its device file; takes a few minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
     from edgefl.calibrate.power import Powers
-    from edgefl.cli.steps import Steps
     from edgefl.show.calibration import calibration
+    from edgefl.show.table import Line
 
-    with Steps(stderr()) as steps:
-        found = measure(
-            name,
-            out=out,
-            force=force,
-            threads=threads,
-            power_log=power_log,
-            powers=Powers.read_off(idle, active),
-            effort=QUICK if quick else FULL,
-            progress=steps.tell,
-        )
-    for note in found.notes:
-        print_note(note)
-    if as_json:
-        print_json(found)
-        return
-    console = stdout()
-    console.print(calibration(found.steps, found.inference, found.methods))
-    console.print()
-    console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
-    console.print(f"next: {found.next}", soft_wrap=True)
+    def told(label: str, done: int, total: int) -> None:
+        steps(label, done, total)
+        # A log has a line for each step.
+        if not stderr().is_terminal:
+            stderr().print(f"{done + 1} of {total}: {label}", soft_wrap=True)
+
+    found = measure(
+        name,
+        out=out,
+        force=force,
+        threads=threads,
+        power_log=power_log,
+        powers=Powers.read_off(idle, active),
+        effort=QUICK if quick else FULL,
+        progress=told,
+    )
+    view = Group(calibration(found.steps, found.inference, found.methods), Line())
+    lines = [f"saved in {found.file} after {found.took_s:.0f} s", f"next: {found.next}"]
+    return Answer(f"calibration of {name}", found, view, lines, found.notes)

@@ -8,18 +8,11 @@ import typer
 from rich.console import Group
 
 from edgefl.cli.answering import command
-from edgefl.cli.app import examples
 from edgefl.cli.options import RunFolders
 from edgefl.show.answers import Answer, Steps, quiet
 
 
-@command(
-    examples(
-        "explain runs/first",
-        "explain runs/first --round 12",
-        "explain runs/first --json",
-    )
-)
+@command("explain runs/first", "explain runs/first --round 12", "explain runs/first --json")
 def explain(
     runs: RunFolders,
     round_: Annotated[

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, RunFolders
+from edgefl.cli.answering import command, stderr
+from edgefl.cli.options import RunFolders
 from edgefl.core.errors import UserError
+from edgefl.show.answers import Answer
 
 if TYPE_CHECKING:
     from edgefl.store import Removal
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-@app.command(
-    epilog=examples("runs", "runs runs/sweep --status killed", "runs --all --json"),
-)
+@command("runs", "runs runs/sweep --status killed", "runs --all --json")
 def runs(
     folder: Annotated[
         Path,
@@ -37,8 +35,7 @@ def runs(
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="A line for each run of a group.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """List the runs in a folder, those written last at the end, and which can be resumed.
 
     Runs are not verified: a run that is damaged where nothing was read is listed as it stands.
@@ -52,20 +49,15 @@ def runs(
                 f"unknown status {one!r}", where="--status", hint=f"it must be one of: {', '.join(STATUSES)}"
             )
     found = listing(folder, status or ())
-    if as_json:
-        print_json(found)
-    else:
-        stdout().print(listing_table(found, every=every, only=status or ()))
-        for line in to_resume(found.resumable):
-            stdout().print(line, soft_wrap=True)
+    view = listing_table(found, every=every, only=status or ())
+    return Answer(f"runs in {folder}", found, view, list(to_resume(found.resumable)))
 
 
-@app.command(epilog=examples("rm runs/first", "rm runs/sweep/02-fedprox --yes"))
+@command("rm runs/first", "rm runs/sweep/02-fedprox --yes")
 def rm(
     paths: RunFolders,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Remove runs, groups of runs, or all runs in a folder of groups.
 
     What is in progress is never removed, nor a file that edgefl did not write.
@@ -82,12 +74,12 @@ def rm(
     freed = sum(remove(one) for one in found)
     kept = [path for one in found for path in one.kept]
     removed = [run for one in found for run in one.runs]
-    if as_json:
-        print_json({"removed": removed, "freed_bytes": freed, "kept": kept})
-        return
-    stdout().print(f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}")
-    for text in _cut([f"kept {path}: edgefl did not write it" for path in kept]):
-        print_note(text)
+    return Answer(
+        "removal",
+        {"removed": removed, "freed_bytes": freed, "kept": kept},
+        lines=[f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"],
+        notes=_cut([f"kept {path}: edgefl did not write it" for path in kept]),
+    )
 
 
 def _ask(found: Sequence[Removal]) -> None:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgefl.cli.answering import command
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stdout
-from edgefl.cli.options import AsJson, Offline
+from edgefl.cli.options import Force, Offline
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Answer, Steps, quiet, several
 
@@ -19,38 +17,16 @@ if TYPE_CHECKING:
     from edgefl.runs.results import Runs
     from edgefl.show.exports import Exported
 
-_MODEL = typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")
-ModelFile = Annotated[str | Path, _MODEL, Path]
 RunFolder = Annotated["Runs", typer.Argument(metavar="RUN", help="A run's directory."), Path]
-DataDir = Annotated[
-    str | Path | None,
-    typer.Option(help="Folder of the dataset's files; by default, where the run found them."),
-    Path | None,
-]
-MaxDrop = Annotated[
-    float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
-]
-Out = Annotated[
-    str | Path | None,
-    typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default."),
-    Path | None,
-]
-Threads = Annotated[
-    int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
-]
 Reference = Annotated[
     "Runs | None",
     typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
     Path | None,
 ]
+_MODEL = typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")
 
 
-@command(
-    examples(
-        "export runs/first --out model.onnx",
-        "export runs/first --version best --int8",
-    )
-)
+@command("export runs/first --out model.onnx", "export runs/first --version best --int8")
 def export(
     run: RunFolder,
     *,
@@ -65,13 +41,24 @@ def export(
         bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
     ] = False,
     fp16: Annotated[bool, typer.Option("--fp16", help="Store weights and activations in float16.")] = False,
-    max_drop: MaxDrop = 0.02,
+    max_drop: Annotated[
+        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+    ] = 0.02,
     raw_input: Annotated[
         bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
     softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
-    out: Out = None,
-    data_dir: DataDir = None,
+    out: Annotated[
+        str | Path | None,
+        typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default."),
+        Path | None,
+    ] = None,
+    force: Force = False,
+    data_dir: Annotated[
+        str | Path | None,
+        typer.Option(help="Folder of the dataset's files; by default, where the run found them."),
+        Path | None,
+    ] = None,
     offline: Offline = False,
     steps: Steps = quiet,
 ) -> Answer:
@@ -96,8 +83,9 @@ def export(
         max_drop=max_drop,
     )
     access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
+    path = Path(out) if out else None
     try:
-        return _exported(export_run(folder_of(run), options, access, Path(out) if out else None, steps))
+        return _exported(export_run(folder_of(run), options, access, path, steps, force=force))
     except SomeFailedError as error:
         error.answer = _exported(error.done)
         raise
@@ -115,16 +103,13 @@ def _exported(done: Sequence[Exported]) -> Answer:
     return Answer(f"export of {show_count(len(done), 'model')}", {"exports": done}, exports(done), lines)
 
 
-@command(
-    examples(
-        "bench model.onnx",
-        "bench model.onnx --device raspberry-pi-4b --predict-only",
-    )
-)
+@command("bench model.onnx", "bench model.onnx --device raspberry-pi-4b --predict-only")
 def bench(
-    model: ModelFile,
+    model: Annotated[str | Path, _MODEL, Path],
     *,
-    threads: Threads = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+    ] = None,
     batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
     run: Reference = None,
     device: Annotated[
@@ -183,23 +168,15 @@ def bench(
     return Answer(f"bench of {path.name}", result, tables(result))
 
 
-@app.command(
-    epilog=examples(
-        "infer model.onnx photos --top 3",
-    )
-)
+@command("infer model.onnx photos --top 3")
 def infer(
     model: Annotated[Path, _MODEL],
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Images, or folders of them.")],
     top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
-    as_json: AsJson = False,
-) -> None:
+) -> Answer:
     """Classify images: class names and probabilities."""
     from edgefl.export.infer import infer as infer_images
     from edgefl.show.inference import inference
 
-    result = infer_images(model, images, top)
-    if as_json:
-        print_json(result)
-    else:
-        stdout().print(inference(result))
+    found = infer_images(model, images, top)
+    return Answer(f"inference with {model.name}", found, inference(found))

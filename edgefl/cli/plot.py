@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_note, stdout
-from edgefl.cli.options import RunFolders
-from edgefl.core.outputs import Own, check_out
+from edgefl.cli.answering import command
+from edgefl.cli.options import Force, RunFolders
+from edgefl.show.answers import Answer
 
 
-@app.command(
-    epilog=examples(
-        "plot runs/first --out accuracy.pdf",
-        "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
-        "plot runs/first --y target --x time,bytes --target 0.9 --out to.pdf",
-    )
+@command(
+    "plot runs/first --out accuracy.pdf",
+    "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
+    "plot runs/first --y target --x time,bytes --target 0.9 --out to.pdf",
+    as_json=False,
 )
 def plot(
     runs: RunFolders,
@@ -49,28 +47,25 @@ def plot(
             help="An accuracy such as 0.9, for a line or --y target; each run's own by default there."
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite a file that is not a figure of edgefl's.")
-    ] = False,
-) -> None:
+    force: Force = False,
+) -> Answer:
     """Draw accuracy or loss of runs against cost, or what a target cost them, for a paper.
 
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
-    from edgefl.show.charts import SUFFIXES, Choice, charts, is_figure, require_matplotlib
+    from edgefl.core.outputs import check_out
+    from edgefl.show.charts import SUFFIXES, Choice, charts, require_matplotlib
 
     choice = Choice(x, y, model, columns, log_x, target)
-    own = Own("a figure of edgefl's", is_figure)
-    check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES, own=own)
+    check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES)
     require_matplotlib()
     from edgefl.show.drawing import write
 
-    drawn = charts(runs, choice, note=print_note)
+    notes: list[str] = []
+    drawn = charts(runs, choice, note=notes.append)
     made, missing = write(drawn, out)
-    for line in dict.fromkeys([*(line for one in drawn for line in one.notes), *missing]):
-        print_note(line)
+    notes += dict.fromkeys([*(line for one in drawn for line in one.notes), *missing])
     width, height = made.get_size_inches()
-    console = stdout()
-    console.print(f"saved {out} ({width:.3g} x {height:.3g} in)", soft_wrap=True)
-    for caption in dict.fromkeys(one.caption for one in drawn):
-        console.print(f"caption: {caption}", soft_wrap=True)
+    captions = dict.fromkeys(f"caption: {one.caption}" for one in drawn)
+    lines = [f"saved {out} ({width:.3g} x {height:.3g} in)", *captions]
+    return Answer(f"plot in {out}", {"file": out}, lines=lines, notes=notes)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgefl.cli.answering import command
-from edgefl.cli.app import examples
 from edgefl.cli.options import FleetLink, Overridden, SomeRuns, TargetAccuracy
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Steps, quiet, several, unless
@@ -30,11 +29,9 @@ SomeFleets = Annotated[
 
 
 @command(
-    examples(
-        "replay runs/first --fleet city-phones",
-        "replay runs/first --fleet home-lab --fleet city-phones --target 0.9",
-        "replay runs/first --link 4g --set wire.up=int8 --out runs/first-over-4g",
-    )
+    "replay runs/first --fleet city-phones",
+    "replay runs/first --fleet home-lab --fleet city-phones --target 0.9",
+    "replay runs/first --link 4g --set wire.up=int8 --out runs/first-over-4g",
 )
 def replay(
     runs: SomeRuns,

@@ -8,17 +8,11 @@ from typing import Annotated
 import typer
 
 from edgefl.cli.answering import command
-from edgefl.cli.app import examples
-from edgefl.cli.options import Sensitivity, SomeRuns, TargetAccuracy
+from edgefl.cli.options import Force, Sensitivity, SomeRuns, TargetAccuracy
 from edgefl.show.answers import Answer, Steps, quiet
 
 
-@command(
-    examples(
-        "report runs/first",
-        "report runs/first runs/second --target 0.9 --out comparison.html",
-    )
-)
+@command("report runs/first", "report runs/first runs/second --target 0.9 --out comparison.html")
 def report(
     runs: SomeRuns,
     *,
@@ -29,26 +23,24 @@ def report(
     ] = None,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite a file that is not a report page.")
-    ] = False,
+    force: Force = False,
     steps: Steps = quiet,
 ) -> Answer:
     """Make one HTML page of runs: figures, tables and plots; it opens from disk and needs no network.
 
-    Runs that differ in nothing but their seeds are averaged. A report page that is there is overwritten.
+    Runs that differ in nothing but their seeds are averaged.
     """
-    from edgefl.core.outputs import Own, check_out
+    from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes
     from edgefl.runs.results import folders_of
     from edgefl.show.page.build import page
-    from edgefl.show.page.files import SUFFIXES, is_page, named_after, write
+    from edgefl.show.page.files import SUFFIXES, named_after, write
     from edgefl.show.page.html import html
 
     folders = folders_of(runs)
     name = named_after(folders)
     path = Path(name if out is None else out)
-    check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
+    check_out(path, name, force=force, suffixes=SUFFIXES)
     notes: list[str] = []
     steps("reading runs", 0, 1)
     size = write(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 from rich.console import Group
 
-from edgefl.cli.answering import command
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.answering import command, stderr
 from edgefl.cli.options import (
-    AsJson,
     FleetLink,
-    Format,
-    InFormat,
     Offline,
     Overridden,
     OwnModel,
     Seed,
     Seeds,
     Sensitivity,
-    Settings,
     SomeRuns,
-    SomeScenarios,
     TargetAccuracy,
-    TorchDevice,
-    Track,
-    Watch,
-    WatchPort,
-    trackers,
 )
-from edgefl.cli.streams import OutputError
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 
@@ -48,7 +36,25 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-_RUN = examples(
+
+class Format(StrEnum):
+    """In what a comparison is printed."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
+
+
+SomeScenarios = Annotated[
+    "Scenario | Sequence[Scenario] | None",
+    typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
+    list[str] | None,
+]
+
+
+@command(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
@@ -57,22 +63,23 @@ _RUN = examples(
     "run quickstart --watch",
     "run quickstart --track '{name: wandb, project: mine}'",
 )
-
-
-@app.command(epilog=_RUN)
 def run(
     scenario: Annotated[
         str | None,
         typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
     ] = None,
-    settings: Settings = None,
+    *,
+    overrides: Overridden = (),
     seed: Seed = None,
     seeds: Seeds = None,
     link: FleetLink = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
     engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
     workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
-    torch_device: TorchDevice = None,
+    torch_device: Annotated[
+        str | None,
+        typer.Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
+    ] = None,
     ray_address: Annotated[
         str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
     ] = None,
@@ -86,32 +93,60 @@ def run(
             help="Go on with a run or a group that stopped; --set server.until.rounds=N makes it longer.",
         ),
     ] = None,
-    track: Track = None,
-    watch: Watch = False,
-    watch_port: WatchPort = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRACKER",
+            help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
+    ] = False,
+    watch_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default."),
+    ] = None,
     offline: Offline = False,
-    as_json: AsJson = False,
-) -> None:
+    after: ExitStack,
+) -> Answer:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
+    from edgefl.core.nodes import compose, short
     from edgefl.runs.group import as_overrides
     from edgefl.runs.progress import Display
+    from edgefl.show.compare import comparison
+    from edgefl.show.table import Line
 
-    short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    given = {"overrides": as_overrides(settings or (), engine=engine, **short), "track": trackers(track)}
+    engines = {"engine": engine, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
+    given = as_overrides(overrides, **engines)
+    trackers = [compose(text, f"--track {short(text.strip())}", lines=False) for text in track or ()]
     start = _start(scenario, resume, {"seed": seed, "seeds": seeds, "link": link, "out": out})
-    console = stderr()
-    with watching(watch, watch_port, console) as page:
-        with Display(console) as display:
-            try:
-                result = start(**given, data_dir=data_dir, offline=offline, callbacks=page.beside(display))
-            except KeyboardInterrupt:
-                display.interrupted()
-                raise typer.Exit(130) from None
-        _print_runs(result, as_json=as_json)
-        page.stay()
-    if result.failed:
-        raise typer.Exit(1)
+    page = after.enter_context(watching(watch, watch_port, stderr()))
+    with Display(stderr()) as display:
+        callbacks = page.beside(display)
+        try:
+            result = start(
+                overrides=given, track=trackers, data_dir=data_dir, offline=offline, callbacks=callbacks
+            )
+        except KeyboardInterrupt:
+            display.interrupted()
+            raise
+    after.callback(page.stay)
+    title, status = f"run of {scenario or resume}", int(bool(result.failed))
+    runs, folder = result.readable(), quote(str(result.folder))
+    if not runs:
+        return Answer(title, result, exit_status=status)
+    lines = [
+        f"saved in {result.folder}",
+        *(f"event hash {run.event_hash}" for run in runs if len(runs) == 1 and run.event_hash),
+        f"next: edgefl report {folder}",
+        f"      edgefl explain {folder}",
+        f"      edgefl compare {folder} --all",
+    ]
+    # Why a run failed was said when it did.
+    view = Group(comparison(runs, reasons=False), Line())
+    return Answer(title, result, view, lines, exit_status=status)
 
 
 def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) -> Callable[..., Result]:
@@ -136,35 +171,10 @@ def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) ->
     return partial(run, scenario, **own)
 
 
-def _print_runs(result: Result, *, as_json: bool) -> None:
-    """Prints what the runs gave, where they are saved, and what may be asked of them next."""
-    from edgefl.show.compare import comparison
-
-    try:
-        if as_json:
-            print_json(result.document)
-        elif runs := result.readable():
-            console = stdout()
-            # Why a run failed was said when it did.
-            console.print(comparison(runs, reasons=False))
-            console.print()
-            console.print(f"saved in {result.folder}", soft_wrap=True)
-            if len(runs) == 1 and runs[0].event_hash:
-                console.print(f"event hash {runs[0].event_hash}")
-            folder = quote(str(result.folder))
-            console.print(f"next: edgefl report {folder}", soft_wrap=True)
-            console.print(f"      edgefl explain {folder}", soft_wrap=True)
-            console.print(f"      edgefl compare {folder} --all", soft_wrap=True)
-    except OutputError as error:
-        raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
-
-
 @command(
-    examples(
-        "check",
-        "check quickstart --set server.participants=5",
-        "check --method flexchill --set method.base=fedprox",
-    )
+    "check",
+    "check quickstart --set server.participants=5",
+    "check --method flexchill --set method.base=fedprox",
 )
 def check(
     scenarios: SomeScenarios = None,
@@ -287,12 +297,10 @@ def _promises(name: str, given: Sequence[Override]) -> Answer:
 
 
 @command(
-    examples(
-        "compare runs/first runs/second --target 0.9",
-        "compare runs/first --all",
-        "compare runs/first --json",
-        "compare runs/first --rows 'virtual time' --format latex > table.tex",
-    )
+    "compare runs/first runs/second --target 0.9",
+    "compare runs/first --all",
+    "compare runs/first --json",
+    "compare runs/first --rows 'virtual time' --format latex > table.tex",
 )
 def compare(
     runs: SomeRuns,
@@ -305,7 +313,11 @@ def compare(
     rows: Annotated[
         str, typer.Option(metavar="A,B,C", help="Show these figures, by their labels or keys in `--json`.")
     ] = "",
-    format: InFormat = None,  # noqa: A002 - as the option
+    format: Annotated[  # noqa: A002 - as the option
+        str | None,
+        typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
+        Format | None,
+    ] = None,
     steps: Steps = quiet,
 ) -> Answer:
     """Compare runs: accuracy, and the time, bytes and energy to reach a target; who is ahead.
@@ -344,13 +356,14 @@ def compare(
     found = None if sensitivity is None else of_runs(compared, sensitivity)
     one_unit = chosen in {Format.LATEX, Format.MARKDOWN}
     view = comparison(compared, every=all, names=rows, one_unit=one_unit)
-    plain = None
-    if chosen == Format.CSV:
-        stream = io.StringIO(newline="")
-        comma_separated.write(stream, *records(compared))
-        plain = stream.getvalue()
-    elif one_unit:
-        plain = latex(view) if chosen == Format.LATEX else markdown(view)
+
+    def text(stream: TextIO) -> None:
+        if chosen == Format.CSV:
+            comma_separated.write(stream, *records(compared))
+        else:
+            stream.write(latex(view) if chosen == Format.LATEX else markdown(view))
+
+    plain = None if chosen in {Format.TABLE, Format.JSON} else text
     title = f"comparison of {show_count(len(compared), 'run')}"
     view = Group(view, *([Line(), swept(found)] if found else []))
     return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
-from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_note, stdout
-from edgefl.cli.options import RunFolders
-from edgefl.cli.streams import results
-from edgefl.core.files import replacing
-from edgefl.core.outputs import check_out
+from edgefl.cli.answering import command
+from edgefl.cli.options import Force, RunFolders
+from edgefl.show.answers import Answer
 
-FEATURES = "features"
-_SUFFIXES = (".csv", ".parquet")
+_FEATURES = "features"
 
 
-@app.command(
-    epilog=examples(
-        "table runs/first jobs > jobs.csv",
-        "table runs/first runs/second merges --out merges.parquet",
-        "table runs/first features --out features.csv",
-    )
+@command(
+    "table runs/first jobs > jobs.csv",
+    "table runs/first runs/second merges --out merges.parquet",
+    "table runs/first features --out features.csv",
+    as_json=False,
 )
 def table(
     runs: RunFolders,
@@ -39,8 +34,8 @@ def table(
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet file; CSV on standard output by default.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-) -> None:
+    force: Force = False,
+) -> Answer:
     """Write one table of runs as CSV or Parquet.
 
     Before its own columns are the run's name, its seed, and the settings in which the runs differ.
@@ -51,32 +46,34 @@ def table(
     """
     from edgefl.analysis.settings import settings_of
     from edgefl.analysis.summary import each_run
+    from edgefl.core.files import replacing
+    from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes
     from edgefl.show.frames import sources, to_csv, to_parquet
-    from edgefl.store import check_table
+    from edgefl.store import Reader, check_table
 
-    if name != FEATURES:
+    def named(reader: Reader, _: Any) -> tuple[str, Path, Mapping[str, Any]]:
+        return reader.meta["name"], reader.folder, settings_of(reader)[0]
+
+    notes: list[str] = []
+    if name != _FEATURES:
         check_table(name, "TABLE")
     if out is not None:
-        check_out(out, f"{name}.csv", force=force, suffixes=_SUFFIXES[: 1 if name == FEATURES else 2])
-    if name == FEATURES:
+        suffixes = (".csv",) if name == _FEATURES else (".csv", ".parquet")
+        check_out(out, f"{name}.csv", force=force, suffixes=suffixes)
+    if name == _FEATURES:
         from edgefl.export.features import write_features
 
-        write: Callable[[TextIO], None] = partial(write_features, runs)
+        write: Callable[[TextIO], object] = partial(write_features, runs)
     else:
-        named = each_run(
-            runs,
-            lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
-            note=print_note,
-        )
-        found = sources(named)
+        found = sources(each_run(runs, named, note=notes.append))
         write = partial(to_csv, found, name)
     if out is None:
-        write(results())
-        return
+        return Answer(f"table {name}", {}, notes=notes, plain=write)
     if out.suffix.lower() == ".parquet":
         to_parquet(found, name, out)
     else:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
             write(stream)
-    stdout().print(f"saved {out} ({show_bytes(out.stat().st_size)})", soft_wrap=True)
+    lines = [f"saved {out} ({show_bytes(out.stat().st_size)})"]
+    return Answer(f"table {name} in {out}", {"file": out}, lines=lines, notes=notes)

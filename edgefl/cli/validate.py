@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from edgefl.cli.answering import command
-from edgefl.cli.app import examples
 from edgefl.show.answers import Answer, Steps, quiet
 
 
-@command(examples("validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json"))
+@command("validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json")
 def validate(
     names: Annotated[
         list[str] | None,

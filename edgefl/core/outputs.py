@@ -1,43 +1,41 @@
-"""The files that commands write: where they may be, and which may be overwritten."""
+"""The files that commands write: where they may be, and that none is overwritten unasked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from edgefl.core.errors import UserError
 
 _OTHER = "choose another --out"
 
 
-class Own(NamedTuple):
-    """Files that a command overwrites without being forced to.
+def check_free(*paths: Path, force: bool) -> None:
+    """Checks that files would replace none.
 
-    Attributes:
-        what: what they are, such as "a report page".
-        is_one: whether a file is one; it may raise OSError.
+    Args:
+        paths: the files.
+        force: whether they may.
+
+    Raises:
+        UserError: one exists.
     """
+    for path in paths:
+        if path.exists() and not force:
+            raise _refused(f"{path} exists", f"{_OTHER}, or overwrite it with --force")
 
-    what: str
-    is_one: Callable[[Path], bool]
 
-
-def check_out(
-    path: Path, example: str, *, force: bool, suffixes: Sequence[str], own: Own | None = None
-) -> None:
+def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str]) -> None:
     """Checks before a run is read that a file can be written.
 
     Args:
         path: the file.
         example: a file's name that will do.
-        force: whether to overwrite whatever file is there.
+        force: whether to overwrite the file that is there.
         suffixes: what its name may end in.
-        own: the files that are overwritten anyway; None for none.
 
     Raises:
-        UserError: it is a folder, in one that does not exist, of another name, or a file that is not to be
-            overwritten.
+        UserError: it is a folder, in one that does not exist, of another name, or there.
     """
     if path.is_dir():
         raise _refused(f"{path} is a folder", f"try --out {path / example}")
@@ -51,17 +49,8 @@ def check_out(
         raise _refused(f"the folder {path.parent} does not exist", f"mkdir -p {path.parent}")
     if not path.parent.is_dir():
         raise _refused(f"{path.parent} is not a folder", _OTHER)
-    if path.exists() and not force and not (own and _is_one(path, own)):
-        is_not = f" and is not {own.what}" if own else ""
-        raise _refused(f"{path} exists{is_not}", f"{_OTHER}, or overwrite it with --force")
+    check_free(path, force=force)
 
 
-def _is_one(path: Path, own: Own) -> bool:
-    try:
-        return own.is_one(path)
-    except OSError as error:
-        raise _refused(f"cannot read {path}: {error.strerror}", _OTHER) from error
-
-
-def _refused(what: str, hint: str = "") -> UserError:
+def _refused(what: str, hint: str) -> UserError:
     return UserError(what, where="--out", hint=hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from edgefl.analysis.metrics import metrics
@@ -16,16 +15,6 @@ from edgefl.show.formats.markdown import markdown
 from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
 from edgefl.store import read
-
-_PARITY = "## Parity"
-
-
-def is_card(page: Path) -> bool:
-    """Whether a file is a model card."""
-    try:
-        return _PARITY in page.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return False
 
 
 def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
@@ -59,7 +48,7 @@ def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
         if source.meta["evaluated_on"] == "test"
         else "All on training images held out for tuning, not on the test set.",
         _compact(compact, exported.size_bytes) if compact else "",
-        _PARITY,
+        "## Parity",
         "Of the float32 model that this file was converted from." if compact else "",
         _parity(exported.parity),
         measured,

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import all_atomically
+from edgefl.core.outputs import check_free
 from edgefl.export.build import FP32, Candidate, ExportOptions, build
-from edgefl.export.card import card, is_card
+from edgefl.export.card import card
 from edgefl.export.compact import compact
 from edgefl.export.graph import ExportError
 from edgefl.export.latency import latency_section
@@ -53,6 +54,8 @@ def export(
     access: DataAccess,
     out: Path | None = None,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    *,
+    force: bool = False,
 ) -> list[Exported]:
     """Exports models of a run; each is verified before its file is written.
 
@@ -62,6 +65,7 @@ def export(
         access: how to get at its dataset.
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
         progress: called with ("models", models done, models in all).
+        force: whether to overwrite models and cards.
 
     Raises:
         UserError: something that was asked for does not exist or is damaged, or the target cannot be written.
@@ -84,6 +88,7 @@ def export(
         # An unknown client is an error before any folder is made.
         source.predictor(options.client)
     paths = [target(source, client, options, out) for client in clients]
+    check_free(*(file for path in paths for file in (path, path.with_suffix(".md"))), force=force)
     done: list[Exported] = []
     failed: list[ExportError] = []
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
@@ -130,8 +135,7 @@ def target(source: Trained, client: int | None, options: ExportOptions, out: Pat
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
 
     Raises:
-        UserError: ``out`` has another suffix or is a folder, cannot be written, or its card would replace
-            a text that is not a model card.
+        UserError: ``out`` has another suffix or is a folder, or cannot be written.
     """
     name = "global" if client is None else f"client-{client:0{len(str(source.federation.clients - 1))}d}"
     file = f"{name}.onnx" if options.precision == FP32 else f"{name}-{options.precision}.onnx"
@@ -147,13 +151,6 @@ def target(source: Trained, client: int | None, options: ExportOptions, out: Pat
         raise UserError(f"{path.parent} is not writable", where=where, hint="choose another --out")
     if path.is_dir():
         raise UserError(f"{path} is a folder", where=where)
-    page = path.with_suffix(".md")
-    if page.exists() and not is_card(page):
-        raise UserError(
-            f"{page} exists and is not a model card; the export would overwrite it",
-            where=where,
-            hint="choose another --out",
-        )
     return path
 
 

@@ -8,12 +8,13 @@ from os import PathLike
 from pathlib import Path
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
 from edgefl.importing.joining import joined
 from edgefl.importing.profile import INDEPENDENTLY, TOGETHER, Base, profile_of
 from edgefl.importing.trace import Source, Trace
-from edgefl.importing.writing import check_free, name_of, next_step, write
+from edgefl.importing.writing import name_of, next_step, write
 
 # Kinds that go together, and the link of what they do not say.
 _FAMILIES = {
@@ -95,16 +96,14 @@ def import_traces(
     folder, show = Path(out), progress or _silent
     base = Base(name=name_of(folder, name), device=device, link=link or _FAMILIES[family])
     _check_options(len(paths), users, dealt)
-    if not force:
-        check_free(folder, [f"profiles/{base.name}.yaml"])
+    check_free(folder / f"profiles/{base.name}.yaml", force=force)
     traces = _traces(family, paths, ready, _repeat(repeat), show)
     _check_kinds(kind, traces, paths)
     _check_uses(traces, ready=ready, repeat=repeat)
     show("writing", len(paths), len(paths) + 1)
     alike, dealt = joined(traces, dealt, users)
     made = profile_of(alike, dealt, base)
-    if not force:
-        check_free(folder, made.files)
+    check_free(*(folder / file for file in made.files), force=force)
     write(folder, made.files)
     return Imported(
         name=base.name,

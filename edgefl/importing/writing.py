@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,21 +38,6 @@ def name_of(out: Path, name: str | None) -> str:
             hint="give the profile another one with --name",
         )
     return found
-
-
-def check_free(out: Path, files: Iterable[str]) -> None:
-    """Checks that files would replace none.
-
-    Raises:
-        UserError: one exists.
-    """
-    for file in files:
-        if (path := out / file).exists():
-            raise UserError(
-                f"{path} exists",
-                where="--out",
-                hint="choose another --out or --name, or overwrite it with --force",
-            )
 
 
 def write(out: Path, files: Mapping[str, bytes]) -> None:

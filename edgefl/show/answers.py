@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TextIO, TypeAlias, TypeVar
 
 from rich.console import Console, Group, RenderableType
 
@@ -30,6 +30,11 @@ def several(given: Any) -> list[Any]:
     return [] if given is None else list(given) if many else [given]
 
 
+def plain_console(**given: Any) -> Console:
+    """A console that prints texts as they are."""
+    return Console(highlight=False, markup=False, emoji=False, **given)
+
+
 class Shown:
     """What is shown as tables.
 
@@ -37,13 +42,15 @@ class Shown:
         lines: what is said below them, such as where files are.
         notes: what is worth knowing beside them.
         errors: what failed, though nothing was wrong with the question.
-        plain: a text that is printed in the tables' place; None for none.
+        plain: writes a text that is printed in the tables' place; None for none.
+        exit_status: the command's, unless an error has a higher one.
     """
 
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
     errors: Sequence[EdgeflError] = ()
-    plain: str | None = None
+    plain: Callable[[TextIO], object] | None = None
+    exit_status: int = 0
 
     def __rich__(self) -> RenderableType:
         raise NotImplementedError
@@ -56,12 +63,19 @@ class Shown:
     @property
     def text(self) -> str:
         """What the command prints, tables in lines of 100 columns."""
+        stream = io.StringIO(newline="")
         if self.plain is not None:
-            return self.plain
-        stream = io.StringIO()
-        console = Console(file=stream, width=WIDTH, highlight=False, markup=False, emoji=False)
-        console.print(self)
-        return stream.getvalue() + "".join(f"{line}\n" for line in self.lines)
+            self.plain(stream)
+        else:
+            self.show(plain_console(file=stream, width=WIDTH))
+        return stream.getvalue()
+
+    def show(self, at: Console) -> None:
+        """Prints the tables, and the lines below them."""
+        # A line that is not to be wrapped goes on.
+        at.print(self, crop=False)
+        for line in self.lines:
+            at.print(line, soft_wrap=True)
 
     def _repr_html_(self) -> str:
         # The command line has no use for them.
@@ -79,7 +93,7 @@ class Answer(Shown):
 
     Attributes:
         title: the command, and what it was asked about.
-        records: what was found.
+        records: what was found; of what is shown elsewhere too, that.
         view: the same as tables.
     """
 
@@ -89,7 +103,8 @@ class Answer(Shown):
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
     errors: Sequence[EdgeflError] = ()
-    plain: str | None = None
+    plain: Callable[[TextIO], object] | None = None
+    exit_status: int = 0
 
     def __repr__(self) -> str:
         return f"Answer({self.title!r})"
@@ -100,7 +115,8 @@ class Answer(Shown):
     @cached_property
     def document(self) -> Any:
         """See ``Shown``."""
-        return document(self.records)
+        found = self.records
+        return found.document if isinstance(found, Shown) else document(found)
 
 
 Given = TypeVar("Given", bound=Shown)

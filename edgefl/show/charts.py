@@ -38,11 +38,6 @@ METADATA: Mapping[str, Mapping[str, Any]] = {
 }
 """What Matplotlib writes into a file of each type: no date, so that the same runs give the same bytes."""
 
-# By which a figure is known as one of ours, in each type of file.
-_MARKS = (b"/Creator (edgefl)", b"<dc:title>edgefl</dc:title>", b"Software\0edgefl")
-# Figures are smaller.
-_MOST_BYTES = 100_000_000
-
 MEASURES = ("accuracy", "loss", "target")
 # What a target took, by axis: the metric's key, with the model's place.
 _REACHED = {
@@ -397,13 +392,3 @@ def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iter
             yield f"{name}: {missing} of {len(values)} values are not finite and are left out"
         if choice.log_x and (zero := int(np.sum(x <= 0))):
             yield f"{name}: {zero} of {len(x)} evaluations are at 0, which a logarithmic axis does not have"
-
-
-def is_figure(path: Path) -> bool:
-    """Whether edgefl made a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    content = b"" if path.stat().st_size > _MOST_BYTES else path.read_bytes()
-    return any(mark in content for mark in _MARKS)

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import chain, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -33,11 +33,6 @@ class Source(NamedTuple):
 
     folder: Path
     own: Mapping[str, Any]
-
-    def pieces(self, table: str) -> Iterator[list[tuple[Any, ...]]]:
-        """As ``Reader.pieces``."""
-        with read(self.folder) as reader:
-            yield from reader.pieces(table)
 
 
 def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]:
@@ -67,32 +62,24 @@ def to_pandas(found: Sequence[Source], table: str) -> Any:
     Raises:
         UserError: pandas is not installed, there is no such table, or a run cannot be read.
     """
-    pandas = _installed("pandas", "frames need pandas", "frames")
-    check_table(table)
-    columns = COLUMNS[table]
-    counts: list[int] = []
-    own = _own(found)
-    parts: dict[str, list[Any]] = {name: [] for name in columns}
-    for source in found:
-        counts.append(0)
-        for piece in source.pieces(table):
-            counts[-1] += len(piece[0])
-            for (name, kind), values in zip(columns.items(), piece, strict=True):
-                parts[name].append(pandas.Series(values, dtype=_DTYPES.get(kind)))
-    before = {name: chain.from_iterable(map(repeat, values, counts)) for name, values in own.items()}
-    # Each column's parts go when the column is made.
-    after = {name: _series(pandas, parts.pop(name), kind) for name, kind in columns.items()}
-    return pandas.DataFrame({**{name: list(values) for name, values in before.items()}, **after})
+    pandas, kinds = _installed("pandas", "frames", "frames"), _kinds(table)
 
+    def part(piece: Sequence[Sequence[Any]]) -> Any:
+        values = zip(kinds.items(), piece, strict=True)
+        return pandas.DataFrame(
+            {name: pandas.Series(each, dtype=_DTYPES.get(kind)) for (name, kind), each in values}
+        )
 
-def _series(pandas: Any, parts: Sequence[Any], kind: str) -> Any:
-    """A column; integers of which none is missing are NumPy's."""
-    values = (
-        pandas.concat(parts, ignore_index=True)
-        if parts
-        else pandas.Series([], dtype=_DTYPES.get(kind, object))
-    )
-    return values if kind != "INTEGER" or values.hasnans else values.astype("int64")
+    places: list[int] = []
+    parts = []
+    for place, piece in _pieces(found, table):
+        places += [place] * len(piece[0])
+        parts.append(part(piece))
+    frame = pandas.concat(parts or [part([()] * len(kinds))], ignore_index=True)
+    # Integers of which none is missing are NumPy's.
+    whole = [name for name, kind in kinds.items() if kind == "INTEGER" and not frame[name].hasnans]
+    own = pandas.DataFrame(_own(found)).iloc[places].reset_index(drop=True)
+    return pandas.concat([own, frame.astype(dict.fromkeys(whole, "int64"))], axis="columns")
 
 
 def to_arrow(found: Sequence[Source], table: str) -> Any:
@@ -101,11 +88,9 @@ def to_arrow(found: Sequence[Source], table: str) -> Any:
     Raises:
         UserError: pyarrow is not installed, there is no such table, or a run cannot be read.
     """
-    pyarrow = _installed("pyarrow", "Arrow tables need pyarrow", "parquet")
-    check_table(table)
-    own = _arrow_own(pyarrow, found)
-    schema = _schema(pyarrow, own, table)
-    return pyarrow.Table.from_batches(_batches(pyarrow, schema, own, found, table), schema)
+    pyarrow = _installed("pyarrow", "Arrow tables", "parquet")
+    schema, batches = _arrow(pyarrow, found, table)
+    return pyarrow.Table.from_batches(batches, schema)
 
 
 def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
@@ -115,13 +100,13 @@ def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
         UserError: pyarrow is not installed, there is no such table, or a run cannot be read.
         RunError: the file cannot be written; an existing file is unchanged.
     """
-    pyarrow = _installed("pyarrow.parquet", "Parquet files need pyarrow", "parquet")
-    check_table(table)
-    own = _arrow_own(pyarrow, found)
-    schema = _schema(pyarrow, own, table)
-    with replacing(path) as temporary, pyarrow.parquet.ParquetWriter(temporary, schema) as writer:
-        for batch in _batches(pyarrow, schema, own, found, table):
-            writer.write_batch(batch)
+    schema, batches = _arrow(_installed("pyarrow", "Parquet files", "parquet"), found, table)
+    with (
+        replacing(path) as temporary,
+        import_module("pyarrow.parquet").ParquetWriter(temporary, schema) as to,
+    ):
+        for batch in batches:
+            to.write_batch(batch)
 
 
 def to_csv(found: Sequence[Source], table: str, stream: TextIO) -> None:
@@ -130,18 +115,21 @@ def to_csv(found: Sequence[Source], table: str, stream: TextIO) -> None:
     Raises:
         UserError: there is no such table, or a run cannot be read.
     """
+    own, kinds = _own(found), _kinds(table)
+    comma_separated.write(stream, [*own, *kinds], ())
+    for place, piece in _pieces(found, table):
+        before = [repeat(comma_separated.cell(values[place])) for values in own.values()]
+        # Numbers need no look at each: what is missing is None.
+        columns = [
+            values if kind in _DTYPES else map(comma_separated.cell, values)
+            for values, kind in zip(piece, kinds.values(), strict=True)
+        ]
+        comma_separated.add(stream, zip(*before, *columns, strict=False))
+
+
+def _kinds(table: str) -> Mapping[str, str]:
     check_table(table)
-    own, kinds = _own(found), COLUMNS[table].values()
-    comma_separated.write(stream, [*own, *COLUMNS[table]], ())
-    for place, source in enumerate(found):
-        before = [comma_separated.cell(values[place]) for values in own.values()]
-        for piece in source.pieces(table):
-            # Numbers need no look at each: what is missing is None.
-            columns = [
-                values if kind in _DTYPES else map(comma_separated.cell, values)
-                for values, kind in zip(piece, kinds, strict=True)
-            ]
-            comma_separated.add(stream, zip(*map(repeat, before), *columns, strict=False))
+    return COLUMNS[table]
 
 
 def _own(found: Sequence[Source]) -> dict[str, list[Any]]:
@@ -150,50 +138,42 @@ def _own(found: Sequence[Source]) -> dict[str, list[Any]]:
     return {name: [source.own[name] for source in found] for name in names}
 
 
-def _arrow_own(pyarrow: Any, found: Sequence[Source]) -> dict[str, Any]:
-    """These columns as Arrow arrays; of values of several types, as text."""
-    columns = {}
+def _pieces(found: Sequence[Source], table: str) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+    """The table's columns, some rows at a time, behind the place of their run."""
+    for place, source in enumerate(found):
+        with read(source.folder) as reader:
+            for piece in reader.pieces(table):
+                yield place, piece
+
+
+def _arrow(pyarrow: Any, found: Sequence[Source], table: str) -> tuple[Any, Iterator[Any]]:
+    """The schema, and the rows in batches."""
+    types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
+    after = {name: types[kind] for name, kind in _kinds(table).items()}
+    own = {}
     for name, values in _own(found).items():
         try:
-            columns[name] = pyarrow.array(values)
+            own[name] = pyarrow.array(values)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-            columns[name] = pyarrow.array(list(map(_text, values)))
-    return columns
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def _schema(pyarrow: Any, own: Mapping[str, Any], table: str) -> Any:
-    types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
-    return pyarrow.schema(
-        [
-            *((name, values.type) for name, values in own.items()),
-            *((name, types[kind]) for name, kind in COLUMNS[table].items()),
-        ]
+            # A column has one type: values of several are texts.
+            texts = [one if one is None or isinstance(one, str) else json.dumps(one) for one in values]
+            own[name] = pyarrow.array(texts)
+    schema = pyarrow.schema([*((name, values.type) for name, values in own.items()), *after.items()])
+    return schema, (
+        pyarrow.record_batch(
+            [
+                *(pyarrow.repeat(values[place], len(piece[0])) for values in own.values()),
+                *map(pyarrow.array, piece, after.values()),
+            ],
+            schema,
+        )
+        for place, piece in _pieces(found, table)
     )
 
 
-def _batches(
-    pyarrow: Any, schema: Any, own: Mapping[str, Any], found: Sequence[Source], table: str
-) -> Iterator[Any]:
-    for place, source in enumerate(found):
-        for piece in source.pieces(table):
-            before = [pyarrow.repeat(values[place], len(piece[0])) for values in own.values()]
-            types = schema.types[len(own) :]
-            after = [pyarrow.array(values, of) for values, of in zip(piece, types, strict=True)]
-            yield pyarrow.record_batch([*before, *after], schema)
-
-
 def _installed(module: str, what: str, extra: str) -> Any:
-    """A library, or the message that says what to install.
-
-    Raises:
-        UserError: it is not installed.
-    """
     try:
-        import_module(module)
-        return import_module(module.partition(".")[0])
+        return import_module(module)
     except ImportError as error:
-        raise UserError(what, hint=f"pip install 'edgefl-emulator[{extra}]'") from error
+        hint = f"pip install 'edgefl-emulator[{extra}]'"
+        raise UserError(f"{what} need {module}", hint=hint) from error

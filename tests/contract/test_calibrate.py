@@ -49,7 +49,7 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert all(row["measured"] > 0 and row["predicted"] > 0 for row in found["methods"])
     status, out, err = command(capsys, "this-machine", "--quick")
     assert (status, out) == (2, "")
-    assert "already exists" in err
+    assert "this-machine.yaml exists" in err
     assert "--force" in err
     (folder / "log.csv").write_text("1,2 W\n", encoding="utf-8")
     status, out, err = command(capsys, "another", "--quick", "--power-log", str(folder / "log.csv"))
@@ -69,7 +69,7 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
     for settings, message in (
         ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
         ({"out": tmp_path / "missing" / "x.yaml"}, "missing does not exist"),
-        ({"out": tmp_path / "old.yaml"}, "old.yaml already exists"),
+        ({"out": tmp_path / "old.yaml"}, "old.yaml exists"),
         ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
         ({"out": tmp_path / "x.txt"}, "is not a .yaml file"),
         ({"out": tmp_path}, "is a folder"),

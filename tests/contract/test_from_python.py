@@ -14,7 +14,7 @@ from commands import run_command, shown
 from typer.main import get_command
 
 import edgefl
-from edgefl.cli.app import app
+from edgefl.cli.answering import app
 
 TINY = {"sweep": None, "server.rounds": 1, "evaluate.every": 1, "task.clients": 4, "server.participants": 2}
 SET = [word for key, value in TINY.items() for word in ("--set", f"{key}={json.dumps(value)}")]
@@ -41,8 +41,12 @@ ASKED = {
         {"overrides": TINY, "device": "raspberry-pi-5", "layers": True, "link": "4g"},
     ),
     "compare": (["RUN", "--target", "0.1", "--all"], ("RUN",), {"target": 0.1, "all": True}),
-    "report": (["RUN", "--out", "page.html"], ("RUN",), {"out": "page.html"}),
-    "export": (["RUN", "--out", "m.onnx", "--softmax"], ("RUN",), {"out": "m.onnx", "softmax": True}),
+    "report": (["RUN", "--out", "page.html"], ("RUN",), {"out": "page.html", "force": True}),
+    "export": (
+        ["RUN", "--out", "m.onnx", "--softmax"],
+        ("RUN",),
+        {"out": "m.onnx", "softmax": True, "force": True},
+    ),
     "bench": (
         ["MODEL", "--device", "raspberry-pi-5", "--device", "galaxy-s22", "--predict-only"],
         ("MODEL",),

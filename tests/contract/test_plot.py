@@ -116,19 +116,6 @@ def test_bad_input_is_one_message(result, arguments, words, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pdf", "old.pdf"]
 
 
-@pytest.mark.parametrize("suffix", [".pdf", ".svg", ".PNG"])
-def test_a_figure_is_overwritten_and_another_file_only_by_force(result, suffix, tmp_path, capsys):
-    """As pages are: while a paper is written, the same command comes again and again."""
-    out = tmp_path / f"fig{suffix}"
-    out.write_text("mine")
-    command = "plot", result.folder, "--out", out
-    assert [run_command(capsys, *command)[0], out.read_text()] == [2, "mine"]
-    assert run_command(capsys, *command, "--force")[0] == 0
-    first = out.read_bytes()
-    assert run_command(capsys, *command, "--y", "loss")[0] == 0
-    assert out.read_bytes() != first
-
-
 def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
     """The null engine evaluates nothing."""
     out = tmp_path / "runs"

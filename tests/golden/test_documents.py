@@ -130,7 +130,7 @@ def test_compare(case, golden):
 
 def test_csv(case, golden):
     """`edgefl compare --format csv`."""
-    text = edgefl.compare([case[4]], target=0.5, format="csv").plain
+    text = edgefl.compare([case[4]], target=0.5, format="csv").text
     (first, *_), heads = csv.DictReader(io.StringIO(text)), text.partition("\n")[0].strip().split(",")
     golden(
         f"documents/{case[0]}-csv.txt",

@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgefl.core.files import atomically
-from edgefl.show.page.html import GENERATOR
 
 SUFFIXES = (".html", ".htm")
 
-# A page is known by its first bytes.
-_HEAD = 8192
 _LONGEST_NAME = 100
 
 
@@ -24,16 +21,6 @@ def named_after(folders: Sequence[Path]) -> str:
 def stem_of(folder: Path) -> str:
     """The name of a file that is made of a folder, without its suffix."""
     return re.sub(r"[^\w.-]+", "-", folder.resolve().name).strip("-.")[:_LONGEST_NAME] or "runs"
-
-
-def is_page(path: Path) -> bool:
-    """Whether edgefl made a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return GENERATOR.encode() in file.read(_HEAD)
 
 
 def write(path: Path, text: str) -> int:

