@@ -33,7 +33,7 @@ from edgefl.show.averages import Compared, seeds_together
 from edgefl.show.intervals import between, span
 from edgefl.show.rows import MODELS
 from edgefl.show.summary import Summary
-from edgefl.show.table import MISSING, Line, Table
+from edgefl.show.table import MISSING, Column, Line, Table
 from edgefl.store import read
 
 _SHOWN = 8
@@ -207,7 +207,8 @@ def _times(ratio: float) -> str:
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
     for table in effects(found):
         if table.numbers:
-            yield Table(table.columns.items(), table.numbers)
+            columns = [Column(head, of, left=head == "range") for head, of in table.columns.items()]
+            yield Table(columns, table.numbers)
         totals = "; ".join(f"{side} {text}" for side, text in table.together.items())
         yield Line(f"all together: {totals}")
         yield Line()
