@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.corners import Interval
 from edgefl.planning.sensitivity import Effect, Sensitivity, Verdict, strength
-from edgefl.show.table import MISSING, Line, Table
+from edgefl.show.table import MISSING, Column, Line, Table
 from edgefl.show.values import between, span
 
 _SHOWN = 8
@@ -64,7 +64,8 @@ def _said(verdict: Verdict) -> str:
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
     for table in effects(found):
         if table.numbers:
-            yield Table(table.columns.items(), table.numbers)
+            columns = [Column(head, of, left=head == "range") for head, of in table.columns.items()]
+            yield Table(columns, table.numbers)
         totals = "; ".join(f"{side} {text}" for side, text in table.together.items())
         yield Line(f"all together: {totals}")
         yield Line()

@@ -29,7 +29,7 @@ NO_MARGIN = "no margin"
 _UNIT = re.compile(r"(?<=\d) (?=[^\W\d])(?!of |to |and )")
 # Between two columns; and what names and figures of one kind, and other texts, wrap to before a table
 # becomes two.
-_BETWEEN, _NAME, _TEXT = len(" │ "), 24, 14
+_BETWEEN, _NAME, _TEXT = len(" │ "), 28, 14
 
 
 class Line:
@@ -125,13 +125,12 @@ class Table:
             )
             for place, width in widths.items():
                 justify: JustifyMethod = "left" if self.columns[place].left else "right"
-                laid.add_column(Text(self.columns[place].head), justify=justify, overflow="fold", width=width)
+                head = _filled(self.columns[place].head, width)
+                laid.add_column(Text(head), justify=justify, overflow="fold", width=width)
             for row in self.rows:
+                cells = ((row[place], width) for place, width in widths.items())
                 laid.add_row(
-                    *(
-                        Text(_filled(str(row[place]), width), getattr(row[place], "style", ""))
-                        for place, width in widths.items()
-                    )
+                    *(Text(_filled(str(one), width), getattr(one, "style", "")) for one, width in cells)
                 )
             yield laid
 
