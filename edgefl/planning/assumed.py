@@ -44,12 +44,12 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
             yield f"{name}: memory unknown, so no client with it is refused"
         powers = (device.power.idle, device.power.active, device.power.overhead_bound)
         yield from _without_value(f"{name}: power", powers)
-        yield from _guesses(name, device)
+        yield from guesses(name, device)
     for name, link in links.items():
         if link.trace is not None:
             yield f"link {name}: follows {link.trace.in_words()}; profile prices its means over time"
         yield from _without_value(f"link {name}: radio", [link.radio])
-        yield from _guesses(f"link {name}", link)
+        yield from guesses(f"link {name}", link)
 
 
 def of_cells(fleet: Fleet) -> Iterator[str]:
@@ -58,7 +58,7 @@ def of_cells(fleet: Fleet) -> Iterator[str]:
         if all(member.cell != name for member in fleet.members):
             yield f"cell {name}: no member of the fleet names it, so it limits nobody"
         else:
-            yield from _guesses(f"cell {name}", cell)
+            yield from guesses(f"cell {name}", cell)
 
 
 def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
@@ -70,14 +70,14 @@ def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
             yield f"{what} unknown, so its clients' energy is unknown"
 
 
-def _guesses(name: str, record: Board | Link | Cell) -> Iterator[str]:
+def guesses(name: str, record: Board | Link | Cell) -> Iterator[str]:
+    """A line with a record's assumed numbers; none where it has none."""
     # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's; and
     # no runtime for inference has a part in a plan.
     counted = record.model_fields_set - {"inference"}
     given = [(key, number) for key, number in sourced(record) if key.split(".")[0] in counted]
-    guesses = [key for key, number in given if number.status == "assumed"]
-    if guesses:
-        yield f"{name}: assumed {', '.join(guesses)}"
+    if keys := [key for key, number in given if number.status == "assumed"]:
+        yield f"{name}: assumed {', '.join(keys)}"
 
 
 _GUESSED = re.compile(r"(?P<kind>link )?(?P<name>\S+): assumed (?P<numbers>.+)")

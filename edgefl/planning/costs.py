@@ -10,8 +10,8 @@ from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
 from edgefl.core.measurement import MeasuredExchange
+from edgefl.core.merging import MergeCost
 from edgefl.core.price import Energy
-from edgefl.core.serving import Served
 from edgefl.planning.sharing import SharedLink
 
 
@@ -319,4 +319,4 @@ class Profile:
     exchanges: Sequence[ExchangeCost]
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
-    server: Mapping[str, Served] | None = field(default=None, metadata=OPTIONAL)
+    server: Mapping[str, MergeCost] | None = field(default=None, metadata=OPTIONAL)

@@ -35,8 +35,8 @@ from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits, check_size
 from edgefl.planning.measures import check_measures
 from edgefl.planning.memory import tight
+from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
-from edgefl.planning.serving import server_board, server_notes, serving
 from edgefl.protocol import Assignment, Ctx
 
 
@@ -164,7 +164,7 @@ def planned(
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     clients = replace(clients, admitted=admitted)
-    served = serving(draft, learning, ground.server)
+    server_ = server_work(draft, learning, ground.server)
     found = Plan(
         scenario=scenario,
         clients=clients,
@@ -181,13 +181,13 @@ def planned(
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
-            *server_notes(draft, learning, served, devices),
+            *server_notes(draft, learning, server_, devices),
             *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
             *carbon_notes(fleet.carbon),
         ),
-        serving=served,
+        server_work=server_,
     )
     check_whole(found)
     return Planned(found, learning, _resolved(scenario, learning, ground), tuple(data_notes))

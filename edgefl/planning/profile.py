@@ -33,9 +33,9 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
+from edgefl.planning.merging import merge_costs, server_board, server_work
 from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
-from edgefl.planning.serving import merges, server_board, serving
 from edgefl.planning.sharing import Payload, SharedLink, shared_links
 from edgefl.protocol import Exchange
 
@@ -132,7 +132,7 @@ def profile(
         for index, when in enumerate(exchange.when for exchange in learning.methods[0].exchanges)
         for model, cost in enumerate(profiler.costs(index, access))
     ]
-    served = serving(draft, learning, server_board(draft))
+    server = server_work(draft, learning, server_board(draft))
     return Profile(
         scenario=scenario.name,
         method=scenario.method.name,
@@ -142,7 +142,7 @@ def profile(
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=_shared(draft, options, profiler, exchanges),
-        server=None if served is None else merges(draft, learning, served),
+        server=None if server is None else merge_costs(draft, learning, server),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
-from edgefl.core.serving import Served
+from edgefl.core.merging import MergeCost
 from edgefl.core.units import (
     show_bits,
     show_bytes,
@@ -41,7 +41,7 @@ def profile(costs: Profile) -> RenderableType:
     assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
     free = "" if costs.server else "; merging on the server is free, as there is no server.device"
     notes = (_NOT_COUNTED + free, *assumed)
-    return Group(*blocks, *_shared(costs), *_served(costs), *(Line(note, "dim") for note in notes))
+    return Group(*blocks, *_shared(costs), *_server(costs), *(Line(note, "dim") for note in notes))
 
 
 _NOT_COUNTED = "not counted: reading from storage, and evaluation, which is no work of the protocol"
@@ -89,15 +89,15 @@ def _shared(costs: Profile) -> Iterator[RenderableType]:
         yield Line()
 
 
-def _served(costs: Profile) -> Iterator[RenderableType]:
+def _server(costs: Profile) -> Iterator[RenderableType]:
     """What merges cost the server."""
     if costs.server:
         yield Line("a merge on the server", "bold")
-        yield Fitted(costs.server.items(), _SERVED)
+        yield Fitted(costs.server.items(), _OF_SERVER)
         yield Line()
 
 
-_SERVED: dict[str, Callable[[tuple[str, Served]], Cell]] = {
+_OF_SERVER: dict[str, Callable[[tuple[str, MergeCost]], Cell]] = {
     "exchange": lambda row: row[0],
     "uploads": lambda row: f"{row[1].uploads:,}",
     "work": lambda row: show_flops(row[1].flops),

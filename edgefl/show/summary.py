@@ -24,8 +24,8 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.merging import MergeCost
 from edgefl.core.nodes import short
-from edgefl.core.serving import Served
 from edgefl.core.wording import quoted
 from edgefl.show.answers import Shown
 from edgefl.show.batteries import BatteryUse, battery_use
@@ -164,7 +164,7 @@ class Summary(Shown):
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
     published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     scale: str | None = field(default=None, metadata=OPTIONAL)
-    server: Served | None = field(default=None, metadata=OPTIONAL)
+    server: MergeCost | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
@@ -389,13 +389,13 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     )
 
 
-def _server(reader: Reader) -> Served | None:
+def _server(reader: Reader) -> MergeCost | None:
     (row,) = reader.query(
         "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
         "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
         "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes FROM merges"
     )
-    found = Served(**{name: row[name] for name in Served._fields})
+    found = MergeCost(**{name: row[name] for name in MergeCost._fields})
     found = found if row["merges"] == row["known"] else found._replace(joules=None)
     return None if found.seconds is None else found
 

@@ -21,12 +21,12 @@ from resumed import same_runs
 import edgefl
 from edgefl.analysis.explain.explain import Explainer
 from edgefl.analysis.explain.path import PHASES
-from edgefl.compute.serving import merge_trace, one_merge
+from edgefl.compute.merging import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.serving import MergeTrace, Serving
+from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
@@ -183,7 +183,7 @@ def test_factoring_by_closed_form(name):
 def server(**numbers):
     """A server whose merges take 2.001 s an upload."""
     trace = MergeTrace([(kernel(ELEMENTWISE, size=10**9), (2, 3, 5))], [], (20, 30, 50))
-    return Serving("board", device(**numbers), {"train": trace, "late": trace})
+    return ServerWork("board", device(**numbers), {"train": trace, "late": trace})
 
 
 A_MERGE_S = 2.001
@@ -202,7 +202,7 @@ def test_a_merge_is_priced_like_a_client_s_work():
 def test_the_clock_waits_exactly_as_long():
     """Every round is longer by the merge's seconds, and its clients are asked after them."""
     free = plan([prices("train", 3, compute_s=[1.0, 2.0, 4.0])], rounds=3)
-    events, needs = play(replace(free, serving=server()))
+    events, needs = play(replace(free, server_work=server()))
     merge_s = server().price("train", 3).seconds
     ends_s = [need.t_s for need in needs if isinstance(need, Merge)]
     now_s, expected = 0.0, []
@@ -212,7 +212,7 @@ def test_the_clock_waits_exactly_as_long():
     assert ends_s == expected
     asked = sorted({event.t_s for event in events if event.kind == Kind.DISPATCHED})
     assert asked == [0.0, *expected[:-1]]
-    assert [need.served.seconds for need in needs if isinstance(need, Merge)] == [merge_s] * 3
+    assert [need.cost.seconds for need in needs if isinstance(need, Merge)] == [merge_s] * 3
 
 
 def test_a_version_exists_when_its_merge_is_done():
@@ -223,8 +223,8 @@ def test_a_version_exists_when_its_merge_is_done():
         policy="fedbuff",
         params=catalogue.load("policies", "fedbuff").Params(buffer=2),
     )
-    events, needs = play(replace(given, serving=server()))
-    merges = [(need.t_s - need.served.seconds, need.t_s) for need in needs if isinstance(need, Merge)]
+    events, needs = play(replace(given, server_work=server()))
+    merges = [(need.t_s - need.cost.seconds, need.t_s) for need in needs if isinstance(need, Merge)]
     # Clients 0 and 1 are merged from 2 s on; client 0, asked again at 1 s, and client 2 arrive meanwhile.
     assert merges[0] == pytest.approx((2.0, 2.0 + 2 * A_MERGE_S))
     assert merges[1][0] == pytest.approx(merges[0][1])
@@ -236,7 +236,7 @@ def test_a_version_exists_when_its_merge_is_done():
 def test_a_time_limit_that_comes_before_the_merge_is_done():
     """Its jobs are cut, and no version is made."""
     given = plan([prices("train", 2, compute_s=[1.0, 2.0])], until={"time": 4.0})
-    events, needs = play(replace(given, serving=server()))
+    events, needs = play(replace(given, server_work=server()))
     assert not [need for need in needs if isinstance(need, Merge)]
     assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
 
@@ -247,7 +247,7 @@ def test_critical_paths_name_the_server(plan_, bandwidth):
     """Whatever the policy: parts follow each other, sum to their round, and the server's are its seconds."""
     of_server = server(bandwidth=bandwidth * 1e9)
     traces = dict.fromkeys((one.exchange for one in plan_.prices), of_server.traces["train"])
-    plan_ = replace(plan_, serving=Serving("board", of_server.board, traces))
+    plan_ = replace(plan_, server_work=ServerWork("board", of_server.board, traces))
     with recorded(plan_) as reader:
         if not (merges := reader.rows("merges")):
             return
@@ -275,7 +275,7 @@ def test_merges_one_after_another_are_all_on_the_path():
         policy="deadline",
         params=catalogue.load("policies", "deadline").Params(seconds="3 s", late="merge"),
     )
-    given = replace(given, serving=server())
+    given = replace(given, server_work=server())
     with recorded(given) as reader:
         merges = reader.rows("merges", "version")
         found = Explainer(reader, Recorded(given, {}, {}))

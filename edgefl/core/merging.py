@@ -18,7 +18,7 @@ from edgefl.core.ledger import known
 from edgefl.core.price import Working, in_dtype
 
 
-class Served(NamedTuple):
+class MergeCost(NamedTuple):
     """What a merge of so many uploads costs; joules are the whole device's, None where a power is unknown."""
 
     uploads: int = 0
@@ -79,13 +79,13 @@ class MergeTrace:
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerWork:
     """The server: its device, and the work of each exchange's merge, by name."""
 
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
-    _known: dict[tuple[str, int], Served] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def dtype(self) -> str:
@@ -93,7 +93,7 @@ class Serving:
         supported = self.board.dtypes()
         return TRACED if TRACED in supported else supported[0]
 
-    def price(self, exchange: str, uploads: int) -> Served:
+    def price(self, exchange: str, uploads: int) -> MergeCost:
         """What a merge of so many uploads costs; without any, nothing is merged.
 
         Raises:
@@ -105,5 +105,5 @@ class Serving:
             work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
             working = Working.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
             cost = working.seconds, work.flops, work.bytes, known(working.joules), peak
-            self._known[key] = Served(uploads, *cost)
-        return self._known.get(key, Served())
+            self._known[key] = MergeCost(uploads, *cost)
+        return self._known.get(key, MergeCost())

@@ -20,7 +20,7 @@ from edgefl.compute.meta import payloads
 from edgefl.compute.tracer import INPUT, PARAMETERS, Tracer
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
-from edgefl.core.serving import AT, CHECK, MergeTrace, through
+from edgefl.core.merging import AT, CHECK, MergeTrace, through
 from edgefl.protocol import Arrival, Ctx, Exchange, Method, Net, tree_map
 from edgefl.protocol.chance import drawing
 
