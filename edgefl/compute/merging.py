@@ -20,7 +20,7 @@ from edgefl.compute.meta import payloads
 from edgefl.compute.tracer import INPUT, PARAMETERS, Tracer
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
-from edgefl.core.merging import AT, CHECK, MergeTrace, through
+from edgefl.core.merging import AT, CHECK, COUNTS, MergeTrace, through
 from edgefl.protocol import Arrival, Ctx, Exchange, Method, Net, tree_map
 from edgefl.protocol.chance import drawing
 
@@ -31,7 +31,10 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
     Raises:
         UserError: an operator has no cost yet, or the work grows faster than with the uploads' square.
     """
-    found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in (*AT, CHECK)}
+    found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in COUNTS}
+    peaks = [peak for _, peak in found.values()]
+    # One upload alone may take another way, such as no sum.
+    del found[1]
     counts = {uploads: Counter(kernels) for uploads, (kernels, _) in found.items()}
     every = {one: [counts[uploads][one] for uploads in AT] for each in counts.values() for one in each}
     regular = {one: at for one, at in every.items() if through(at, CHECK) == counts[CHECK][one]}
@@ -42,7 +45,7 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
         what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
         raise UserError(what)
     growing = list(zip(*rest[:-1], strict=True))
-    return MergeTrace(list(regular.items()), growing, [found[uploads][1] for uploads in AT])
+    return MergeTrace(list(regular.items()), growing, peaks)
 
 
 def one_merge(

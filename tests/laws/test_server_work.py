@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from math import ceil
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.merging import MergeTrace, ServerWork
+from edgefl.core.merging import COUNTS, MergeTrace, ServerWork
 from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
@@ -56,10 +57,13 @@ def test_averaging_by_closed_form(uploads):
 @pytest.mark.parametrize("uploads", [1, 2, 7, 50])
 @pytest.mark.parametrize("width", [24, 33])
 def test_the_head_of_ffc_by_closed_form(width, uploads):
-    """Eigenvectors of V (9 l^3), and two products of them and U (2 l^2 C each), however many sent theirs."""
+    """Eigenvectors of V (9 l^3), and two products of them and U (2 l^2 C each), however many sent theirs.
+
+    As a product of l x k and k x l, k is rounded up.
+    """
     net = build_net("mlp", (1, 8, 8), hidden=(width,))
     work = traced("ffc", "calibrate", net).work(uploads)
-    assert work.flops == 2 * width**2 * (9 * width // 2) + 4 * width**2 * CLASSES
+    assert work.flops == 2 * width**2 * ceil(9 * width / 2) + 4 * width**2 * CLASSES
     # U and V in fp32 are read, their sums in fp64 read and written.
     numbers = width * (width + CLASSES)
     once = traced("ffc", "calibrate", net).work(1).bytes
@@ -94,16 +98,15 @@ SETTINGS = {"ccvr": {"virtual": 4, "epochs": 1}}
 
 @pytest.mark.parametrize("method", sorted(catalogue.entries("methods")))
 def test_any_number_of_uploads_is_known(method):
-    """What polynomials say of 1, 4 and 11 uploads is what a trace of so many says."""
+    """What polynomials say of work and peak memory is what a trace of so many uploads says."""
     built = build_method(method, NET, clients=CLIENTS, **SETTINGS.get(method, {}))
     for exchange in built.exchanges:
         trace = merge_trace(built, exchange, NET, CLIENTS)
         assert MergeTrace.read_back(trace.written()).work(4) == trace.work(4)
-        for uploads in (1, 4, 11):
+        for uploads in (1, 4, 7, 11):
             kernels, peak = one_merge(built, exchange, NET, CLIENTS, uploads)
             assert +Counter(trace.work(uploads).kernels) == Counter(kernels)
-            if uploads > 3:
-                assert trace.peak_bytes(uploads) == peak
+            assert trace.peak_bytes(uploads) == peak
 
 
 PAIRS = """
@@ -120,6 +123,9 @@ def build(params, site):
     (train,) = base.exchanges
     def merge(server, arrivals):
         flat = torch.stack([torch.cat([leaf.flatten() for leaf in leaves(one.upload)]) for one in arrivals])
+        if params.how == "differences":
+            (flat[:, None] - flat).abs()
+            return server, {}
         times = {"pairs": 1, "looks": float(flat.sum()) > 0 if params.how == "looks" else 0}
         for _ in range(int(times.get(params.how, len(arrivals) ** 3))):
             flat @ flat.mT
@@ -147,6 +153,30 @@ def test_work_that_grows_with_the_square(how):
 
 
 @pytest.mark.usefixtures("own_method")
+def test_memory_that_grows_with_the_square():
+    """Differences of all pairs and their magnitudes, n^2 P each, the uploads twice, the server's model."""
+    trace = traced("pairs", how="differences")
+    for uploads in (2, 3, 4, 6, 7, 11, 40):
+        assert trace.peak_bytes(uploads) == 4 * NUMBERS * (2 * uploads**2 + 2 * uploads + 1)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 50)] * 3), min_size=1, max_size=4), st.integers(8, 40))
+def test_the_worst_of_several_moments(moments, uploads):
+    """Each grows as it likes; if one is the worst with 3, 5 and 7 uploads, the peak is that one's."""
+
+    def held(moment, uploads):
+        a, b, c = moment
+        return a + b * uploads + c * uploads**2
+
+    peaks = [max(held(one, each) for one in moments) for each in COUNTS]
+    trace = MergeTrace([], [], peaks)
+    assert [trace.peak_bytes(each) for each in COUNTS] == peaks
+    for one in moments:
+        if [held(one, each) for each in COUNTS[2:]] == peaks[2:]:
+            assert trace.peak_bytes(uploads) == held(one, uploads)
+
+
+@pytest.mark.usefixtures("own_method")
 def test_work_that_no_square_bounds_is_refused(capsys):
     """With the exchange, the place and what to do."""
     given = ["check", "quickstart", "--set", "server.device=laptop-cpu", "--set", "sweep=null"]
@@ -157,9 +187,13 @@ def test_work_that_no_square_bounds_is_refused(capsys):
     assert "Traceback" not in err
 
 
-A, B = torch.empty(12, 12, device="meta"), torch.empty(12, 5, device="meta")
+A, B, PAIR = (torch.empty(sides, device="meta") for sides in ((12, 12), (12, 5), (2, 12, 12)))
 LINALG = {
     "solve": (lambda: torch.linalg.solve(A, B), 2 * 12**3 / 3 + 2 * 12**2 * 5),
+    "solve a vector": (lambda: torch.linalg.solve(A, B[:, 0]), 2 * 12**3 / 3 + 2 * 12**2),
+    "solve two vectors": (lambda: torch.linalg.solve(PAIR, A[:2]), 2 * (2 * 12**3 / 3 + 2 * 12**2)),
+    "solve two for the same": (lambda: torch.linalg.solve(PAIR, B), 2 * (2 * 12**3 / 3 + 2 * 12**2 * 5)),
+    "solve on the right": (lambda: torch.linalg.solve(A, B.mT, left=False), 2 * 12**3 / 3 + 2 * 12**2 * 5),
     "inverse": (lambda: torch.linalg.inv(A), 2 * 12**3),
     "cholesky": (lambda: torch.linalg.cholesky(A), 12**3 / 3),
     "cholesky solve": (lambda: torch.cholesky_solve(B, A), 2 * 12**2 * 5),
@@ -182,7 +216,7 @@ def test_factoring_by_closed_form(name):
 # A merge of n uploads reads n GB, at 0.5 GB/s, in n kernels of 1 ms.
 def server(**numbers):
     """A server whose merges take 2.001 s an upload."""
-    trace = MergeTrace([(kernel(ELEMENTWISE, size=10**9), (2, 3, 5))], [], (20, 30, 50))
+    trace = MergeTrace([(kernel(ELEMENTWISE, size=10**9), (2, 3, 5))], [], (10, 20, 30, 50, 70))
     return ServerWork("board", device(**numbers), {"train": trace, "late": trace})
 
 
