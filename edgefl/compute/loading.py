@@ -1,10 +1,11 @@
 """What a client does around training that is no part of the method: it makes batches, and codes payloads.
 
-All of it is elementwise work, which costs the bytes it moves. A batch is read as bytes and written as floats,
-normalised on the way, in one kernel. An augmentation works in between, once for each view, and each view is
-then normalised in a kernel of its own. An augmentation's kernels are those of its code; since it treats each
-sample alone, two small batches tell them for all sizes. One that does what no table has is a single kernel,
-which reads and writes the view. A codec reads each part of a payload and writes it.
+All of it is elementwise work, which costs the bytes it moves. A batch is read in the dataset's type, such as
+bytes, and written as floats, normalised on the way, in one kernel. An augmentation works in between, once for
+each view, and each view is then normalised in a kernel of its own. An augmentation's kernels are those of its
+code; since it treats each sample alone, two small batches tell them for all sizes. One that does what no
+table has is a single kernel, which reads and writes the view. A codec reads each part of a payload and writes
+it.
 
 Not counted: reading from storage, the memory of an augmentation's intermediate results, and evaluation, which
 is a measurement of the emulator's and no work of the protocol.
@@ -33,7 +34,11 @@ _FEW, _MORE = 2, 3
 
 
 def batch_kernels(
-    phase: Phase, augment: Augmentation | None, shape: Sequence[int], sizes: Iterable[int]
+    phase: Phase,
+    augment: Augmentation | None,
+    shape: Sequence[int],
+    sizes: Iterable[int],
+    value_bytes: int = 1,
 ) -> dict[int, list[Kernel]]:
     """The kernels that make a batch of a phase, by the number of samples.
 
@@ -42,16 +47,18 @@ def batch_kernels(
         augment: its augmentation; None for none.
         shape: of one sample.
         sizes: the numbers of samples.
+        value_bytes: of each of a sample's numbers in the dataset.
     """
     sizes, views = set(sizes), phase.views
     if augment is None or phase.data != "train" or not sizes:
-        return {size: [Kernel.moving("load", size * prod(shape) * (1 + _FLOAT * views))] for size in sizes}
+        moved = prod(shape) * (value_bytes + _FLOAT * views)
+        return {size: [Kernel.moving("load", size * moved)] for size in sizes}
     few, more = (_augmented(augment, shape, size) for size in (_FEW, _MORE))
     found = {}
     for size in sizes:
         view = size * prod(shape) * _FLOAT
         kernels = between(few, more, _FEW, _MORE, size) or [Kernel.moving("augment", 2 * view)]
-        load = Kernel.moving("load", size * prod(shape) * (1 + _FLOAT))
+        load = Kernel.moving("load", size * prod(shape) * (value_bytes + _FLOAT))
         found[size] = [load, *[*kernels, Kernel.moving("normalise", 2 * view)] * views]
     return found
 

@@ -70,6 +70,7 @@ def trace(
     steps: Sequence[Sequence[Mapping[int, int]]],
     wire: Sizes = _PLAIN,
     augment: Callable[[Phase], Augmentation | None] | None = None,
+    value_bytes: int = 1,
 ) -> Trace:
     """The cost of one exchange for the clients of one model.
 
@@ -80,6 +81,7 @@ def trace(
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
         wire: the bytes of payloads on the wire.
         augment: each phase's augmentation; None leaves out the making of batches.
+        value_bytes: of each of a sample's numbers in the dataset.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -103,7 +105,7 @@ def trace(
         down=down,
         up=up,
         start=Work.of([*decode, *some.start]),
-        phases=phases if augment is None else _with_batches(fold, phases, augment, net.shape),
+        phases=phases if augment is None else _with_batches(fold, phases, augment, net.shape, value_bytes),
         finish=Work.of([*some.finish, *encode]),
         peaks={sizes: whole.peak for sizes, whole in wholes.items()},
         resident=nbytes(given.state) if given.state is not None else 0,
@@ -123,10 +125,11 @@ def _with_batches(
     phases: Sequence[PhaseTrace],
     augment: Callable[[Phase], Augmentation | None],
     shape: tuple[int, ...],
+    value_bytes: int,
 ) -> tuple[PhaseTrace, ...]:
     found = []
     for phase, traced in zip(fold.phases, phases, strict=True):
-        made = batch_kernels(phase, augment(phase), shape, traced.steps)
+        made = batch_kernels(phase, augment(phase), shape, traced.steps, value_bytes)
         found.append(replace(traced, batches={size: Work.of(made[size]) for size in traced.steps}))
     return tuple(found)
 
