@@ -9,7 +9,7 @@ import numpy as np
 
 from edgefl.analysis.timeline import Floats, Ints, Jobs, jobs_of
 from edgefl.core.steps import batch_sizes
-from edgefl.store import Reader
+from edgefl.store import Reader, read_traced
 
 _SQL = """
 SELECT model, version, round, t_s, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients,
@@ -38,8 +38,9 @@ class History:
         energy_clients: how many had taken part.
         client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
             over or broken off. At the run's end it is ``Summary.client_s``.
-        epochs: passes over all clients' data, in all phases of the work that was over: the samples of its
-            batches over those that all clients have.
+        epochs: passes over all clients' data in training, of the work that was over: the samples of its
+            batches over those that all clients have. Phases that train nothing on them, or report nothing,
+            such as distillation, do not count.
         accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
     """
 
@@ -84,15 +85,28 @@ def histories(reader: Reader, jobs: Jobs | None = None) -> dict[str, History]:
 
 
 def _epochs(reader: Reader, jobs: Jobs) -> Floats:
-    """The share of all clients' samples that each job's steps went over, (n,); more than 1 where repeated."""
-    samples = reader.arrays(
-        "SELECT samples FROM fleet JOIN kinds USING (kind) ORDER BY client", samples=np.int64
-    )["samples"]
+    """The share of all clients' samples that each job trained on, (n,); more than 1 where repeated."""
+    sql = "SELECT kind, samples FROM fleet JOIN kinds USING (kind) ORDER BY client"
+    kind, samples = reader.arrays(sql, kind=np.int64, samples=np.int64).values()
     size = reader.meta["batch_size"]
     batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
     mean = np.array([batch[count] for count in samples.tolist()])
-    epochs: Floats = jobs.steps * mean[jobs.client] / max(1, samples.sum())
+    epochs: Floats = _trained(reader, jobs, kind) * mean[jobs.client] / max(1, samples.sum())
     return epochs
+
+
+def _trained(reader: Reader, jobs: Jobs, kind: Ints) -> Ints:
+    """The steps of each job's phases that train, (n,), by the clients' kinds; phases follow each other."""
+    found = jobs.steps.copy()
+    for row in reader.rows("exchanges"):
+        traced, mine = read_traced(reader, row["exchange"]), jobs.place == row["place"]
+        trains = [phase.trains for phase in traced.traces[0].phases] if traced else []
+        if traced and not all(trains) and mine.any():
+            lengths = np.array([[one.total() for one in each] for each in traced.steps])
+            lengths = lengths[kind[jobs.client[mine]]]
+            done = np.clip(jobs.steps[mine, None] - lengths.cumsum(1) + lengths, 0, lengths)
+            found[mine] = done[:, trains].sum(1)
+    return found
 
 
 def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats) -> History:

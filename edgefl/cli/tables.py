@@ -56,7 +56,7 @@ def table(
     from edgefl.store import check_table
 
     if name != FEATURES:
-        check_table(name, "TABLE")
+        check_table(name, "TABLE", [FEATURES])
     if out is not None:
         check_out(out, f"{name}.csv", force=force, suffixes=_SUFFIXES[: 1 if name == FEATURES else 2])
     if name == FEATURES:

@@ -239,6 +239,7 @@ def _phases(
         PhaseTrace(
             phase.name,
             _by_size(partial(step_kernels, phase, carry, given.shape), sizes[place], seen[place]),
+            trains=phase.reports and phase.data == "train",
         )
         for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes]))
     )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator
 
 from edgefl.compute.merging import merge_trace
+from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.merging import MergeCost, ServerWork
+from edgefl.core.pricer import Pricer
 from edgefl.core.units import show_bytes
 from edgefl.planning.assumed import guesses
+from edgefl.planning.costs import MergeBounds
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import Learning
 
@@ -53,6 +57,24 @@ def merge_costs(draft: Draft, learning: Learning, server: ServerWork) -> dict[st
     exchanges = learning.methods[0].exchanges
     asked = {one.name: clients if one.who == "all" else server_.participants or clients for one in exchanges}
     return {name: server.price(name, uploads) for name, uploads in asked.items()}
+
+
+def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, MergeBounds] | None:
+    """The bounds of what ``merge_costs`` says; None where it has none, as of a client's device."""
+    pricer = Pricer(server.name, server.board, server.dtype)
+    if pricer.corners is None:
+        return None
+    cheap, costly = (
+        merge_costs(draft, learning, ServerWork(server.name, end.device, server.traces))
+        for end in pricer.corners
+    )
+    found = {}
+    for name, low in cheap.items():
+        unbounded = pricer.is_lower_bound and low.seconds
+        most = MergeCost(seconds=math.nan, joules=None) if unbounded else costly[name]
+        pairs = (low.seconds, most.seconds), (low.joules, most.joules)
+        found[name] = MergeBounds(*(Interval.of(*pair) for pair in pairs))
+    return found
 
 
 def server_notes(

@@ -37,6 +37,7 @@ from edgefl.planning.measures import check_measures
 from edgefl.planning.memory import tight
 from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
+from edgefl.planning.without_effect import settings_notes
 from edgefl.protocol import Assignment, Ctx
 
 
@@ -75,7 +76,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     ground = ground_of(draft, access)
     learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
     learning = fitted(learning, document, ground.fleet, np.unique(learning.federation.samples).tolist())
-    return planned(draft, learning, ground, access.traces, _data_notes(learning.federation, asked))
+    notes = [*_data_notes(learning.federation, asked), *settings_notes(learning)]
+    return planned(draft, learning, ground, access.traces, notes)
 
 
 class Ground(NamedTuple):

@@ -33,7 +33,7 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
-from edgefl.planning.merging import merge_costs, server_board, server_work
+from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
 from edgefl.planning.sharing import Payload, SharedLink, shared_links
@@ -143,6 +143,7 @@ def profile(
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=_shared(draft, options, profiler, exchanges),
         server=None if server is None else merge_costs(draft, learning, server),
+        server_between=None if server is None else merge_bounds(draft, learning, server),
     )
 
 

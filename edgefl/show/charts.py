@@ -17,7 +17,7 @@ from edgefl.analysis.bounds import bounds_of
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.reached import until_target
 from edgefl.analysis.timeline import Floats
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, closest, one_of
 from edgefl.core.nodes import short
 from edgefl.core.units import common_unit
 from edgefl.show.answers import several
@@ -298,9 +298,10 @@ def require_matplotlib() -> None:
 
 def _check(key: str, value: object, known: Sequence[object], got: object = None) -> None:
     if value not in known:
-        *names, last = (_spelled(one) for one in known if one is not None)
-        quoted = short(repr(value if got is None else got))
-        raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}")
+        every = *names, last = [_spelled(one) for one in known if one is not None]
+        quoted, close = short(repr(value if got is None else got)), closest(str(value), every)
+        hint = one_of([repr(close)] if close else [])
+        raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}", hint=hint)
 
 
 def _of_model(there: Collection[str], choice: Choice) -> Choice:

@@ -254,7 +254,7 @@ def server_rows(runs: Sequence[Summary]) -> Iterator[Row]:  # noqa: ARG001 - as 
 
 
 def _server_shown(show: Show, figure: Figure, one: Compared) -> str:
-    return one.show(show, figure, UNKNOWN if one.first.server else "free")
+    return one.show(show, figure, "free" if one.first.server is None else UNKNOWN)
 
 
 _OF_SERVER: tuple[tuple[str, str, str, Show], ...] = (

@@ -393,11 +393,13 @@ def _server(reader: Reader) -> MergeCost | None:
     (row,) = reader.query(
         "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
         "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
-        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes FROM merges"
+        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes, "
+        "(SELECT COUNT(*) FROM server_work) AS priced FROM merges"
     )
-    found = MergeCost(**{name: row[name] for name in MergeCost._fields})
-    found = found if row["merges"] == row["known"] else found._replace(joules=None)
-    return None if found.seconds is None else found
+    if not row["priced"]:
+        return None
+    found = MergeCost(**{name: row[name] or 0 for name in MergeCost._fields})
+    return found if row["merges"] == row["known"] else found._replace(joules=None)
 
 
 def _turnout(reader: Reader, jobs: Mapping[str, Mapping[str, int]]) -> Turnout | None:

@@ -28,7 +28,7 @@ from edgefl.core.plan import (
     refusals_of,
 )
 from edgefl.core.scenario import Scenario, as_given
-from edgefl.core.traces import read_back
+from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -99,15 +99,22 @@ def _part(devices: Mapping[str, Any], name: str, record: type[Record], document:
 
 
 def _with_traces(reader: Reader, prices: Prices) -> Prices:
-    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", prices.exchange)
-    if not rows:
-        return prices
+    traced = read_traced(reader, prices.exchange)
+    return replace(prices, traces=traced.traces, taken=traced.steps) if traced else prices
+
+
+def read_traced(reader: Reader, exchange: str) -> Traced | None:
+    """An exchange's traces, and the steps of each kind of client; None where the plan has none.
+
+    Raises:
+        UserError: they are damaged.
+    """
+    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
-        traced = read_back(rows[0]["content"])
+        return read_back(rows[0]["content"]) if rows else None
     except ValueError as error:
-        what = f"the trace of {prices.exchange} is damaged"
+        what = f"the trace of {exchange} is damaged"
         raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error
-    return replace(prices, traces=traced.traces, taken=traced.steps)
 
 
 def read_prices(reader: Reader) -> tuple[Prices, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from math import ceil
@@ -27,7 +28,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.merging import COUNTS, MergeTrace, ServerWork
+from edgefl.core.merging import COUNTS, MergeCost, MergeTrace, ServerWork
 from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
@@ -336,6 +337,14 @@ def test_without_a_device_nothing_changes(tmp_path):
     assert one.accuracy == other.accuracy
 
 
+def test_a_device_that_merged_nothing_is_not_free(tmp_path, capsys):
+    """The time is over before the first round: nothing was done, which is 0."""
+    run = small(tmp_path / "run", server__device="laptop-cpu", server__until={"time": "1 ms"})
+    assert run.summary().server == MergeCost()
+    rows = run_command(capsys, "compare", run.folder, "--all")[1].splitlines()
+    assert [line.split()[-2:] for line in rows if line.startswith("merging on the server")] == [["0", "s"]]
+
+
 @pytest.mark.parametrize("policy", ["sync", {"name": "fedbuff", "buffer": 2}])
 def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
     """Priced anew, in every table; with none, it is free."""
@@ -377,6 +386,8 @@ def test_where_it_is_shown(tmp_path, capsys):
     profiled = run_command(capsys, "profile", *given, "--set", "server.device=raspberry-pi-5")[1]
     assert "a merge on the server" in profiled
     assert "merging on the server is free" not in profiled
+    merging = profiled[profiled.index("a merge on the server") :]
+    assert re.search(r"train .* us \(\d+ us to .* mJ \(\d", merging)
     assert "merging on the server is free" in run_command(capsys, "profile", *given)[1].replace("\n", " ")
     assert (
         "merging on the server"
