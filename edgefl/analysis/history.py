@@ -88,25 +88,20 @@ def _epochs(reader: Reader, jobs: Jobs) -> Floats:
     """The share of all clients' samples that each job trained on, (n,); more than 1 where repeated."""
     sql = "SELECT kind, samples FROM fleet JOIN kinds USING (kind) ORDER BY client"
     kind, samples = reader.arrays(sql, kind=np.int64, samples=np.int64).values()
-    size = reader.meta["batch_size"]
+    size, steps = reader.meta["batch_size"], jobs.steps.copy()
     batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
     mean = np.array([batch[count] for count in samples.tolist()])
-    epochs: Floats = _trained(reader, jobs, kind) * mean[jobs.client] / max(1, samples.sum())
-    return epochs
-
-
-def _trained(reader: Reader, jobs: Jobs, kind: Ints) -> Ints:
-    """The steps of each job's phases that train, (n,), by the clients' kinds; phases follow each other."""
-    found = jobs.steps.copy()
     for row in reader.rows("exchanges"):
         traced, mine = read_traced(reader, row["exchange"]), jobs.place == row["place"]
         trains = [phase.trains for phase in traced.traces[0].phases] if traced else []
         if traced and not all(trains) and mine.any():
             lengths = np.array([[one.total() for one in each] for each in traced.steps])
             lengths = lengths[kind[jobs.client[mine]]]
+            # Phases follow each other, also those of a job that was cut short.
             done = np.clip(jobs.steps[mine, None] - lengths.cumsum(1) + lengths, 0, lengths)
-            found[mine] = done[:, trains].sum(1)
-    return found
+            steps[mine] = done[:, trains].sum(1)
+    epochs: Floats = steps * mean[jobs.client] / max(1, samples.sum())
+    return epochs
 
 
 def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs, epochs: Floats) -> History:

@@ -13,20 +13,17 @@ is a measurement of the emulator's and no work of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from edgefl.compute.kernels import RANDOM, Roles, UnknownOperatorError, kernels_of, size_bytes, tensors
-from edgefl.core.cost import FORWARD, Kernel, between
+from edgefl.compute.kernels import UnknownOperatorError
+from edgefl.compute.tracer import Tracer
+from edgefl.core.cost import Kernel, between
+from edgefl.data import Augmentation
 from edgefl.protocol import Payload, Phase, bytes_by_part
-
-Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
-"""(x (B, C, H, W) in [0, 1], generator) -> the same shape."""
+from edgefl.protocol.chance import drawing
 
 _FLOAT = 4
 # Batches that an augmentation is watched on.
@@ -65,43 +62,16 @@ def batch_kernels(
 
 def _augmented(augment: Augmentation, shape: Sequence[int], size: int) -> list[Kernel]:
     """The kernels of an augmentation's code on a few samples; none if the cost of one is unknown."""
-    watched = _Watched()
+    tracer = Tracer()
     # With values, which a user's code may read.
     with torch.device("cpu"), torch.no_grad():
         x, generator = torch.zeros(size, *shape), torch.Generator().manual_seed(0)
         try:
-            with watched:
+            with drawing(x), tracer:
                 augment(x, generator)
         except UnknownOperatorError:
             return []
-    return watched.kernels
-
-
-class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
-    """Records kernels; random numbers cost what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kernels: list[Kernel] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Runs the operator and records it."""
-        del types
-        result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if name.rstrip("_") in RANDOM:
-            self.kernels.append(Kernel.moving(name, sum(map(size_bytes, tensors(result)))))
-        else:
-            arguments = [*args, *(kwargs or {}).values()]
-            self.kernels += kernels_of(name, arguments, result, Roles(FORWARD, {}, {}))
-        return result
+    return tracer.kernels
 
 
 def coding_kernels(op: str, payload: Payload, coded: Mapping[str, int]) -> list[Kernel]:

@@ -8,9 +8,8 @@ ones, all 1: no class is empty, and nothing that is skipped for a zero is left o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import cycle
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -64,7 +63,7 @@ def one_merge(
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
 
     def run(fill: Callable[[Tensor], Tensor]) -> tuple[list[Kernel], int]:
-        tracer = _ServerTracer()
+        tracer = Tracer(nonzero=True)
         server, upload, counts = (tree_map(fill, one) for one in given)
         sent = [tree_map(torch.clone, upload) for _ in range(uploads)]
         with torch.no_grad(), drawing(counts), tracer:
@@ -83,15 +82,3 @@ def one_merge(
         return run(lambda leaf: leaf)
     except RuntimeError:
         return run(lambda leaf: torch.ones(leaf.shape, dtype=leaf.dtype) if leaf.is_meta else leaf)
-
-
-class _ServerTracer(Tracer):  # type: ignore[no-untyped-call]
-    """Follows a merge, also where it asks which values are not 0: all of them."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """See ``Tracer``."""
-        if func is torch.ops.aten.nonzero.default and args[0].is_meta:
-            args = (torch.ones(args[0].shape),)
-        return super().__torch_dispatch__(func, types, args, kwargs)

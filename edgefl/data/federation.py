@@ -15,7 +15,6 @@ from torch import Tensor
 from edgefl.core import seeds
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at
-from edgefl.data.partitions._deal import TooFewError
 from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
@@ -193,12 +192,7 @@ def federate(
             users = arrays.train_users, arrays.test_users
         keys = np.concatenate(users) if pooled else users[0]
         kinds = int(keys.max()) + 1
-    try:
-        found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
-    except TooFewError as error:
-        if share < 1:
-            error.where, error.hint = "task.share", "raise task.share, or use fewer clients"
-        raise
+    found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
     parts = tuple(train[part] for part in found)
     test_parts: tuple[Ints, ...] = ()
     if pooled:

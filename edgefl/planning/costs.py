@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from edgefl.core.corners import Interval, together
 from edgefl.core.devices import Bounds
@@ -296,13 +295,6 @@ class ExchangeCost:
     jobs_per_day: float | None = field(default=None, metadata=OPTIONAL)
 
 
-class MergeBounds(NamedTuple):
-    """The bounds of a merge's time and energy."""
-
-    seconds: Interval
-    joules: Interval
-
-
 @dataclass(frozen=True)
 class Profile:
     """What one round of a scenario's run costs a client.
@@ -317,7 +309,7 @@ class Profile:
         layers: each model layer by layer, if requested.
         shared: what exchanges cost the server's link and cells; None where clients share nothing.
         server: what a merge of each exchange costs the server; None where its work is free.
-        server_between: the bounds of it; None where no number of its device is an interval.
+        server_intervals: its bounds, by exchange and figure; None where no number is open.
     """
 
     scenario: str
@@ -329,4 +321,4 @@ class Profile:
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
     server: Mapping[str, MergeCost] | None = field(default=None, metadata=OPTIONAL)
-    server_between: Mapping[str, MergeBounds] | None = field(default=None, metadata=OPTIONAL)
+    server_intervals: Mapping[str, Mapping[str, Interval]] | None = field(default=None, metadata=OPTIONAL)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterator
+from dataclasses import replace
 
 from edgefl.compute.merging import merge_trace
 from edgefl.core.corners import Interval
@@ -14,7 +14,6 @@ from edgefl.core.merging import MergeCost, ServerWork
 from edgefl.core.pricer import Pricer
 from edgefl.core.units import show_bytes
 from edgefl.planning.assumed import guesses
-from edgefl.planning.costs import MergeBounds
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import Learning
 
@@ -59,21 +58,18 @@ def merge_costs(draft: Draft, learning: Learning, server: ServerWork) -> dict[st
     return {name: server.price(name, uploads) for name, uploads in asked.items()}
 
 
-def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, MergeBounds] | None:
-    """The bounds of what ``merge_costs`` says; None where it has none, as of a client's device."""
+def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, dict[str, Interval]]:
+    """The bounds of its seconds and joules by exchange; none where no number is open."""
     pricer = Pricer(server.name, server.board, server.dtype)
     if pricer.corners is None:
-        return None
-    cheap, costly = (
-        merge_costs(draft, learning, ServerWork(server.name, end.device, server.traces))
-        for end in pricer.corners
-    )
+        return {}
+    works = (replace(server, board=end.device, _known={}) for end in pricer.corners)
+    cheap, costly = (merge_costs(draft, learning, work) for work in works)
     found = {}
     for name, low in cheap.items():
-        unbounded = pricer.is_lower_bound and low.seconds
-        most = MergeCost(seconds=math.nan, joules=None) if unbounded else costly[name]
-        pairs = (low.seconds, most.seconds), (low.joules, most.joules)
-        found[name] = MergeBounds(*(Interval.of(*pair) for pair in pairs))
+        open_ = pricer.is_lower_bound and low.seconds
+        high_s, high_j = (None, None) if open_ else (costly[name].seconds, costly[name].joules)
+        found[name] = {"seconds": Interval.of(low.seconds, high_s), "joules": Interval.of(low.joules, high_j)}
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 
-import numpy as np
-
 from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
@@ -39,9 +37,8 @@ def traced(
     if key not in known:
         coded = not learning.down.lossless, not learning.up.lossless
         wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
-        made = learning.augment, np.dtype(learning.federation.spec.dtype).itemsize
         known[key] = tuple(
-            meta.trace(method, method.exchanges[place], net, steps, wire, *made)
+            meta.trace(method, method.exchanges[place], net, steps, wire, learning.made_of)
             for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
         )
     return known[key]

@@ -143,7 +143,7 @@ def profile(
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=_shared(draft, options, profiler, exchanges),
         server=None if server is None else merge_costs(draft, learning, server),
-        server_between=None if server is None else merge_bounds(draft, learning, server),
+        server_intervals=None if server is None else merge_bounds(draft, learning, server) or None,
     )
 
 

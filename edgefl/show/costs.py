@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.corners import Interval
 from edgefl.core.merging import MergeCost
 from edgefl.core.units import (
     show_bits,
@@ -21,7 +22,6 @@ from edgefl.planning.costs import (
     DeviceCost,
     ExchangeCost,
     MemoryCheck,
-    MergeBounds,
     Priced,
     Profile,
     TimeCheck,
@@ -94,20 +94,20 @@ def _server(costs: Profile) -> Iterator[RenderableType]:
     """What merges cost the server."""
     if costs.server:
         yield Line("a merge on the server", "bold")
-        bounds = costs.server_between or {}
-        yield Fitted([(name, cost, bounds.get(name)) for name, cost in costs.server.items()], _OF_SERVER)
-        if any(one.seconds.high is None for one in bounds.values()):
+        bounds = costs.server_intervals or {}
+        yield Fitted([(name, one, bounds.get(name, {})) for name, one in costs.server.items()], _OF_SERVER)
+        if any(one["seconds"].high is None for one in bounds.values()):
             yield Line(LOWER_BOUND, "dim")
         yield Line()
 
 
-_OF_SERVER: dict[str, Callable[[tuple[str, MergeCost, MergeBounds | None]], Cell]] = {
+_OF_SERVER: dict[str, Callable[[tuple[str, MergeCost, Mapping[str, Interval]]], Cell]] = {
     "exchange": lambda row: row[0],
     "uploads": lambda row: f"{row[1].uploads:,}",
     "work": lambda row: show_flops(row[1].flops),
     "moved": lambda row: show_bytes(row[1].moved_bytes),
-    "time": lambda row: between(show_seconds, row[1].seconds, row[2] and row[2].seconds),
-    "energy": lambda row: between(show_joules, row[1].joules, row[2] and row[2].joules),
+    "time": lambda row: between(show_seconds, row[1].seconds, row[2].get("seconds")),
+    "energy": lambda row: between(show_joules, row[1].joules, row[2].get("joules")),
     "peak memory": lambda row: show_bytes(row[1].peak_bytes),
 }
 _ABOUT_SHARED = (

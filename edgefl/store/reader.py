@@ -260,18 +260,12 @@ class Reader:
 def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None:
     """Refuses a name that no table of a run has.
 
-    Args:
-        table: the name.
-        where: it stands.
-        others: names that could be meant besides.
-
     Raises:
-        UnknownNameError: it is one.
+        UnknownNameError: it is one; ``others`` could be meant besides.
     """
     if table not in TABLES:
-        raise UnknownNameError(
-            f"unknown table {table!r}", where=where, hint=nearest(str(table), [*TABLES, *others])
-        )
+        hint = nearest(str(table), [*TABLES, *others])
+        raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
 
 
 def content_damage(path: Path, sha256: Any) -> str:

@@ -141,15 +141,15 @@ def test_a_share_that_leaves_too_few(tmp_path, partition, share):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"augment": "cutout"}, "task.augment: leaves nothing of all samples of 8x8"),
+        ({"augment": "cutout"}, "task.augment: leaves nothing of some samples of 8x8"),
         ({"augment": "{name: shift, pixels: 8}"}, "task.augment: leaves nothing of some samples of 8x8"),
         ({"augment": "contrastive"}, None),
         ({"augment": "{name: cutout, size: 4}"}, None),
         ({"dataset": "uci-har", "augment": "shift"}, "leaves nothing of some samples of 1x128"),
         ({"dataset": "uci-har", "augment": "contrastive"}, "task.augment: mirrors signals"),
         ({"dataset": "uci-har", "augment": "{name: contrastive, flip: false}"}, None),
-        ({"first": "own"}, "local.first_weights: own changes nothing, as fedavg's clients keep no weights"),
-        ({"first": "own", "method": "scaffold"}, "as scaffold's clients keep no weights"),
+        ({"first": "own"}, "local.first_weights: fedavg's clients keep no weights of their own"),
+        ({"first": "own", "method": "scaffold"}, "scaffold's clients keep no weights"),
         ({"first": "own", "method": "fedper"}, None),
         ({"first": "alike"}, None),
     ],
