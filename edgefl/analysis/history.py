@@ -9,6 +9,7 @@ import numpy as np
 
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.steps import batch_sizes
+from edgefl.store import read_traced
 
 _SQL = """
 SELECT model, version, round, t_s, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients,
@@ -35,8 +36,9 @@ class History:
         energy_clients: how many had taken part.
         client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
             over or broken off. At the run's end it is ``Summary.client_s``.
-        epochs: passes over all clients' data, in all phases of the work that was over: the samples of its
-            batches over those that all clients have.
+        epochs: passes over all clients' data in training, of the work that was over: the samples of its
+            batches over those that all clients have. Phases that train nothing on them, or report nothing,
+            such as distillation, do not count.
         accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
     """
 
@@ -73,12 +75,22 @@ def histories(run: Run) -> dict[str, History]:
 
 
 def _epochs(run: Run) -> Floats:
-    """The share of all clients' samples that each job's steps went over, (n,); more than 1 where repeated."""
-    samples = np.array([row["samples"] for row in run.kinds])[run.clients.kind]
-    size = run.reader.meta["batch_size"]
+    """The share of all clients' samples that each job trained on, (n,); more than 1 where repeated."""
+    kind, jobs = run.clients.kind, run.jobs
+    samples = np.array([row["samples"] for row in run.kinds])[kind]
+    size, steps = run.reader.meta["batch_size"], jobs.steps.copy()
     batch = {count: count / max(1, len(batch_sizes(count, size))) for count in np.unique(samples).tolist()}
     mean = np.array([batch[count] for count in samples.tolist()])
-    epochs: Floats = run.jobs.steps * mean[run.jobs.client] / max(1, samples.sum())
+    for place, name in enumerate(run.names):
+        traced, mine = read_traced(run.reader, name), jobs.exchange == place
+        trains = [phase.trains for phase in traced.traces[0].phases] if traced else []
+        if traced and not all(trains) and mine.any():
+            lengths = np.array([[one.total() for one in each] for each in traced.steps])
+            lengths = lengths[kind[jobs.client[mine]]]
+            # Phases follow each other, also those of a job that was cut short.
+            done = np.clip(jobs.steps[mine, None] - lengths.cumsum(1) + lengths, 0, lengths)
+            steps[mine] = done[:, trains].sum(1)
+    epochs: Floats = steps * mean[jobs.client] / max(1, samples.sum())
     return epochs
 
 

@@ -25,8 +25,8 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.merging import MergeCost
 from edgefl.core.nodes import short
-from edgefl.core.serving import Served
 from edgefl.core.wording import quoted
 from edgefl.store import Reader, event_hash, lost_from, read, runs_in
 
@@ -161,7 +161,7 @@ class Summary:
     turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
     published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     scale: str | None = field(default=None, metadata=OPTIONAL)
-    server: Served | None = field(default=None, metadata=OPTIONAL)
+    server: MergeCost | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
@@ -372,15 +372,17 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
     )
 
 
-def _server(reader: Reader) -> Served | None:
+def _server(reader: Reader) -> MergeCost | None:
     (row,) = reader.query(
         "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
         "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
-        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes FROM merges"
+        "SUM(server_joules) AS joules, MAX(server_peak_bytes) AS peak_bytes, "
+        "(SELECT COUNT(*) FROM server_work) AS priced FROM merges"
     )
-    found = Served(**{name: row[name] for name in Served._fields})
-    found = found if row["merges"] == row["known"] else found._replace(joules=None)
-    return None if found.seconds is None else found
+    if not row["priced"]:
+        return None
+    found = MergeCost(**{name: row[name] or 0 for name in MergeCost._fields})
+    return found if row["merges"] == row["known"] else found._replace(joules=None)
 
 
 def _costs(

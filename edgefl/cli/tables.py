@@ -57,7 +57,7 @@ def table(
 
     notes: list[str] = []
     if name != _FEATURES:
-        check_table(name, "TABLE")
+        check_table(name, "TABLE", [_FEATURES])
     if out is not None:
         suffixes = (".csv",) if name == _FEATURES else (".csv", ".parquet")
         check_out(out, f"{name}.csv", force=force, suffixes=suffixes)

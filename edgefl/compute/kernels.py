@@ -278,8 +278,12 @@ def _factored(name: str, arguments: Sequence[Any], result: Any, roles: Roles) ->
     """
     # Its factor comes second.
     matrix, *sides = tensors(list(arguments))[:: -1 if name == "cholesky_solve" else 1]
-    (*batch, m, n), rights = matrix.shape, sides[0].shape[-1] if sides else 0
-    k = ceil(FACTORED[name](max(m, n), min(m, n), rights))
+    *batch, m, n = matrix.shape
+    # A vector is one right side, and sides on the left are rows.
+    rights = tensors(result)[0].numel() // (prod(batch) * n) if sides and matrix.numel() else 0
+    sizes = max(m, n), min(m, n), rights
+    # n^2 / 3 times so many are the 2 n^2 k operations of the product.
+    k = ceil(sum(each * size for each, size in zip(FACTORED[name], sizes, strict=True)) / 6)
     product = Product(min(m, n), min(m, n), k, prod(batch))
     moved = sum(map(size_bytes, tensors([matrix, sides, result])))
     return [Kernel.multiplying(name.removeprefix("_linalg_"), product, moved, roles.stage)]
@@ -337,21 +341,20 @@ def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> i
     return prod(len({tap * apart % step for tap in range(size)}) for size, step, apart in sides)
 
 
-# Operations of factoring a matrix (m x n, m >= n) or solving for r right sides, over 2 n^2, by Golub and Van
-# Loan 2013: Sections 8.3.3 (eigenvectors of a symmetric matrix: 9 n^3), 8.6 (thin singular vectors:
-# 14 m n^2 + 8 n^3; a pseudo-inverse multiplies them: 2 m n^2), 3.1 (a triangle: n^2 r), 3.2 (LU: 2/3 n^3,
-# then two triangles; an inverse: 2 n^3) and 4.2 (Cholesky: n^3 / 3).
-FACTORED: dict[str, Callable[[int, int, int], float]] = {
-    "_linalg_eigh": lambda m, n, r: n * 9 // 2,  # noqa: ARG005 - one signature for all
-    "_linalg_svd": lambda m, n, r: 7 * m + 4 * n,  # noqa: ARG005 - as above
-    "linalg_pinv": lambda m, n, r: 8 * m + 4 * n,  # noqa: ARG005 - as above
-    "linalg_solve_triangular": lambda m, n, r: r / 2,  # noqa: ARG005 - as above
-    "_linalg_solve_ex": lambda m, n, r: n / 3 + r,  # noqa: ARG005 - as above
-    "linalg_inv_ex": lambda m, n, r: n,  # noqa: ARG005 - as above
-    "linalg_cholesky_ex": lambda m, n, r: n / 6,  # noqa: ARG005 - as above
-    "cholesky_solve": lambda m, n, r: r,  # noqa: ARG005 - as above
+# Operations of factoring a matrix (m x n, m >= n) or solving for r right sides: n^2 / 3 times so many of m, n
+# and r, by Golub and Van Loan 2013, Sections 8.3.3 (eigenvectors of a symmetric matrix: 9 n^3), 8.6 (thin
+# singular vectors: 14 m n^2 + 8 n^3; a pseudo-inverse multiplies them: 2 m n^2), 3.1 (a triangle: n^2 r), 3.2
+# (LU: 2/3 n^3, then two triangles; an inverse: 2 n^3) and 4.2 (Cholesky: n^3 / 3).
+FACTORED = {
+    "_linalg_eigh": (0, 27, 0),
+    "_linalg_svd": (42, 24, 0),
+    "linalg_pinv": (48, 24, 0),
+    "linalg_solve_triangular": (0, 0, 3),
+    "_linalg_solve_ex": (0, 2, 6),
+    "linalg_inv_ex": (0, 6, 0),
+    "linalg_cholesky_ex": (0, 1, 0),
+    "cholesky_solve": (0, 0, 6),
 }
-
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
     "mm": partial(_matrices, "mm"),
     "bmm": partial(_matrices, "bmm"),

@@ -1,10 +1,11 @@
 """What a client does around training that is no part of the method: it makes batches, and codes payloads.
 
-All of it is elementwise work, which costs the bytes it moves. A batch is read as bytes and written as floats,
-normalised on the way, in one kernel. An augmentation works in between, once for each view, and each view is
-then normalised in a kernel of its own. An augmentation's kernels are those of its code; since it treats each
-sample alone, two small batches tell them for all sizes. One that does what no table has is a single kernel,
-which reads and writes the view. A codec reads each part of a payload and writes it.
+All of it is elementwise work, which costs the bytes it moves. A batch is read in the dataset's type, such as
+bytes, and written as floats, normalised on the way, in one kernel. An augmentation works in between, once for
+each view, and each view is then normalised in a kernel of its own. An augmentation's kernels are those of its
+code; since it treats each sample alone, two small batches tell them for all sizes. One that does what no
+table has is a single kernel, which reads and writes the view. A codec reads each part of a payload and writes
+it.
 
 Not counted: reading from storage, the memory of an augmentation's intermediate results, and evaluation, which
 is a measurement of the emulator's and no work of the protocol.
@@ -12,20 +13,17 @@ is a measurement of the emulator's and no work of the protocol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from edgefl.compute.kernels import RANDOM, Roles, UnknownOperatorError, kernels_of, size_bytes, tensors
-from edgefl.core.cost import FORWARD, Kernel, between
+from edgefl.compute.kernels import UnknownOperatorError
+from edgefl.compute.tracer import Tracer
+from edgefl.core.cost import Kernel, between
+from edgefl.data import Augmentation
 from edgefl.protocol import Payload, Phase, bytes_by_part
-
-Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
-"""(x (B, C, H, W) in [0, 1], generator) -> the same shape."""
+from edgefl.protocol.chance import drawing
 
 _FLOAT = 4
 # Batches that an augmentation is watched on.
@@ -33,7 +31,11 @@ _FEW, _MORE = 2, 3
 
 
 def batch_kernels(
-    phase: Phase, augment: Augmentation | None, shape: Sequence[int], sizes: Iterable[int]
+    phase: Phase,
+    augment: Augmentation | None,
+    shape: Sequence[int],
+    sizes: Iterable[int],
+    value_bytes: int = 1,
 ) -> dict[int, list[Kernel]]:
     """The kernels that make a batch of a phase, by the number of samples.
 
@@ -42,59 +44,34 @@ def batch_kernels(
         augment: its augmentation; None for none.
         shape: of one sample.
         sizes: the numbers of samples.
+        value_bytes: of each of a sample's numbers in the dataset.
     """
     sizes, views = set(sizes), phase.views
     if augment is None or phase.data != "train" or not sizes:
-        return {size: [Kernel.moving("load", size * prod(shape) * (1 + _FLOAT * views))] for size in sizes}
+        moved = prod(shape) * (value_bytes + _FLOAT * views)
+        return {size: [Kernel.moving("load", size * moved)] for size in sizes}
     few, more = (_augmented(augment, shape, size) for size in (_FEW, _MORE))
     found = {}
     for size in sizes:
         view = size * prod(shape) * _FLOAT
         kernels = between(few, more, _FEW, _MORE, size) or [Kernel.moving("augment", 2 * view)]
-        load = Kernel.moving("load", size * prod(shape) * (1 + _FLOAT))
+        load = Kernel.moving("load", size * prod(shape) * (value_bytes + _FLOAT))
         found[size] = [load, *[*kernels, Kernel.moving("normalise", 2 * view)] * views]
     return found
 
 
 def _augmented(augment: Augmentation, shape: Sequence[int], size: int) -> list[Kernel]:
     """The kernels of an augmentation's code on a few samples; none if the cost of one is unknown."""
-    watched = _Watched()
+    tracer = Tracer()
     # With values, which a user's code may read.
     with torch.device("cpu"), torch.no_grad():
         x, generator = torch.zeros(size, *shape), torch.Generator().manual_seed(0)
         try:
-            with watched:
+            with drawing(x), tracer:
                 augment(x, generator)
         except UnknownOperatorError:
             return []
-    return watched.kernels
-
-
-class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
-    """Records kernels; random numbers cost what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kernels: list[Kernel] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Runs the operator and records it."""
-        del types
-        result = func(*args, **(kwargs or {}))
-        name = func.overloadpacket.__name__
-        if name.rstrip("_") in RANDOM:
-            self.kernels.append(Kernel.moving(name, sum(map(size_bytes, tensors(result)))))
-        else:
-            arguments = [*args, *(kwargs or {}).values()]
-            self.kernels += kernels_of(name, arguments, result, Roles(FORWARD, {}, {}))
-        return result
+    return tracer.kernels
 
 
 def coding_kernels(op: str, payload: Payload, coded: Mapping[str, int]) -> list[Kernel]:

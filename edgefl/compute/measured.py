@@ -46,7 +46,7 @@ class ClientWork:
         samples: of the client.
         batch_size: of local training.
         lr: the learning rate.
-        prepare: (phase, images (B, C, H, W) of uint8, generator) -> a batch's x; None for random numbers.
+        prepare: (phase, number of samples, generator) -> a batch's x.
     """
 
     net: Net
@@ -55,7 +55,7 @@ class ClientWork:
     samples: int
     batch_size: int
     lr: float
-    prepare: Callable[[Phase, Tensor, torch.Generator], Tensor] | None = None
+    prepare: Callable[[Phase, int, torch.Generator], Tensor]
 
 
 # Exchanges are timed until they have taken so long together.
@@ -137,17 +137,11 @@ class _Client:
 
     def _batch(self, phase: Phase, size: int, start: int) -> Batch:
         """Random samples, ``start`` of which were before them in the phase."""
-        views, net = (phase.views,) if phase.views > 1 else (), self._given.net
-        y = torch.randint(net.classes, (size,))
+        y = torch.randint(self._given.net.classes, (size,))
         if phase.passes.samples is not None:
             # The places of public samples, in order, pass after pass.
             y = torch.arange(start, start + size) % phase.passes.samples
-        if self._given.prepare is not None:
-            images = torch.randint(256, (size, *net.shape), dtype=torch.uint8)
-            return Batch(self._given.prepare(phase, images, self._generator), y)
-        x = torch.randn(*views, size, *net.shape)
-        # Data come channels-last.
-        return Batch(x if views else x.to(memory_format=torch.channels_last), y)
+        return Batch(self._given.prepare(phase, size, self._generator), y)
 
 
 def _measured(client: _Client, limit: int | None) -> MeasuredExchange:

@@ -8,7 +8,7 @@ the sizes between are interpolated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.kernels import UnknownOperatorError
-from edgefl.compute.loading import Augmentation, batch_kernels, coding_kernels
+from edgefl.compute.loading import coding_kernels
 from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, between, largest
 from edgefl.core.errors import UserError
@@ -69,7 +69,7 @@ def trace(
     net: Net,
     steps: Sequence[Sequence[Mapping[int, int]]],
     wire: Sizes = _PLAIN,
-    augment: Callable[[Phase], Augmentation | None] | None = None,
+    batches: Callable[[Phase, Iterable[int]], Mapping[int, list[Kernel]]] | None = None,
 ) -> Trace:
     """The cost of one exchange for the clients of one model.
 
@@ -79,7 +79,7 @@ def trace(
         net: the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
         wire: the bytes of payloads on the wire.
-        augment: each phase's augmentation; None leaves out the making of batches.
+        batches: the kernels that make a phase's batches of some sizes; None leaves them out.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -103,7 +103,12 @@ def trace(
         down=down,
         up=up,
         start=Work.of([*decode, *some.start]),
-        phases=phases if augment is None else _with_batches(fold, phases, augment, net.shape),
+        phases=tuple(
+            replace(one, batches={size: Work.of(made) for size, made in batches(phase, one.steps).items()})
+            if batches
+            else one
+            for phase, one in zip(fold.phases, phases, strict=True)
+        ),
         finish=Work.of([*some.finish, *encode]),
         peaks={sizes: whole.peak for sizes, whole in wholes.items()},
         resident=nbytes(given.state) if given.state is not None else 0,
@@ -116,19 +121,6 @@ def _coding(
     """A client's kernels to decode what it receives, and to encode what it sends."""
     ways = zip(("decode", "encode"), wire.coded, payloads, coded, strict=True)
     return [coding_kernels(op, payload, sizes) if codes else [] for op, codes, payload, sizes in ways]
-
-
-def _with_batches(
-    fold: Fold,
-    phases: Sequence[PhaseTrace],
-    augment: Callable[[Phase], Augmentation | None],
-    shape: tuple[int, ...],
-) -> tuple[PhaseTrace, ...]:
-    found = []
-    for phase, traced in zip(fold.phases, phases, strict=True):
-        made = batch_kernels(phase, augment(phase), shape, traced.steps)
-        found.append(replace(traced, batches={size: Work.of(made[size]) for size in traced.steps}))
-    return tuple(found)
 
 
 class _Given(NamedTuple):
@@ -236,6 +228,7 @@ def _phases(
         PhaseTrace(
             phase.name,
             _by_size(partial(step_kernels, phase, carry, given.shape), sizes[place], seen[place]),
+            trains=phase.reports and phase.data == "train",
         )
         for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes]))
     )

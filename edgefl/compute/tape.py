@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.rewrites import VALUE, known, rewrite
 from edgefl.protocol import tree_map
+from edgefl.protocol.whole import Dispatched
 
 aten = torch.ops.aten
 
@@ -98,7 +98,7 @@ class _Readers(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
+class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
     """Builds a graph of the operators that run inside."""
 
     def __init__(self) -> None:
@@ -107,11 +107,6 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         self.root = nn.Module()
         self._nodes: dict[int, fx.Node] = {}
         self._kept: list[Tensor] = []  # so that no tensor's id is reused
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
 
     def given(self, tensor: Tensor) -> fx.Node:
         """A new input."""

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.compute.known_shapes import run
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
 from edgefl.protocol import Carry, is_carry, leaves
 from edgefl.protocol.modules import layer_of
+from edgefl.protocol.whole import Dispatched
 
 PARAMETERS = "parameters"
 GRADIENTS = "gradients"
@@ -43,11 +43,12 @@ class _Life:
     part: str = ""
 
 
-class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records the kernels of every operator and the lifetime of every storage."""
+class Tracer(Dispatched):  # type: ignore[no-untyped-call]
+    """Records all operators' kernels and storages' lifetimes; with ``nonzero``, meta tensors have no 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, nonzero: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._nonzero = nonzero
         self.kernels: list[Kernel] = []
         self.lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
@@ -61,11 +62,6 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         # Autograd's numbers of the backward passes that have started a kernel.
         self._passes: set[int] = set()
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
-
     def __torch_dispatch__(
         self,
         func: Any,
@@ -74,6 +70,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Runs the operator and records it."""
+        if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
+            args = (torch.ones(args[0].shape),)
         result = run(func, args, kwargs or {})
         self._now += 1
         self._turn()

@@ -243,11 +243,13 @@ class PhaseTrace:
         name: the phase's.
         steps: the kernels of one step.
         batches: the kernels that make its batch; empty where they are not counted.
+        trains: whether it trains on the client's own data what the method reports of.
     """
 
     name: str
     steps: Mapping[int, Work]
     batches: Mapping[int, Work] = field(default_factory=dict)
+    trains: bool = True
 
     def work(self, counts: Mapping[int, int]) -> tuple[tuple[Work, int], ...]:
         """The work of so many steps of each batch size, as in ``Cost.steps``."""

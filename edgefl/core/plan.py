@@ -13,9 +13,9 @@ from edgefl.core.cost import Trace
 from edgefl.core.devices import Battery, Throttling
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
+from edgefl.core.merging import ServerWork
 from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
-from edgefl.core.serving import Serving
 from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
 
@@ -252,7 +252,7 @@ class Plan:
         refusals: who does not take part, and why.
         policy, selector: their validated parameters; their names are in the scenario.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
-        serving: the server's device and its work; None where its work is free.
+        server_work: the server's device and its work; None where its work is free.
     """
 
     scenario: Scenario
@@ -263,7 +263,7 @@ class Plan:
     policy: Any = None
     selector: Any = None
     assumed: tuple[str, ...] = ()
-    serving: Serving | None = None
+    server_work: ServerWork | None = None
 
     def check_admitted(self) -> None:
         """Checks that a client can work, before anything is measured or trained.

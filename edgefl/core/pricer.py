@@ -14,7 +14,7 @@ from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, Energy, PowerDraw, Price, in_dtype, peak_bytes
+from edgefl.core.price import Demand, Energy, PowerDraw, Price, in_dtype
 
 
 class Pricer:
@@ -38,10 +38,6 @@ class Pricer:
         # By identity; holding the work keeps its id from being reused.
         self._known: dict[int, tuple[Work, Bounds]] = {}
         self._links: dict[int, tuple[Link, tuple[Link, Link] | None]] = {}
-
-    def peak_bytes(self, cost: Cost) -> int:
-        """The memory at the worst moment in this number type."""
-        return peak_bytes(cost, self.dtype)
 
     def in_dtype(self, size_bytes: int) -> int:
         """Bytes of values in this number type, of bytes of as many in ``TRACED``."""

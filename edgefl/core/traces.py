@@ -66,7 +66,7 @@ def _trace(trace: Trace, kernels: dict[Kernel, int]) -> dict[str, Any]:
         "up": dict(trace.up),
         "start": _work(trace.start, kernels),
         "phases": [
-            [phase.name, _by_size(phase.steps, kernels), _by_size(phase.batches, kernels)]
+            [phase.name, _by_size(phase.steps, kernels), _by_size(phase.batches, kernels), phase.trains]
             for phase in trace.phases
         ],
         "finish": _work(trace.finish, kernels),
@@ -97,7 +97,8 @@ def _read_trace(given: Mapping[str, Any], kernels: Sequence[Kernel]) -> Trace:
         up=given["up"],
         start=work(given["start"]),
         phases=tuple(
-            PhaseTrace(name, by_size(steps), by_size(batches)) for name, steps, batches in given["phases"]
+            PhaseTrace(name, by_size(steps), by_size(batches), *trains)
+            for name, steps, batches, *trains in given["phases"]
         ),
         finish=work(given["finish"]),
         peaks={tuple(sizes): peak for sizes, peak in given["peaks"]},

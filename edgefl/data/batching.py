@@ -241,7 +241,7 @@ def prepared(
         spec: the dataset.
         phase: whose batch it is.
         augment: its augmentation; None for none.
-        images: (B, C, H, W) of uint8.
+        images: (B, C, H, W), in the dataset's type.
         generator: what the augmentation draws from.
     """
     x = _floats(images).to(memory_format=torch.channels_last)
@@ -260,7 +260,7 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
-    """A split's images, (N, C, H, W) of uint8.
+    """A split's images, (N, C, H, W).
 
     Raises:
         DataError: the federation was planned without files.

@@ -287,7 +287,7 @@ def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
 def public_images(spec: Spec, x: Tensor | None, chosen: Ints) -> Tensor:
     """The chosen ones of a dataset's images (N, C, H, W); without files, zeros of their shape."""
     if x is None:
-        return torch.zeros(len(chosen), *spec.shape, dtype=torch.uint8)
+        return torch.from_numpy(np.zeros((len(chosen), *spec.shape), spec.dtype))
     return x[torch.from_numpy(chosen)].contiguous(memory_format=torch.channels_last)
 
 

@@ -140,11 +140,12 @@ def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
     """
     parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
     for part, (x, y) in parts.items():
-        if x.dtype not in (np.uint8, np.float32) or y.dtype != np.dtype(np.int64):
+        if x.dtype != spec.dtype or y.dtype != np.dtype(np.int64):
             raise DataError(
-                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not uint8 (signals: "
-                "float32) and int64",
+                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not "
+                f"{np.dtype(spec.dtype)} and int64",
                 where=where,
+                hint="the Spec of signals, which are float32, has signals=True",
             )
         if x.dtype == np.float32 and not np.isfinite(x).all():
             raise DataError(f"{spec.name}'s {part} signals have values that are not finite", where=where)

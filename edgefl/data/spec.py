@@ -31,6 +31,7 @@ class Spec:
         mean: of the training pixels in [0, 1], one per channel; empty if it is computed when they are read.
         std: likewise.
         content: a hash of the images and labels if the name does not say which they are, else empty.
+        signals: whether samples are float32 signals instead of images of bytes.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Spec:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     content: str = ""
+    signals: bool = False
+
+    @property
+    def dtype(self) -> type[np.generic]:
+        """The type of samples in memory."""
+        return np.float32 if self.signals else np.uint8
 
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Spec:

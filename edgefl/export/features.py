@@ -47,7 +47,7 @@ def _rows(one: Trained) -> Iterator[list[Any]]:
     for client, samples in sets:
         predictor = one.predictor(client)
         net = predictor.net or learning.nets[learning.spec.model_of(client or 0)]
-        if not (isinstance(predictor.weights, dict) and net.parts().keys() <= predictor.weights.keys()):
+        if not predictor.has_layers(net):
             raise UserError(
                 f"{one.meta['method']} predicts without a model's features", where=str(one.folder)
             )

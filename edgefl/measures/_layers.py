@@ -21,11 +21,6 @@ def layer_of(part: str, name: str) -> str:
     return "/".join(filter(None, (part, name.rpartition(".")[0])))
 
 
-def has_layers(net: Net, predictor: Predictor) -> bool:
-    """Whether a predictor's weights are a net's, so that more can be looked at than logits."""
-    return isinstance(predictor.weights, dict) and net.parts().keys() <= predictor.weights.keys()
-
-
 def activations(seen: Observation, net: Net, predictor: Predictor, name: str, places: Ints) -> Tensor:
     """A layer's activations (n, *) of test samples, in evaluation mode, on the CPU.
 

@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.params import Positive, Strict
-from edgefl.measures._layers import has_layers, layer_of
+from edgefl.measures._layers import layer_of
 from edgefl.protocol import BUFFERS, Net, Observation, Predictor, Row, fit_loss, leaves, rebuild
 
 NEEDS = ("global model", "participants")
@@ -41,7 +41,7 @@ class Params(Strict):
 def measure(params: Params, seen: Observation) -> Iterator[Row]:
     """The mean and the distribution over all, rightly and wrongly classified samples, by layer."""
     model = seen.global_model
-    if model is None or not has_layers(seen.net, model):
+    if model is None or not model.has_layers(seen.net):
         return
     net = model.net or seen.net
     if params.temperature is not None:

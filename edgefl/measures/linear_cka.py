@@ -28,7 +28,7 @@ from torch import Tensor
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
+from edgefl.measures._layers import LOGITS, activations, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
 
@@ -64,7 +64,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
     places = seen.spread_out(params.samples)
 
     def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
-        names = layer_names(net) if has_layers(net, predictor) else (LOGITS,)
+        names = layer_names(net) if predictor.has_layers(net) else (LOGITS,)
         return {
             # Of a layer, the products of pairs of samples are enough, and much less than its activations.
             name: linear_gram(activations(seen, net, predictor, name, places).flatten(1).to(torch.float64))

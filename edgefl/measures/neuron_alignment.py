@@ -22,7 +22,7 @@ import torch
 from pydantic import Field
 
 from edgefl.core.params import Strict
-from edgefl.measures._layers import activations, has_layers, layer_names
+from edgefl.measures._layers import activations, layer_names
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Net, Observation, Predictor, Row
 from edgefl.protocol.observation import Ints
@@ -64,7 +64,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
 
 def _classes(seen: Observation, net: Net, predictor: Predictor, places: Ints) -> dict[str, Ints]:
     """The class of each neuron (neurons,), by layer; none where the weights are not the net's."""
-    if not has_layers(net, predictor):
+    if not predictor.has_layers(net):
         return {}
     labels = torch.from_numpy(seen.labels[places])
     found = {}

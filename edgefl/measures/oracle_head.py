@@ -16,7 +16,6 @@ import torch
 from pydantic import Field
 
 from edgefl.core.params import Positive, Strict
-from edgefl.measures._layers import has_layers
 from edgefl.protocol import Observation, Predictor, Row
 from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.observation import CHUNK
@@ -37,7 +36,7 @@ class Params(Strict):
 def measure(params: Params, seen: Observation) -> Iterator[Row]:
     """The accuracy with the oracle's head, and the gain."""
     model = seen.global_model
-    if model is None or not has_layers(seen.net, model):
+    if model is None or not model.has_layers(seen.net):
         return
     net = model.net or seen.net
     features, labels = [], []

@@ -39,14 +39,14 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
             yield Assumption("device", name, "memory unknown, so no client with it is refused")
         powers = (device.power.idle, device.power.active, device.power.overhead_bound)
         yield from _without_value("device", name, "power", powers)
-        yield from _guesses("device", name, device)
+        yield from assumed_numbers("device", name, device)
     for name, link in links.items():
         owner = f"link {name}"
         if link.trace is not None:
             follows = f"follows {link.trace.in_words()}; profile prices its means over time"
             yield Assumption("link", owner, follows)
         yield from _without_value("link", owner, "radio", [link.radio])
-        yield from _guesses("link", owner, link)
+        yield from assumed_numbers("link", owner, link)
 
 
 def of_cells(fleet: Fleet) -> Iterator[Assumption]:
@@ -56,7 +56,7 @@ def of_cells(fleet: Fleet) -> Iterator[Assumption]:
             nobody = "no member of the fleet names it, so it limits nobody"
             yield Assumption("cell", f"cell {name}", nobody)
         else:
-            yield from _guesses("cell", f"cell {name}", cell)
+            yield from assumed_numbers("cell", f"cell {name}", cell)
 
 
 def _without_value(kind: str, owner: str, what: str, powers: Sequence[Sourced[Any]]) -> Iterator[Assumption]:
@@ -68,7 +68,8 @@ def _without_value(kind: str, owner: str, what: str, powers: Sequence[Sourced[An
         yield Assumption(kind, owner, f"{what} {are}")
 
 
-def _guesses(kind: str, owner: str, record: Board | Link | Cell) -> Iterator[Assumption]:
+def assumed_numbers(kind: str, owner: str, record: Board | Link | Cell) -> Iterator[Assumption]:
+    """A line with a record's assumed numbers; none where it has none."""
     # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's; and
     # no runtime for inference has a part in a plan.
     counted = record.model_fields_set - {"inference"}

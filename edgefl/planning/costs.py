@@ -10,7 +10,7 @@ from edgefl.core.corners import Interval, together
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.layers import ModelLayers
 from edgefl.core.ledger import total
-from edgefl.core.serving import Served
+from edgefl.core.merging import MergeCost
 from edgefl.planning.sharing import SharedLink
 
 Row: TypeAlias = Mapping[str, Any]
@@ -63,6 +63,7 @@ class Profile:
         layers: each model's forward pass layer by layer, if requested.
         shared: what exchanges cost the server's link and cells; None where clients share nothing.
         server: what a merge of each exchange costs the server; None where its work is free.
+        server_intervals: its bounds, by exchange and figure; None where no number is open.
     """
 
     scenario: str
@@ -76,7 +77,8 @@ class Profile:
     part_prices: Sequence[Row] = ()
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
-    server: Mapping[str, Served] | None = field(default=None, metadata=OPTIONAL)
+    server: Mapping[str, MergeCost] | None = field(default=None, metadata=OPTIONAL)
+    server_intervals: Mapping[str, Mapping[str, Interval]] | None = field(default=None, metadata=OPTIONAL)
 
     def rounds(self) -> list[Row]:
         """A client's round by model and device: bytes, peak in fp32, seconds, joules and whether that fits.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +10,7 @@ from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file, read
 from edgefl.core.dealing import kinds
-from edgefl.core.devices import KINDS, WIDTHS, Board, DType
+from edgefl.core.devices import WIDTHS, Board, DType, board_of
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import Mistakes, UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet
@@ -41,28 +41,12 @@ def device_of(own: Document) -> Board:
     """
     document = Document.of(inheriting.device(own.nodes, str(own.place(["like"]))), own.file)
     try:
-        found = board({"title": Path(own.file).stem, **document.data}, document)
+        found = board_of({"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
         if (like := own.data.get("like")) and not error.hint:
             error.hint = f"keys left out are {like}'s; null removes one"
         raise
     return inheriting.taken(inheriting.attributed(found, document), document)
-
-
-def board(data: Mapping[str, Any], document: Document, prefix: Sequence[str] = ()) -> Board:
-    """A device's record, found at ``prefix`` in ``document``.
-
-    Raises:
-        UserError: its kind is unknown, or the record is wrong.
-    """
-    kind = str(data.get("kind", "roofline"))
-    if kind not in KINDS:
-        raise UserError(
-            f"unknown kind of device {kind!r}",
-            where=str(document.place([*prefix, "kind"])),
-            hint=nearest(kind, KINDS),
-        )
-    return validate(KINDS[kind], data, document, prefix)
 
 
 def profile(name: str, *, where: str = "") -> Fleet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
-from edgefl.core.cost import Trace
+from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
@@ -39,6 +40,7 @@ from edgefl.data import (
     sized,
     source_of,
 )
+from edgefl.data.partitions._deal import TooFewError
 from edgefl.planning.measures import Measure, measures_of
 from edgefl.planning.models import check_fit, checked, nets_of
 from edgefl.protocol import Method, Net, Phase, Site
@@ -72,6 +74,11 @@ class Learning:
     def augment(self, phase: Phase) -> Augmentation | None:
         """The augmentation of a phase's batches; None for none."""
         return self.augmentations[_key(phase.augment)]
+
+    def made_of(self, phase: Phase, sizes: Iterable[int]) -> dict[int, list[Kernel]]:
+        """The kernels that make a phase's batches, by their sizes."""
+        data = self.federation.spec
+        return batch_kernels(phase, self.augment(phase), data.shape, sizes, np.dtype(data.dtype).itemsize)
 
 
 Composed: TypeAlias = Component | tuple[Component, ...]
@@ -180,7 +187,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        _parted(partition, partition_params),
+        _parted(partition, partition_params, task.share),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -231,10 +238,15 @@ def _by(shape: tuple[int, int, int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _parted(partition: ModuleType, params: Any) -> Callable[..., list[Ints]]:
+def _parted(partition: ModuleType, params: Any, share: float | None) -> Callable[..., list[Ints]]:
     @wraps(partition.split)
     def parted(*given: Any) -> list[Ints]:
-        parts: list[Ints] = partition.split(params, *given)
+        try:
+            parts: list[Ints] = partition.split(params, *given)
+        except TooFewError as error:
+            if share:
+                error.where, error.hint = "task.share", "raise task.share, or use fewer clients"
+            raise
         return returned(parts, (list, tuple), partition.split, "a list of index arrays")
 
     return parted

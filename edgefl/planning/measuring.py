@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from torch import Generator, Tensor
+import torch
+from torch import Tensor
 
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.core import catalogue
@@ -121,7 +122,10 @@ def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, sam
     method, net = learning.methods[model], learning.nets[model]
     (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
 
-    def prepare(phase: Phase, images: Tensor, generator: Generator) -> Tensor:
-        return prepared(learning.federation.spec, phase, learning.augment(phase), images, generator)
+    def prepare(phase: Phase, size: int, generator: torch.Generator) -> Tensor:
+        data = learning.federation.spec
+        shape = size, *data.shape
+        x = torch.rand(shape) if data.signals else torch.randint(256, shape, dtype=torch.uint8)
+        return prepared(data, phase, learning.augment(phase), x, generator)
 
     return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr, prepare)

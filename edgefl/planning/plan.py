@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from edgefl.compute.kernels import tensors
 from edgefl.core import draws
 from edgefl.core.catalogue import load
 from edgefl.core.components import completed, merges_stale, resolve
@@ -35,8 +37,8 @@ from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits, check_size
 from edgefl.planning.measures import check_measures
 from edgefl.planning.memory import tight
+from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
-from edgefl.planning.serving import server_board, server_notes, serving
 from edgefl.protocol import Assignment, Ctx
 
 
@@ -75,7 +77,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     ground = ground_of(draft, access)
     learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
     learning = fitted(learning, document, ground.fleet, np.unique(learning.federation.samples).tolist())
-    return planned(draft, learning, ground, access.traces, _data_notes(learning.federation, asked))
+    notes = [*_data_notes(learning.federation, asked), *_settings_notes(learning)]
+    return planned(draft, learning, ground, access.traces, notes)
 
 
 class Ground(NamedTuple):
@@ -164,7 +167,7 @@ def planned(
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     clients = replace(clients, admitted=admitted)
-    served = serving(draft, learning, ground.server)
+    server_ = server_work(draft, learning, ground.server)
     found = Plan(
         scenario=scenario,
         clients=clients,
@@ -181,13 +184,13 @@ def planned(
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
-            *server_notes(draft, learning, served, devices),
+            *server_notes(draft, learning, server_, devices),
             *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
             *carbon_notes(fleet.carbon),
         ),
-        serving=served,
+        server_work=server_,
     )
     check_whole(found)
     return Planned(found, learning, _resolved(scenario, learning, ground), tuple(data_notes))
@@ -200,6 +203,26 @@ def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
         *(["task.samples: clients have numbers of samples and no data"] if scenario.task.samples else []),
         *_left_out(data, scenario),
     ]
+
+
+def _settings_notes(learning: Learning) -> Iterator[str]:
+    """What augmentations do to the data's samples, and first weights that nobody keeps, in words."""
+    spec, local = learning.federation.spec, learning.spec.local
+    # Ascending values show what is blank, and what is turned round.
+    x = torch.linspace(0.25, 0.75, math.prod(spec.shape)).view(spec.shape).repeat(16, 1, 1, 1)
+    for key, augment in learning.augmentations.items():
+        if augment is not None:
+            where = "method.augment" if key else "task.augment"
+            found = augment(x.clone(), torch.Generator().manual_seed(0))
+            if (found.amax((1, 2, 3)) == found.amin((1, 2, 3))).any():
+                yield f"{where}: leaves nothing of some samples of {spec.shape[1]}x{spec.shape[2]}"
+            if spec.signals and (found.diff().sign().sum((1, 2, 3)) < 0).any():
+                yield f"{where}: mirrors signals, so that they run backwards"
+    if local.first_weights == "own":
+        made = zip(learning.methods, learning.nets, strict=True)
+        kept = ([tensors(one.client(net.init(seed))) for seed in (0, 1)] for one, net in made)
+        if all(all(map(torch.equal, *pair)) for pair in kept):
+            yield f"local.first_weights: {learning.spec.method.name}'s clients keep no weights of their own"
 
 
 def check_whole(plan: Plan) -> None:

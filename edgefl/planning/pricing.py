@@ -39,7 +39,7 @@ def traced(
         coded = not learning.down.lossless, not learning.up.lossless
         wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
         known[key] = tuple(
-            meta.trace(method, method.exchanges[place], net, steps, wire, learning.augment)
+            meta.trace(method, method.exchanges[place], net, steps, wire, learning.made_of)
             for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
         )
     return known[key]

@@ -43,11 +43,11 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, data_of, learn_from
 from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
+from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import apart
 from edgefl.planning.pricing import Traced, priced
 from edgefl.planning.repricing import Pricers, Repricer, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
-from edgefl.planning.serving import merges, server_board, serving
 from edgefl.planning.sharing import Payload, SharedLink, shared_links
 
 Figures: TypeAlias = Mapping[str, Any]
@@ -350,7 +350,7 @@ def profile(
         tables["exchanges"].append(work)
         for name, rows in own.items():
             tables[name] += rows
-    served = serving(draft, learning, server_board(draft))
+    server = server_work(draft, learning, server_board(draft))
     return Profile(
         scenario=found.scenario.name,
         method=found.scenario.method.name,
@@ -360,7 +360,8 @@ def profile(
         **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=_shared(draft, options, found.fleet, tables["exchanges"]),
-        server=None if served is None else merges(draft, learning, served),
+        server=None if server is None else merge_costs(draft, learning, server),
+        server_intervals=None if server is None else merge_bounds(draft, learning, server) or None,
     )
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from edgefl.core.devices import Board
+from edgefl.core.devices import Board, board_of
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
-from edgefl.planning.fleets import board
 from edgefl.store import Reader, read_plan
 
 
@@ -44,7 +43,9 @@ def recorded_devices(reader: Reader) -> dict[str, Board]:
         UserError: ``plan.yaml`` is damaged, or a device's kind is gone.
     """
     document = reader.document()
-    return {name: board(data, document, ["devices", name]) for name, data in document.data["devices"].items()}
+    return {
+        name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
+    }
 
 
 def recorded_fleet(reader: Reader) -> Fleet:

@@ -16,11 +16,11 @@ from edgefl.core.yamls import Document
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
 from edgefl.planning.learning import DataAccess, Learning, codec, learn_from
+from edgefl.planning.merging import server_board
 from edgefl.planning.plan import Ground, Planned, ground_of, planned
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.planning.recorded_learning import federation_of
-from edgefl.planning.serving import server_board
 from edgefl.protocol.codec import Codec
 from edgefl.store import Reader, read_plan
 
@@ -62,7 +62,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
     draft = _draft(reader, overrides, name, file)
     recorded = read_plan(reader)
     ground = _ground(reader, draft, overrides, recorded.assumed)
-    before = recorded.serving
+    before = recorded.server_work
     same = before is not None and before.name == draft.scenario.server.device
     ground = ground._replace(server=before.board if before and same else server_board(draft))
     learning = learn_from(

@@ -204,3 +204,7 @@ class Predictor:
         """The net whose ``logits`` these are; None where a method predicts in a way of its own."""
         owner = getattr(self.logits, "__self__", None)
         return owner if isinstance(owner, Net) else None
+
+    def has_layers(self, net: Net) -> bool:
+        """Whether the weights are those of a net, so that more can be looked at than logits."""
+        return isinstance(self.weights, dict) and net.parts().keys() <= self.weights.keys()

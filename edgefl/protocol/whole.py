@@ -173,18 +173,21 @@ class _DrawnError(Exception):
     """A random number is drawn."""
 
 
-class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
+class Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
+    """Sees every operator that runs inside; importing torch's compiler, which takes a second, is no need."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class _Draws(Dispatched):  # type: ignore[no-untyped-call]
     """Sees whether random numbers are drawn."""
 
     def __init__(self, *, refused: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.refused = refused
         self.any = False
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if torch.Tag.nondeterministic_seeded in func.tags:

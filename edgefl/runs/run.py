@@ -179,7 +179,7 @@ class Run:
             "slowest_client": need.slowest,
             "loss": means.get("loss"),
             "live_versions": json.dumps(need.live_versions),
-            **({} if need.served is None else {f"server_{k}": v for k, v in need.served._asdict().items()}),
+            **({} if need.cost is None else {f"server_{k}": v for k, v in need.cost._asdict().items()}),
             "host_s": time.perf_counter() - start,
         }
         self._merges.append(row)

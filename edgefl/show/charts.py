@@ -21,7 +21,7 @@ from edgefl.analysis.reached import until_target
 from edgefl.analysis.run import Floats, Run
 from edgefl.analysis.summary import Summary, check_target, each_run, summary
 from edgefl.analysis.values import Value
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, closest, one_of
 from edgefl.core.nodes import short
 from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
@@ -306,9 +306,10 @@ def require_matplotlib() -> None:
 
 def _check(key: str, value: object, known: Sequence[object], got: object = None) -> None:
     if value not in known:
-        *names, last = (_spelled(one) for one in known if one is not None)
-        quoted = short(repr(value if got is None else got))
-        raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}")
+        every = *names, last = [_spelled(one) for one in known if one is not None]
+        quoted, close = short(repr(value if got is None else got)), closest(str(value), every)
+        hint = one_of([repr(close)] if close else [])
+        raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}", hint=hint)
 
 
 def _of_model(there: Collection[str], choice: Choice) -> Choice:

@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.analysis.published import Beside
+from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
-from edgefl.core.serving import Served
+from edgefl.core.merging import MergeCost
 from edgefl.core.units import amount, show_bits, show_bytes, show_flops, show_seconds, show_share
 from edgefl.planning.assumed import in_short
 from edgefl.planning.costs import Profile, Row, added, of, within
@@ -48,7 +49,12 @@ def profile(one: Profile) -> RenderableType:
         table = Table(_SHARED.items(), one.shared, names=2)
         blocks += [Line("shared by clients", "bold"), table, Line(_ABOUT_SHARED, "dim"), Line()]
     if one.server:
-        blocks += [Line("a merge on the server", "bold"), Table(_SERVED.items(), one.server.items()), Line()]
+        intervals = one.server_intervals or {}
+        merges = [(name, cost, intervals.get(name, {})) for name, cost in one.server.items()]
+        blocks += [Line("a merge on the server", "bold"), Table(_SERVED.items(), merges)]
+        unbounded = any("seconds" in bounds and bounds["seconds"].high is None for _, _, bounds in merges)
+        blocks += [Line(LOWER_BOUND, "dim")] if unbounded else []
+        blocks.append(Line())
     # What is unknown shows in the tables.
     assumed = in_short(note for note in one.assumptions if ": assumed" in note)
     free = "" if one.server else "; merging on the server is free, as there is no server.device"
@@ -242,13 +248,13 @@ _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "alone": lambda one: between(None, one.alone_s, "s"),
     "all at once": lambda one: between(None, one.each_bps, "bit/s") if one.is_full else "not full",
 }
-_SERVED: dict[str, Callable[[tuple[str, Served]], Cell]] = {
+_SERVED: dict[str, Callable[[tuple[str, MergeCost, Mapping[str, Interval]]], Cell]] = {
     "exchange": lambda row: row[0],
     "uploads": lambda row: f"{row[1].uploads:,}",
     "work": lambda row: show_flops(row[1].flops),
     "moved": lambda row: show_bytes(row[1].moved_bytes),
-    "time": lambda row: show_seconds(row[1].seconds),
-    "energy": lambda row: between(row[1].joules, None, "J"),
+    "time": lambda row: between(row[1].seconds, row[2].get("seconds"), "s"),
+    "energy": lambda row: between(row[1].joules, row[2].get("joules"), "J"),
     "peak memory": lambda row: show_bytes(row[1].peak_bytes),
 }
 

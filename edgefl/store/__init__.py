@@ -22,7 +22,7 @@ from edgefl.store.folders import (
 )
 from edgefl.store.groups import is_group, lost_from, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
-from edgefl.store.plans import read_plan, read_prices
+from edgefl.store.plans import read_plan, read_prices, read_traced
 from edgefl.store.reader import (
     OtherFormatError,
     Reader,
@@ -75,6 +75,7 @@ __all__ = [
     "read_group",
     "read_plan",
     "read_prices",
+    "read_traced",
     "removals",
     "remove",
     "replace_plan",

@@ -11,9 +11,10 @@ import numpy as np
 
 from edgefl.core.components import resolve
 from edgefl.core.corners import Corner
-from edgefl.core.devices import KINDS, Battery, Throttling
+from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
 from edgefl.core.plan import (
     COLUMNS,
@@ -28,8 +29,7 @@ from edgefl.core.plan import (
     refusals_of,
 )
 from edgefl.core.scenario import Scenario, as_given
-from edgefl.core.serving import MergeTrace, Serving
-from edgefl.core.traces import read_back
+from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -59,16 +59,15 @@ def read_plan(reader: Reader) -> Plan:
         policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
         selector=resolve("selectors", server.selector, document, [*path, "selector"])[1],
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
-        serving=None if server.device is None else _serving(reader, server.device, resolved, document),
+        server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )
 
 
-def _serving(reader: Reader, name: str, resolved: Mapping[str, Any], document: Document) -> Serving:
+def _server(reader: Reader, name: str, resolved: Mapping[str, Any], document: Document) -> ServerWork:
     """The server's device and its work."""
-    key = "server_device"
-    board = validate(KINDS[resolved[key].get("kind", "roofline")], resolved[key], document, [key])
+    board = board_of(resolved["server_device"], document, ["server_device"])
     rows = reader.rows("server_work", "exchange")
-    return Serving(name, board, {row["exchange"]: MergeTrace.read_back(row["content"]) for row in rows})
+    return ServerWork(name, board, {row["exchange"]: MergeTrace.read_back(row["content"]) for row in rows})
 
 
 def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> Clients:
@@ -102,15 +101,22 @@ def _part(devices: Mapping[str, Any], name: str, record: type[Record], document:
 
 
 def _with_traces(reader: Reader, prices: Prices) -> Prices:
-    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", prices.exchange)
-    if not rows:
-        return prices
+    traced = read_traced(reader, prices.exchange)
+    return replace(prices, traces=traced.traces, taken=traced.steps) if traced else prices
+
+
+def read_traced(reader: Reader, exchange: str) -> Traced | None:
+    """An exchange's traces, and the steps of each kind of client; None where the plan has none.
+
+    Raises:
+        UserError: they are damaged.
+    """
+    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
-        traced = read_back(rows[0]["content"])
+        return read_back(rows[0]["content"]) if rows else None
     except ValueError as error:
-        what = f"the trace of {prices.exchange} is damaged"
+        what = f"the trace of {exchange} is damaged"
         raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error
-    return replace(prices, traces=traced.traces, taken=traced.steps)
 
 
 def read_prices(reader: Reader) -> tuple[Prices, ...]:

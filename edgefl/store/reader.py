@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -282,14 +282,15 @@ class Reader:
         self._db.close()
 
 
-def check_table(table: str, where: str = "") -> None:
+def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None:
     """Refuses a name that no table of a run has.
 
     Raises:
-        UnknownNameError: it is one.
+        UnknownNameError: it is one; ``others`` could be meant besides.
     """
     if table not in TABLES:
-        raise UnknownNameError(f"unknown table {table!r}", where=where, hint=nearest(str(table), TABLES))
+        hint = nearest(str(table), [*TABLES, *others])
+        raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
 
 
 def content_damage(path: Path, sha256: Any) -> str:

@@ -53,8 +53,8 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
-    if plan.serving is not None:
-        yield "server_work", [(name, one.written()) for name, one in plan.serving.traces.items()]
+    if plan.server_work is not None:
+        yield "server_work", [(name, one.written()) for name, one in plan.server_work.traces.items()]
 
 
 def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:

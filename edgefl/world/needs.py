@@ -12,8 +12,8 @@ import numpy as np
 from edgefl.core import seeds
 from edgefl.core.event import Job
 from edgefl.core.ledger import Totals
+from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Plan
-from edgefl.core.serving import Served
 
 Correction: TypeAlias = Literal["move", "mix"]
 """How a stale upload is re-expressed; see ``edgefl.protocol.staleness``."""
@@ -82,7 +82,7 @@ class Merge(_Jobs):
         slowest: the client whose upload arrived last; -1 if nothing is merged.
         live_versions: the versions that jobs still need, and the new one.
         regular: False once the rounds are over; see ``Need``.
-        served: what it cost the server; None where its work is free.
+        cost: what it cost the server; None where its work is free.
     """
 
     version: int
@@ -96,7 +96,7 @@ class Merge(_Jobs):
     slowest: int
     live_versions: tuple[int, ...]
     regular: bool
-    served: Served | None = None
+    cost: MergeCost | None = None
 
     @cached_property
     def merged(self) -> tuple[Job, ...]:

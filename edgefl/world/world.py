@@ -286,10 +286,10 @@ class World:
         self._checks.order(exchange, some)
         self._checks.staleness(some.rows)
         self._checks.merging(correction, self.version - self._round_from)
-        serving = self.plan.serving
-        served = None if serving is None else serving.price(exchange, len(some))
-        if served is not None:
-            yield self.env.timeout(served.seconds)
+        work = self.plan.server_work
+        cost = None if work is None else work.price(exchange, len(some))
+        if cost is not None:
+            yield self.env.timeout(cost.seconds)
             self._settle()
             self._checks.ends_once(some, Kind.MERGED)
         base, self.version = self.version, self.version + 1
@@ -315,7 +315,7 @@ class World:
                     slowest=last[0] if last else -1,
                     live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
                     regular=self.serving,
-                    served=served,
+                    cost=cost,
                 )
             )
         )

@@ -93,10 +93,11 @@ def test_clients_of_different_widths_and_several_runs(tmp_path, capsys):
     [
         ("null", ("features",), "ran on the null engine and trained nothing"),
         ("loop", ("features", "--out", "features.parquet"), "must end in .csv"),
+        ("null", ("featurs",), "did you mean 'features'?"),
     ],
 )
 def test_mistakes_are_one_message(tmp_path, capsys, monkeypatch, engine, arguments, what):
-    """No models, or no CSV."""
+    """No models, no CSV, or no table."""
     monkeypatch.chdir(tmp_path)
     folder = made(tmp_path / "run", engine=engine)
     status, out, err = run_command(capsys, "table", folder, *arguments)

@@ -92,6 +92,7 @@ def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
     ("arguments", "words"),
     [
         (["--x", "metres"], "x must be time"),
+        (["--x", "epoch"], "did you mean 'epochs'?"),
         (["--target", "90"], "must be greater than 0 and at most 1, not 90.0"),
         (["--y", "target", "--x", "round"], "x must be time, bytes or joules, not 'round'"),
         (["--y", "target", "--target", "0.999"], "no run has a known time to 99.9%"),

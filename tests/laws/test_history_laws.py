@@ -9,11 +9,19 @@ import pytest
 from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
+from replayed import small
 
 from edgefl.analysis.history import histories
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
 from edgefl.core.steps import batch_sizes
+from edgefl.store import read
+
+EPOCHS = {
+    "prototypes": {"method": "fedproto"},
+    "distillation": {"method": "ktpfl", "task__public": {"samples": 40}},
+    "curvature": {"method": "fedcurv"},
+}
 
 
 @given(fleets())
@@ -51,6 +59,19 @@ def test_epochs_are_those_of_the_work_that_is_over(plan_):
             over = [job for job in jobs if job["worked_s"] is not None and job["worked_s"] <= t_s]
             seen = math.fsum(job["steps"] * mean[job["client"]] for job in over)
             assert epochs == pytest.approx(seen / sum(samples))
+
+
+@pytest.mark.parametrize("changes", EPOCHS.values(), ids=EPOCHS)
+def test_epochs_are_those_of_training(tmp_path, changes):
+    """Two rounds of two epochs of all: passes that measure, or are on public images, do not count."""
+    given = {"local__epochs": 2, "server__participants": 8, "server__until": {"rounds": 2}, **changes}
+    with read(small(tmp_path / "run", evaluate__every=1, **given).folder) as reader:
+        for history in histories(reader).values():
+            assert history.epochs[-1] == pytest.approx(4)
+        samples = [
+            row["samples"] for row in reader.query("SELECT samples FROM fleet JOIN kinds USING (kind)")
+        ]
+        assert jobs_of(reader).steps.sum() > 4 * sum(len(batch_sizes(count, 32)) for count in samples)
 
 
 @given(fleets())

@@ -35,11 +35,15 @@ def stock(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
     return np.bincount(labels, minlength=classes).astype(np.int64)
 
 
-def too_few(what: str, samples: int, clients: int, where: str, hint: str) -> UserError:
+class TooFewError(UserError):
+    """There are not enough samples for the clients."""
+
+
+def too_few(what: str, samples: int, clients: int, where: str, hint: str) -> TooFewError:
     """The refusal of a split, with what to write where every client's own sample is too much to ask for."""
     if clients > samples:
         hint = "without data, for the clock alone: --set task.samples=100; with data, use fewer clients"
-    return UserError(what, where=where, hint=hint)
+    return TooFewError(what, where=where, hint=hint)
 
 
 def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:

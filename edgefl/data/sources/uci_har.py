@@ -31,7 +31,8 @@ class Params(Strict):
 
 def build(params: Params) -> Source:  # noqa: ARG001 - the signature
     """The raw signals, float32, in the units of the files: g and rad/s."""
-    spec = Spec("uci-har", (len(_SIGNALS), 1, _STEPS), len(_NAMES), 7_352, 2_947, _NAMES)
+    shape = (len(_SIGNALS), 1, _STEPS)
+    spec = Spec("uci-har", shape, len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
 
     def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
         root = found_in(

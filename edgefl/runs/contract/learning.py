@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.job import Task
 from edgefl.compute.kernels import PRODUCTS, tensors
@@ -28,6 +27,7 @@ from edgefl.protocol import (
     tree_map,
 )
 from edgefl.protocol.trees import paths
+from edgefl.protocol.whole import Dispatched
 from edgefl.runs.contract.findings import Broken, Inapplicable
 from edgefl.runs.contract.setting import Round, Setting, copied, differences, identical, last_version
 
@@ -73,17 +73,12 @@ def _steps(one: Round) -> Iterator[_Step]:
             carry = step.after()
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Operators(Dispatched):  # type: ignore[no-untyped-call]
     """Lists the operators that run inside, with the shapes of their results."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[tuple[str, list[torch.Size]]] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None

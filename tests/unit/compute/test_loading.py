@@ -41,6 +41,18 @@ def test_a_batch_is_read_as_bytes_and_written_as_floats(views, moved):
     assert (kernel.op, kernel.kind, kernel.bytes, kernel.flops) == ("load", ELEMENTWISE, moved, 0)
 
 
+@pytest.mark.parametrize(
+    ("dataset", "moved"), [("mnist", 28 * 28 * (1 + 4)), ("uci-har", 9 * 128 * (4 + 4))], ids=str
+)
+def test_a_batch_is_read_in_the_dataset_s_type(dataset, moved):
+    """Images are bytes, signals are floats already; so are they where an augmentation comes in between."""
+    given = learning(f"task.dataset={dataset}", "model=cnn1d" if dataset == "uci-har" else "model=mlp")
+    (trace,) = traced(given, 0, [[({8: 2},)]], {})
+    assert kernels(trace.phases[0].batches[8]) == [("load", 8 * moved)]
+    (load, *_) = batch_kernels(phase(2), augmentation("shift"), (9, 1, 128), [8], 4)[8]
+    assert load.bytes == 8 * 9 * 128 * (4 + 4)
+
+
 def test_plain_batches_are_not_augmented():
     """As those of a calibration."""
     plain = phase(data="plain")

@@ -74,11 +74,23 @@ def test_a_description_that_contradicts_itself(changes, says):
     assert caught.value.where == "datasets/toy.py"
 
 
+def test_signals_say_so():
+    """Their type is then float32, and bytes are refused with what to change."""
+    given = replace(SPEC, signals=True)
+    x, test_x = (part.astype(np.float32) for part in (ARRAYS.train_x, ARRAYS.test_x))
+    loaded = replace(ARRAYS, train_x=x, test_x=test_x)
+    assert _read(_module(given, loaded))[1] is loaded
+    with pytest.raises(DataError, match="uint8 and its labels int64, not float32") as caught:
+        _read(_module(given))
+    assert "signals=True" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("loaded", "says"),
     [
         (None, "load returned NoneType"),
         (replace(ARRAYS, train_x=ARRAYS.train_x / 255), "images are float64"),
+        (replace(ARRAYS, train_x=ARRAYS.train_x.astype(np.float32)), "images are float32"),
         (replace(ARRAYS, test_y=np.array([1.0, 0.0])), "labels float64"),
         (replace(ARRAYS, train_x=ARRAYS.train_x.transpose(0, 2, 3, 1)), r"shape \(2, 2, 1\)"),
         (replace(ARRAYS, train_y=np.array([0, 1])), "4 images and 2 labels"),

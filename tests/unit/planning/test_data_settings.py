@@ -128,6 +128,50 @@ def test_a_mistake_in_a_list_of_augmentations_is_told_at_its_place(tmp_path):
     assert "task.augment.1.sise" in error.where
 
 
+@pytest.mark.parametrize(
+    ("partition", "share"), [("iid", 0.001), ("dirichlet", 0.02), ("{name: shards, shard_size: 30}", 0.05)]
+)
+def test_a_share_that_leaves_too_few(tmp_path, partition, share):
+    """The share is named, not the clients or the partition that it is not enough for."""
+    error = _refused(tmp_path, partition=f"{partition}\n  share: {share}")
+    assert "mine.yaml:5" in error.where
+    assert error.hint.startswith("raise task.share")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"augment": "cutout"}, "task.augment: leaves nothing of some samples of 8x8"),
+        ({"augment": "{name: shift, pixels: 8}"}, "task.augment: leaves nothing of some samples of 8x8"),
+        ({"augment": "contrastive"}, None),
+        ({"augment": "{name: cutout, size: 4}"}, None),
+        ({"dataset": "uci-har", "augment": "shift"}, "leaves nothing of some samples of 1x128"),
+        ({"dataset": "uci-har", "augment": "contrastive"}, "task.augment: mirrors signals"),
+        ({"dataset": "uci-har", "augment": "{name: contrastive, flip: false}"}, None),
+        ({"first": "own"}, "local.first_weights: fedavg's clients keep no weights of their own"),
+        ({"first": "own", "method": "scaffold"}, "scaffold's clients keep no weights"),
+        ({"first": "own", "method": "fedper"}, None),
+        ({"first": "alike"}, None),
+    ],
+)
+def test_settings_that_do_nothing_good_are_told(tmp_path, changes, says):
+    """Samples that an augmentation blanks, signals that it turns round, first weights that nobody keeps."""
+    text = (
+        TEXT.format(**{**DEFAULTS, **changes}) + f"local: {{first_weights: {changes.get('first', 'null')}}}"
+    )
+    for key, value in {"dataset": "digits", "method": "fedavg"}.items():
+        text = text.replace(f"{key}: {value}", f"{key}: {changes.get(key, value)}")
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    (draft,) = load(file)
+    found = [
+        one
+        for one in plan(draft, DataAccess(need="embedded")).plan.assumed
+        if one.startswith(("task.augment", "local.first_weights"))
+    ]
+    assert [says in one for one in found] == ([] if says is None else [True])
+
+
 @pytest.mark.parametrize(("first", "alike"), [("alike", True), ("own", False)])
 def test_clients_first_weights(tmp_path, first, alike):
     """What a client that has not trained yet keeps: all clients' the same, or each its own; reproducible."""

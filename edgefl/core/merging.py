@@ -18,7 +18,7 @@ from edgefl.core.ledger import known
 from edgefl.core.price import Working, in_dtype
 
 
-class Served(NamedTuple):
+class MergeCost(NamedTuple):
     """What a merge of so many uploads costs; joules are the whole device's, None where a power is unknown."""
 
     uploads: int = 0
@@ -30,13 +30,16 @@ class Served(NamedTuple):
 
 
 AT, CHECK = (2, 3, 5), 7
-"""The numbers of uploads through which polynomials go, and the one at which they are checked."""
+"""The numbers of uploads through which the polynomials of kernels go, and the one where they are checked."""
+COUNTS = (1, *AT, CHECK)
+"""All numbers of uploads that are traced."""
 
 
-def through(values: Sequence[int], uploads: int) -> int:
-    """The polynomial of degree 2 through values at ``AT`` (Lagrange); its values are whole numbers."""
-    (a, b, c), n = values, uploads
-    return (2 * a * (n - 3) * (n - 5) - 3 * b * (n - 2) * (n - 5) + c * (n - 2) * (n - 3)) // 6
+def through(values: Sequence[int], uploads: int, at: Sequence[int] = AT) -> int:
+    """The polynomial of degree 2 through values at three numbers of uploads (Lagrange), rounded down."""
+    (a, b, c), (p, q, r), n = values, at, uploads
+    ends = a * (n - q) * (n - r) * (r - q) + c * (n - p) * (n - q) * (q - p)
+    return (ends - b * (n - p) * (n - r) * (r - p)) // ((q - p) * (r - q) * (r - p))
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class MergeTrace:
     Attributes:
         counts: kernels whose size is always the same, with how many there are at each of ``AT``.
         growing: the others, as they are at each of ``AT``.
-        peaks: bytes at the worst moment at each of ``AT``; taken to be linear from the last two on.
+        peaks: bytes at the worst moment at each of ``COUNTS``.
     """
 
     counts: Sequence[tuple[Kernel, Sequence[int]]]
@@ -62,9 +65,17 @@ class MergeTrace:
         return found
 
     def peak_bytes(self, uploads: int) -> int:
-        """The memory at the worst moment."""
-        _, low, high = self.peaks
-        return low + (high - low) * (uploads - AT[1]) // (AT[2] - AT[1])
+        """The memory at the worst moment.
+
+        Other numbers of uploads have that of the polynomial through the last three that are traced; larger
+        ones that of the line through the last two if it is more, as the worst moment may become another one.
+        """
+        if uploads in COUNTS:
+            return self.peaks[COUNTS.index(uploads)]
+        (*_, low, high), (*_, first, last) = self.peaks, COUNTS
+        line = low + (high - low) * (uploads - first) // (last - first)
+        curve = through(self.peaks[-3:], uploads, COUNTS[-3:])
+        return max(line, curve) if uploads > last else curve
 
     def written(self) -> str:
         """As text."""
@@ -79,13 +90,13 @@ class MergeTrace:
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerWork:
     """The server: its device, and the work of each exchange's merge, by name."""
 
     name: str
     board: Board
     traces: Mapping[str, MergeTrace]
-    _known: dict[tuple[str, int], Served] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[tuple[str, int], MergeCost] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def dtype(self) -> str:
@@ -93,7 +104,7 @@ class Serving:
         supported = self.board.dtypes()
         return TRACED if TRACED in supported else supported[0]
 
-    def price(self, exchange: str, uploads: int) -> Served:
+    def price(self, exchange: str, uploads: int) -> MergeCost:
         """What a merge of so many uploads costs; without any, nothing is merged.
 
         Raises:
@@ -105,5 +116,5 @@ class Serving:
             work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
             working = Working.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
             cost = working.seconds, work.flops, work.bytes, known(working.joules), peak
-            self._known[key] = Served(uploads, *cost)
-        return self._known.get(key, Served())
+            self._known[key] = MergeCost(uploads, *cost)
+        return self._known.get(key, MergeCost())

@@ -8,9 +8,8 @@ ones, all 1: no class is empty, and nothing that is skipped for a zero is left o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import cycle
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from edgefl.compute.meta import payloads
 from edgefl.compute.tracer import INPUT, PARAMETERS, Tracer
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
-from edgefl.core.serving import AT, CHECK, MergeTrace, through
+from edgefl.core.merging import AT, CHECK, COUNTS, MergeTrace, through
 from edgefl.protocol import Arrival, Ctx, Exchange, Method, Net, tree_map
 from edgefl.protocol.chance import drawing
 
@@ -31,7 +30,10 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
     Raises:
         UserError: an operator has no cost yet, or the work grows faster than with the uploads' square.
     """
-    found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in (*AT, CHECK)}
+    found = {uploads: one_merge(method, exchange, net, clients, uploads) for uploads in COUNTS}
+    peaks = [peak for _, peak in found.values()]
+    # One upload alone may take another way, such as no sum.
+    del found[1]
     counts = {uploads: Counter(kernels) for uploads, (kernels, _) in found.items()}
     every = {one: [counts[uploads][one] for uploads in AT] for each in counts.values() for one in each}
     regular = {one: at for one, at in every.items() if through(at, CHECK) == counts[CHECK][one]}
@@ -42,7 +44,7 @@ def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> M
         what = f"the server's work in {exchange.name!r} is neither affine nor quadratic in its uploads"
         raise UserError(what)
     growing = list(zip(*rest[:-1], strict=True))
-    return MergeTrace(list(regular.items()), growing, [found[uploads][1] for uploads in AT])
+    return MergeTrace(list(regular.items()), growing, peaks)
 
 
 def one_merge(
@@ -61,7 +63,7 @@ def one_merge(
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
 
     def run(fill: Callable[[Tensor], Tensor]) -> tuple[list[Kernel], int]:
-        tracer = _ServerTracer()
+        tracer = Tracer(nonzero=True)
         server, upload, counts = (tree_map(fill, one) for one in given)
         sent = [tree_map(torch.clone, upload) for _ in range(uploads)]
         with torch.no_grad(), drawing(counts), tracer:
@@ -80,15 +82,3 @@ def one_merge(
         return run(lambda leaf: leaf)
     except RuntimeError:
         return run(lambda leaf: torch.ones(leaf.shape, dtype=leaf.dtype) if leaf.is_meta else leaf)
-
-
-class _ServerTracer(Tracer):  # type: ignore[no-untyped-call]
-    """Follows a merge, also where it asks which values are not 0: all of them."""
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """See ``Tracer``."""
-        if func is torch.ops.aten.nonzero.default and args[0].is_meta:
-            args = (torch.ones(args[0].shape),)
-        return super().__torch_dispatch__(func, types, args, kwargs)
