@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.documents import document
-from edgefl.show.comparison import Comparison
+from edgefl.show.compare import Comparison
 from edgefl.show.page.build import page
 from edgefl.analysis.summary import summaries
 
