@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -79,12 +79,18 @@ def dry(*overrides: str) -> Summary:
     return found.summary
 
 
-def run_of(accuracy: float | None = None, **more: Any) -> Summary:
+def score(accuracy: float) -> Accuracy:
+    """A model's last evaluation."""
+    return Accuracy(accuracy, None, 0, None, None, None)
+
+
+def run_of(accuracy: float | Mapping[str, Accuracy] | None = None, **more: Any) -> Summary:
     """A run that is done, with the global model's accuracy; 10 s, 1 kB and 10 J of 20 clients, no bounds."""
-    scores = {} if accuracy is None else {"global": Accuracy(accuracy, None, 0, None, None, None)}
+    scores = {"global": score(accuracy)} if isinstance(accuracy, float) else accuracy or {}
     own = {
         "accuracy": scores, "virtual_s": 10.0, "bytes": 1000, "energy": EnergyTotal(10.0, 20, 20),
         "virtual_s_between": None, "joules_between": None, "status": "done", "fleet_id": "a",
+        "target": None,
     }  # fmt: skip
     return replace(dry("server.rounds=1"), **{**own, **more})
 
