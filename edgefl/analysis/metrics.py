@@ -195,7 +195,9 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
     if any(run.carbon for run in runs):
 
         def emitted(run: Summary) -> Value | None:
-            to_target = run.carbon.to_target.get(model) if run.carbon else None
+            if run.carbon is None:
+                return None
+            to_target = run.carbon.to_target.get(model)
             return of(lambda _: None if to_target is None else _amount(to_target.total))(run)
 
         key = f"carbon.to_target.{model}.total.grams"
