@@ -108,6 +108,9 @@ def test_a_figure_over_seeds_that_some_did_not_reach():
     assert cell(over_seeds([Value(2.0), NOT_REACHED, Value(2.0)]), "s") == "2 s (2 of 3)"
     assert cell(over_seeds([NOT_REACHED, NOT_REACHED]), "s") == "not reached"
     assert cell(over_seeds([some(10.0), some(20.0)]), "J") == "unknown"
+    # The mean is of the runs that know all clients' energy.
+    for other in (some(10.0), some(None, 0)):
+        assert cell(over_seeds([other, Value(20.0)]), "J") == "20 J (1 of 2)"
 
 
 def apart(mean, half, pairs=5, of=5, *, paired=True):
