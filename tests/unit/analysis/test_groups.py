@@ -133,7 +133,9 @@ def test_energies_of_some_clients_and_lower_bounds_are_not_subtracted(unknown):
 
 def group(*accuracies, **more):
     """Runs that differ in their seeds; of a list, each has its own."""
-    each = {key: value if isinstance(value, list) else [value] * len(accuracies) for key, value in more.items()}
+    each = {
+        key: value if isinstance(value, list) else [value] * len(accuracies) for key, value in more.items()
+    }
     runs = [
         run_of(accuracy, seed=seed, **{key: values[seed] for key, values in each.items()})
         for seed, accuracy in enumerate(accuracies)
@@ -156,7 +158,10 @@ def timed(*times, low=None, high=None, **more):
 
 ACCURACY, TIME, TO_TARGET = "accuracy.global.value", "virtual_s", "target.global.t_s"
 SEEDS, NOISE = (0.6, 0.7, 0.8), (0.001, -0.001, 0.0)
-GAINS = {gain: group(*(one + gain + some for one, some in zip(SEEDS, NOISE, strict=True))) for gain in (0.01, 0.001)}
+GAINS = {
+    gain: group(*(one + gain + some for one, some in zip(SEEDS, NOISE, strict=True)))
+    for gain in (0.01, 0.001)
+}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +203,7 @@ GAINS = {gain: group(*(one + gain + some for one, some in zip(SEEDS, NOISE, stri
     ],
 )
 def test_who_is_ahead(key, groups, ahead):
-    """(winner, of how many seeds another is not separable), a list of those that are tied, None for nobody."""
+    """(winner, of how many seeds another is not separable), a list of tied ones, or None for nobody."""
     runs = [run for one in groups for run in one.runs]
     (metric,) = [metric for metric in metrics(runs) if metric.key == key]
     found = judged(metric, groups)
@@ -248,7 +253,9 @@ def order(groups, found=None, key=TIME):
 def test_whether_the_order_holds_over_intervals(groups, key, expected):
     """Without a study of their numbers."""
     if key == "bytes":
-        groups = [Group("", (replace(one.first, bytes=size),)) for one, size in zip(groups, (1, 2), strict=True)]
+        groups = [
+            Group("", (replace(one.first, bytes=size),)) for one, size in zip(groups, (1, 2), strict=True)
+        ]
     assert order(groups, key=key) == (expected, [])
 
 

@@ -155,9 +155,7 @@ def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
 def test_what_it_took_has_a_lower_end():
     """Below the time, the time of the last evaluation below the target, if there was one."""
     below = Evaluated(1.0, 1, 5, 5, EnergyTotal(1.0, 20, 20), 0.8, Waste(0, 0.0, 0.0))
-    runs = [
-        to_target(run_of(0.9), one) for one in (took(2.0, last_below=below), took(2.0), None)
-    ]
+    runs = [to_target(run_of(0.9), one) for one in (took(2.0, last_below=below), took(2.0), None)]
     labels = [metric.label for metric in metrics(runs)]
     found = by_label(*runs)["last evaluation below"]
     assert labels[labels.index(found.label) - 1] == "time to 90%"
@@ -227,9 +225,7 @@ def test_the_devices_that_were_waited_for_most_have_rows(runs):
     found = by_label(run)
     devices = [name for name in run.path if name != NOBODY]
     first = run.path[devices[0]]
-    assert found["waited most for"].value([run]) == Value(
-        first.seconds, whole=run.virtual_s, name=devices[0]
-    )
+    assert found["waited most for"].value([run]) == Value(first.seconds, whole=run.virtual_s, name=devices[0])
     labels = [metric.label for metric in metrics([run])]
     start = labels.index(f"critical path: {devices[0]}")
     assert labels[start + 1 : start + 4] == ["  download", "  compute", "  upload"]
@@ -283,6 +279,4 @@ def test_a_figure_over_seeds_is_their_mean():
     value = found["energy of all clients"].value(runs)
     assert (value.mean, value.runs, value.of, value.part) == (10.0, 1, 2, 8.0)
     (part,) = [one for one in metrics(runs) if one.key == "joules known"]
-    assert part.value(runs) == Value(
-        8.0, runs=1, of=2, known=(19, 19), clients=(20, 20)
-    )
+    assert part.value(runs) == Value(8.0, runs=1, of=2, known=(19, 19), clients=(20, 20))

@@ -53,7 +53,7 @@ def test_the_mean_over_runs(values, expected):
 def test_a_sum_over_clients():
     """Known of all, of some or of none; where nobody took part there is none."""
     assert Value.over_clients(EnergyTotal(3.0, 2, 2), None) == Value(3.0)
-    assert SOME == Value(None, Interval(5.0, 30.0), part=10.0, known=(19, 19), clients=(20, 20))
+    assert Value(None, Interval(5.0, 30.0), part=10.0, known=(19, 19), clients=(20, 20)) == SOME
     assert Value.over_clients(EnergyTotal(None, 0, 2), None).part is None
     assert Value.over_clients(EnergyTotal(None, 0, 0), None) is None
 

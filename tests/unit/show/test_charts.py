@@ -7,10 +7,10 @@ import math
 import pytest
 from charted import chart_of, history, target_chart
 
+from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
 from edgefl.show.charts import Choice
 from edgefl.show.colours import styles
-from edgefl.analysis.curves import AXES
 
 
 def test_lines_are_the_curves_in_printed_units():

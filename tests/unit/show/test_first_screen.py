@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from edgefl.show.pairs import PairTexts
 
 import edgefl
-from edgefl.core.errors import UserError
 from edgefl.analysis.curves import AXES
+from edgefl.core.errors import UserError
 from edgefl.show.page.build import page
 from edgefl.show.page.first_screen import first_screen
-from edgefl.show.pairs import PairTexts
 
 # One kind of client has few numbers.
 FLEET = {"title": "at home", "members": [{"device": "raspberry-pi-4b", "link": "wifi-pi4"}]}
