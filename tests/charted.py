@@ -8,8 +8,8 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
-from edgefl.show.averages import Compared
 
+from edgefl.analysis.groups import Group
 from edgefl.analysis.history import History
 from edgefl.analysis.reached import Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
@@ -45,7 +45,7 @@ def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice |
             for seed, mine in enumerate(runs)
         ]
         by_run |= {id(run): {one.model: one for one in mine} for run, mine in zip(named, runs, strict=True)}
-        compared.append(Compared(name, tuple(named)))
+        compared.append(Group(name, tuple(named)))
     return drawn(compared, lambda run: by_run[id(run)], choice or Choice())
 
 

@@ -1,25 +1,26 @@
-"""Runs with something in every row of a comparison, and comparisons with every row."""
+"""Runs with something in every row of a comparison, runs whose figures a test gives, and tables' cells."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
 import edgefl
-from edgefl.analysis.carbon import Amount
-from edgefl.analysis.settings import dotted
-from edgefl.core.units import show_grams
+from edgefl.analysis.reached import Reached, Target, Waste
+from edgefl.analysis.summary import Accuracy, Summary
+from edgefl.core.ledger import EnergyTotal
 from edgefl.runs import Result
+from edgefl.runs.dry import dry_run
 from edgefl.show.compare import comparison
 from edgefl.show.table import Line, Table, parts
-from edgefl.show.values import between
 
 every = partial(comparison, every=True)
+NO_WASTE = Waste(0, 0.0, 0.0)
 
 
 def tables_of(view: RenderableType) -> list[Table]:
@@ -30,6 +31,12 @@ def tables_of(view: RenderableType) -> list[Table]:
 def lines_of(view: RenderableType) -> list[str]:
     """What stands between a view's tables."""
     return [one.text for one in parts(view) if isinstance(one, Line) and one.text]
+
+
+def cells(view: RenderableType, table: int = 0) -> dict[str, list[str]]:
+    """The texts of one of a view's tables, by the first of each row."""
+    rows = ([str(one).strip() for one in row] for row in tables_of(view)[table].rows)
+    return {label: texts for label, *texts in rows}
 
 
 # Late jobs, batteries, emissions, measures, both models, and a target that is reached at once.
@@ -65,20 +72,51 @@ def rich(out: Path, **changes: Any) -> Result:
     return edgefl.run({**RICH, **changes}, engine="loop", out=out)
 
 
-def emission(amount: Amount) -> str:
-    """An amount as tables have it; of some clients with their number."""
-    if amount.grams is not None and amount.between is None and amount.known < amount.clients:
-        return f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
-    return between(amount.grams, amount.between, "g")
+@cache
+def dry(*overrides: str) -> Summary:
+    """The summary of a dry run of quickstart."""
+    (found,) = dry_run("quickstart", ["sweep=null", *overrides])
+    return found.summary
 
 
-def at(figures: Mapping[str, Any], key: str) -> Any:
-    """What a ``Row``'s key stands for in a record as nested mappings; None where it is unknown."""
-    flat = dotted(figures)
-    first, *more = re.split(r" ([+-]) ", key)
-    found = flat[first]
-    for sign, term in zip(more[::2], more[1::2], strict=True):
-        if found is None or flat[term] is None:
-            return None
-        found += flat[term] if sign == "+" else -flat[term]
-    return found
+def score(accuracy: float) -> Accuracy:
+    """A model's last evaluation."""
+    return Accuracy(accuracy, None, 0, None, None, None)
+
+
+def run_of(accuracy: float | Mapping[str, Accuracy] | None = None, **more: Any) -> Summary:
+    """A run that is done, with the global model's accuracy; 10 s, 1 kB and 10 J of 20 clients, no bounds."""
+    scores = {"global": score(accuracy)} if isinstance(accuracy, float) else accuracy or {}
+    own = {
+        "accuracy": scores, "virtual_s": 10.0, "bytes": 1000, "energy": EnergyTotal(10.0, 20, 20),
+        "virtual_s_between": None, "joules_between": None, "status": "done", "fleet_id": "a",
+        "target": None,
+    }  # fmt: skip
+    return replace(dry("server.rounds=1"), **{**own, **more})
+
+
+def seeds(name: str, accuracies: Sequence[float | None], first: int = 1, **more: Any) -> list[Summary]:
+    """Runs of a method on the seeds from the first one on, that differ in nothing else."""
+    settings = {"method": name, "task.dataset": "digits", **more.pop("settings", {})}
+    return [
+        run_of(
+            value,
+            name=f"{name}, seed {seed}",
+            seed=seed,
+            settings={**settings, "seed": seed},
+            run_dir=f"{name}/{seed}",
+            **more,
+        )
+        for seed, value in enumerate(accuracies, start=first)
+    ]
+
+
+def took(t_s: float, **more: Any) -> Reached:
+    """What it took to reach a target: some seconds, and as many bytes and joules."""
+    own = {"rounds": 3, "wasted": NO_WASTE, "last_below": None, "accuracy": 0.9, "flops": 5, "round": 2}
+    return Reached(**{"t_s": t_s, "bytes": int(t_s), "energy": EnergyTotal(t_s, 20, 20), **own, **more})
+
+
+def to_target(run: Summary, found: Reached | None, target: float = 0.9, **more: Any) -> Summary:
+    """The run with what it took its global model to reach a target."""
+    return replace(run, target=Target(target, found, more.pop("personal", None)), **more)

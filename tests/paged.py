@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from edgefl.analysis.settings import dotted
 from edgefl.analysis.summary import summaries
 from edgefl.core.documents import document
 from edgefl.show.compare import Comparison
@@ -26,14 +27,6 @@ def means(told: dict[str, Any], group: dict[str, Any]) -> dict[str, float | None
     """The figures of a page's group by dotted key, as `edgefl compare --json` has them: means over seeds."""
     runs = [told["runs"][place]["run_dir"] for place in group["runs"]]
     if len(runs) == 1:
-        return dict(_flat(told["runs"][group["runs"][0]]))
+        return dotted(told["runs"][group["runs"][0]])
     (found,) = [one["figures"] for one in told["averages"] if one["runs"] == runs]
     return {key: value["mean"] for key, value in found.items()}
-
-
-def _flat(value: Any, prefix: str = "") -> Any:
-    for key, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _flat(inner, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", inner

@@ -42,7 +42,8 @@ def cell(value: Value | None, unit: str, *, bounds: bool = True, write: Write | 
     if value.name:
         text = f"{value.name} {text}"
     told = [of_whole(value.mean, value.whole)] if value.mean is not None and value.whole else []
-    if value.clients[1] and value.mean is not None:
+    # Where some runs know a part alone, the mean is of the others.
+    if value.known[1] and value.part is None and value.mean is not None:
         told.append(of_clients(value))
     if value.mean is not None and value.runs < value.of:
         told.append(f"{value.runs} of {value.of}")

@@ -10,14 +10,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from compared import at, every, lines_of, tables_of
-from edgefl.show.comparison import comparison
-from edgefl.show.intervals import alike
+from compared import every, lines_of, tables_of
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Group
 
-from edgefl.core.corners import Interval
+from edgefl.analysis.settings import dotted
 from edgefl.core.documents import document
 from edgefl.runs.dry import dry_run
 from edgefl.show.formats import comma_separated
@@ -158,15 +156,15 @@ def as_csv(*found):
 def test_csv_has_a_row_of_raw_numbers_for_each_run():
     """Each number of ``--json`` under its key, to the last digit; of seeds the mean and what is around it."""
     both, alone = as_csv(*runs())
-    one, other, last = (document(run) for run in runs())
+    one, other, last = (dotted(document(run)) for run in runs())
     assert (both["runs"], both["seed"], alone["runs"], alone["seed"]) == ("2", "1; 2", "1", str(last["seed"]))
     assert (both["settings.local.epochs"], alone["settings.local.epochs"]) == ("5", "2")
     for key in ("virtual_s", "down_bytes", "flops", "joules", "wasted.client_s", "spent.merged.jobs"):
-        assert float(alone[key]) == at(last, key)
+        assert float(alone[key]) == last[key]
         assert alone[f"{key}_sd"] == alone[f"{key}_low95"] == alone[f"{key}_high95"] == ""
-        assert float(both[key]) == pytest.approx((at(one, key) + at(other, key)) / 2)
-        assert float(both[f"{key}_sd"]) == pytest.approx(abs(at(one, key) - at(other, key)) / 2**0.5)
-        half = 12.7062 * abs(at(one, key) - at(other, key)) / 2
+        assert float(both[key]) == pytest.approx((one[key] + other[key]) / 2)
+        assert float(both[f"{key}_sd"]) == pytest.approx(abs(one[key] - other[key]) / 2**0.5)
+        half = 12.7062 * abs(one[key] - other[key]) / 2
         ends = float(both[f"{key}_low95"]), float(both[f"{key}_high95"])
         assert ends == pytest.approx((float(both[key]) - half, float(both[key]) + half), rel=1e-5)
     assert alone["down_bytes"] == str(last["down_bytes"])
@@ -186,48 +184,6 @@ def test_csv_quotes_what_it_must_and_starts_no_formula():
     assert row["method"] == "'@sum"
     cells = {-1: -1, -0.5: -0.5, None: "", math.nan: "", True: "true", (2, "a"): '[2, "a"]', "-x": "'-x"}
     assert list(map(comma_separated.cell, cells)) == list(cells.values())
-
-
-def test_amounts_that_are_compared_have_one_unit():
-    """Of 12.4 ms and 3.1 s, as the label says, with as many decimals; words and unknown figures stay."""
-    one = runs()[2]
-    times = [0.0124, 3.1, 0.25]
-    found = [
-        replace(one, name=name, settings=None, virtual_s=time, virtual_s_between=None, joules_between=None)
-        for name, time in zip("abc", times, strict=True)
-    ]
-    unknown = found[1].energy._replace(joules=None, energy_known=0)
-    found[1] = replace(found[1], energy=unknown, joules_between=Interval(2000, 5000))
-    (table,) = tables_of(comparison(found, names="virtual_s,joules,waited most for", one_unit=True))
-    time, energy, words = table.rows
-    assert time == ["virtual time (s)", "0.012", "3.100", "0.250"]
-    assert re.fullmatch(r"energy of all clients \(k?J\)", energy[0])
-    assert re.fullmatch(r"[\d,]+(\.\d+)? to [\d,]+(\.\d+)?", energy[2])
-    assert words[0] == "waited most for"
-    (table,) = tables_of(comparison([*found, found[0]], names="virtual_s", one_unit=True))
-    assert list(table.heads) == ["run", "virtual time (s)"]
-    assert [row[1] for row in table.rows] == ["0.012 *", "3.100  ", "0.250  ", "0.012 *"]
-
-
-@pytest.mark.parametrize(
-    ("unit", "amounts", "name", "shown"),
-    [
-        ("s", [0.0124, 3.1], "s", ["0.012", "3.100"]),
-        ("s", [90, 30], "s", ["90.0", "30.0"]),
-        ("s", [5400, 0], "min", ["90.0", "0.0"]),
-        ("s", [1e-5, 200], "min", ["<0.0001", "3.3333"]),
-        ("s", [86400 * 4, 7200], "days", ["4.000", "0.083"]),
-        ("B", [1_240_000, 86_000_000], "MB", ["1.2", "86.0"]),
-        ("J", [-0.5, 0.002], "mJ", ["-500.0", "2.0"]),
-        ("FLOP", [3.2e12], "TFLOP", ["3.20"]),
-        ("g", [2e-6, 5e-6], "µg", ["2.00", "5.00"]),
-    ],
-)
-def test_the_unit_suits_the_greatest(unit, amounts, name, shown):
-    """Which has three digits or two more; the least has two, or is said to be less than what is shown."""
-    found, show = alike(unit, amounts)
-    assert (found, [show(amount) for amount in amounts]) == (name, shown)
-    assert alike(unit, [0.0]) is alike("share", amounts) is alike("nats", amounts) is None
 
 
 def test_marks_keep_the_figures_of_a_column_aligned():

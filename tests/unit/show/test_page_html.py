@@ -11,15 +11,15 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from commands import run_command
-from compared import at
-from edgefl.show.page.sections.figures import Figures
-from edgefl.show.page.sections.sweep import Sweep
 
 import edgefl
-from edgefl.core.documents import document
+from edgefl.analysis.groups import Judged
+from edgefl.analysis.metrics import Metric
+from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
-from edgefl.show.page.html import data, html
+from edgefl.show.page.html import data, drawn, html
+from edgefl.show.page.records import Sweep
+from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
 
@@ -100,9 +100,9 @@ def test_the_policy_names_the_scripts_that_run(parsed):
 
 
 def test_the_data_are_the_record(parsed, record):
-    """Unpacked, the data are the page's document."""
+    """Unpacked, the data are what scripts read of the page's record."""
     packed = json.loads(gzip.decompress(base64.b64decode(parsed.scripts[0])))
-    assert packed == {"page": document(record)}
+    assert packed == {"page": json.loads(json.dumps(drawn(record)))}
 
 
 def test_plotly_keeps_its_licence(record):
@@ -128,27 +128,16 @@ def test_the_same_page_twice(record):
 def test_every_figure_is_in_the_text(parsed, record):
     """Of each row of the comparison, the label and each group's text."""
     for row in record.figures:
-        for text in (row.label, *row.texts):
-            assert " ".join(text.split()) in parsed.text
-
-
-def test_the_verdicts_numbers_are_those_of_compare(record, capsys):
-    """Each figure of a run is what `compare --json` has at the row's key."""
-    _, out, _ = run_command(capsys, "compare", *(run.run_dir for run in record.runs), "--json")
-    runs = json.loads(out)["runs"]
-    for row in record.verdict:
-        for group, mean in zip(record.groups, row.means, strict=True):
-            assert mean == at(runs[group.runs[0]], row.key)
+        for text in (row.metric.label, *(cell(value, row.metric.unit) for value in row.values)):
+            assert " ".join(text.replace(" (", "(").split()) in parsed.text.replace(" (", "(")
 
 
 @pytest.mark.parametrize("groups", [3, 5])
 def test_a_part_is_told_from_its_whole(record, groups):
     """In a row below it, or with its name in a column's heading."""
-    rows = [("CO2e", "1 g"), ("  server", "0.5 g"), ("host time", "-")]
-    figures = [Figures(label, "", [text] * groups, [None] * groups) for label, text in rows]
-    one = replace(record.groups[0], settings={})
-    row = replace(record.verdict[0], texts=["1 s"] * groups, means=[1.0] * groups, winner=None, tied=[])
-    many = replace(record, figures=figures, verdict=[row], groups=[one] * groups)
+    rows = [("CO2e", Value(1.0)), ("  server", Value(0.5)), ("host time", None)]
+    figures = [Judged(Metric(label, label, "g", "", str), [value] * groups) for label, value in rows]
+    many = replace(record, figures=figures, groups=[replace(record.groups[0], settings={})] * groups)
     text = html(many)
     told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
     assert told in text
@@ -166,7 +155,7 @@ def test_signs_are_explained(record):
 def test_words_for_what_is_not_there_yet(record):
     """A run that is not finished has no number of rounds; one that a key stopped has no class's name."""
     run = replace(record.runs[0], rounds=None, status="interrupted", reason="KeyboardInterrupt")
-    alone = {"sweep": Sweep([], []), "provenance": [], "fleets": []}
+    alone = {"sweep": Sweep({}, []), "provenance": [], "fleets": []}
     text = Parsed(html(replace(record, runs=[run], **alone))).text
     assert "not finished" in text
     assert "KeyboardInterrupt" not in text

@@ -7,16 +7,14 @@ import random
 import re
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 
 import pytest
-from edgefl.show.comparison import comparison, dry_runs
-from edgefl.show.summary import Accuracy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console, Group
 
+from edgefl.analysis.published import Beside, Figure, Order
 from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
@@ -27,7 +25,9 @@ from edgefl.planning.profile import profile as profile_run
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
 from edgefl.show import bench, calibration, costs, device_rounds, exports, inference, layers
-from edgefl.show.published import Beside, Figure, Order, tables
+from edgefl.show.check import dry_runs
+from edgefl.show.compare import comparison
+from edgefl.show.published import tables
 from edgefl.show.table import Table
 
 # Names in the records below that are users' words; each is replaced by a generated name.
@@ -153,37 +153,28 @@ def printed(table, width):
 
 
 def long_names(seed):
-    """A name for each word; its last part is the word's own."""
+    """Parts of a name for each word; the last part is the word's own."""
     draw = random.Random(seed)  # noqa: S311 - a test's
     parts = (
         ["".join(draw.choices("ab[]:±", k=draw.randint(1, 14))) for _ in range(draw.randint(1, 4))]
         for _ in WORDS
     )
-    return {
-        word: "-".join([*part, f"q{place}q"])
-        for place, (word, part) in enumerate(zip(WORDS, parts, strict=True))
-    }
-
-
-def joined(text):
-    """The lines, and the columns of tables, each in one without white space."""
-    lines = [re.split("[┃│]", line) for line in text.splitlines() if "━" not in line]
-    groups = (zip(*group, strict=True) for _, group in groupby(lines, len))
-    return ["".join("".join(column).split()) for columns in groups for column in columns]
+    return {word: [*part, f"q{place}q"] for place, (word, part) in enumerate(zip(WORDS, parts, strict=True))}
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
 @settings(max_examples=10)
 @given(st.integers(0, 2**32), st.integers(60, 200))
-def test_no_name_is_lost_at_any_width(renderer, seed, width):
-    """Each name that is shown by a wide terminal is shown by a narrow one, in several lines perhaps."""
-    names = long_names(seed)
+def test_names_are_whole_at_any_width(renderer, seed, width):
+    """Of each name that is shown by a wide terminal, every part is shown whole by a narrow one."""
+    parts = long_names(seed)
+    names = {word: "-".join(part) for word, part in parts.items()}
     table = RENDERERS[renderer](lambda value, **how: changed(value, names, **how))
     wide, text = printed(table, 10_000), printed(table, width)
     assert max(map(len, text.splitlines())) <= width
-    shown = [name for name in names.values() if name in wide]
+    shown = [word for word, name in names.items() if name in wide]
     assert shown
-    assert [name for name in shown if not any(name in one for one in joined(text))] == []
+    assert [part for word in shown for part in parts[word] if part not in text] == []
 
 
 SOURCES = sorted((Path(__file__).parents[3] / "edgefl").rglob("*.py"))

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from edgefl.analysis.timeline import timeline
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import link, plan, prices, with_server
@@ -14,6 +13,7 @@ from recorded import recorded
 
 from edgefl.analysis.explain.traced import alone_on
 from edgefl.analysis.explain.transfers import transfers
+from edgefl.analysis.run import Run
 from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED
 from edgefl.planning.recorded import Recorded
@@ -75,7 +75,8 @@ def test_what_a_trace_adds_is_rate_and_what_others_add_is_sharing(uplink, shares
     ]
     plan_ = with_server(plan(table, rounds=4, links={"cable": moving}), uplink=uplink)
     with recorded(plan_) as reader:
-        found = timeline(reader)
+        found = Run(reader)
+        _ = found.jobs, found.clients
     jobs = np.arange(len(found.jobs))
     parts = transfers(found, Recorded(plan_, {}, {"cable": moving}), jobs, "up")
     assert sum(parts) == pytest.approx(found.jobs.transmit_s)

@@ -8,14 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from edgefl.show.averages import Compared, averages, seeds_together
+from edgefl.show.averages import averages, seeds_together
 from plans import plan
 from recorded import recorded
 from told import times
 
 import edgefl
 from edgefl.analysis.curves import AXES, curves
+from edgefl.analysis.groups import Group, averages, seeds_together
 from edgefl.analysis.history import History, histories
+from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
 from edgefl.core.ledger import EnergyTotal
 from edgefl.store import read
@@ -38,13 +40,13 @@ def group(*runs, seeds=(1, 2, 3)):
     energy = EnergyTotal(1.0, 2, 2)
     named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
-    return curves([Compared("one", tuple(named))], lambda run: by_run[id(run)])
+    return curves([Group("one", tuple(named))], lambda run: by_run[id(run)])
 
 
 def test_one_run_is_its_history_without_a_band():
     """Every evaluation is a point."""
     with recorded(plan([times(work=[2, 4])], rounds=3), [0.1, 0.5, 0.4]) as reader:
-        run, found = summary(reader), histories(reader)
+        run, found = summary(reader), histories(Run(reader))
     (curve,) = curves(seeds_together([run]), lambda _: found)
     assert (curve.group, curve.model, curve.seeds, curve.left_out) == (0, "global", [0], 0)
     assert curve.accuracy.tolist() == [0.1, 0.5, 0.4]
@@ -62,7 +64,7 @@ def test_a_run_of_one_client_is_a_line_beside_others():
     found = {id(runs[0]): history([0, 1], [0.1, 0.5]), id(runs[1]): history([0, 1, 2], [0.3, 0.9, 0.8])}
 
     def drawn(*chosen):
-        compared = [Compared("one", (run,)) for run in chosen]
+        compared = [Group("one", (run,)) for run in chosen]
         return curves(compared, lambda run: {"global": found[id(run)]})
 
     federated, centralised = drawn(*runs)
@@ -136,7 +138,7 @@ def test_a_group_without_evaluations_has_no_curve():
     """As on the null engine; the other groups keep their places."""
     runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2), clients=2) for _ in range(2)]
     found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
-    groups = [Compared("one", (run,)) for run in runs]
+    groups = [Group("one", (run,)) for run in runs]
     (curve,) = curves(groups, lambda run: found[id(run)])
     assert (curve.group, curve.model) == (1, "personal")
 
@@ -150,7 +152,7 @@ def test_the_last_point_is_what_compare_shows(tmp_path):
     by_run = {}
     for run in runs:
         with read(Path(run.run_dir)) as reader:
-            by_run[run.run_dir] = histories(reader)
+            by_run[run.run_dir] = histories(Run(reader))
     compared = seeds_together(runs)
     (average,) = averages(compared)
     found = {curve.model: curve for curve in curves(compared, lambda run: by_run[run.run_dir])}

@@ -23,9 +23,9 @@ def split(busy_s, up_bytes, *, uplink=8e6, cell=-1):
     plan_ = replace(plan_, clients=replace(plan_.clients, cell=np.array([cell])))
     zero = np.zeros(1, dtype=np.int64)
     jobs = SimpleNamespace(
-        client=zero, place=zero, transmit_s=np.array([busy_s]), up_bytes=np.array([up_bytes])
+        client=zero, exchange=zero, transmit_s=np.array([busy_s]), up_bytes=np.array([up_bytes])
     )
-    found = SimpleNamespace(jobs=jobs, fleet=SimpleNamespace(kind=zero))
+    found = SimpleNamespace(jobs=jobs, clients=SimpleNamespace(kind=zero))
     parts = transfers(found, Recorded(plan_, {}, {}), zero, "up")
     return {name: pytest.approx(float(one[0])) for name, one in zip(parts._fields, parts, strict=True)}
 
