@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from edgefl.show.averages import averages, seeds_together
 from plans import plan
 from recorded import recorded
 from told import times
