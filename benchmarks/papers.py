@@ -63,18 +63,6 @@ EXPERIMENTS: dict[str, tuple[str, dict[str, Any], dict[str, dict[str, Any]]]] = 
             },
         },
     ),
-    "FedClassAvg, Table 2, Dir(0.5), 40 rounds": (
-        "fedclassavg-table2-cifar10",
-        {
-            "task.partition": {"name": "dirichlet_equal", "alpha": 0.5},
-            "server.rounds": 40, "evaluate.every": 5,
-        },
-        {
-            "FedProto": {"method": "fedproto"},
-            "KT-pFL": {"method": {"name": "ktpfl", "distill_epochs": 1}},
-            "FedClassAvg": {"method": {"name": "fedclassavg", "rho": 0.1}},
-        },
-    ),
     **{
         f"FedCKA, Table 2, alpha = {alpha}": (
             "fedcka-table2",

@@ -72,8 +72,20 @@ def import_(
     from edgefl.core.units import show_count
     from edgefl.importing import import_traces
 
-    options = {"name": name, "device": device, "link": link, "ready": ready, "repeat": repeat}
-    done = import_traces(kind, files, out, **options, users=users, dealt=dealt, force=force, progress=steps)
+    done = import_traces(
+        kind,
+        files,
+        out,
+        name=name,
+        device=device,
+        link=link,
+        ready=ready,
+        repeat=repeat,
+        users=users,
+        dealt=dealt,
+        force=force,
+        progress=steps,
+    )
     lines = [
         f"{show_count(done.users, 'user')}, dealt {done.dealt}",
         *(f"read: {sentence}" for sentence in done.read),
