@@ -27,7 +27,7 @@ from edgefl.store import Reader, read_plan
 # In the table meta of a replay: where its learning comes from.
 REPLAYED = "replayed"
 # What may change while the learning stays the same.
-SETTABLE = ("fleet", "server", "wire")
+SETTABLE = ("fleet", "server", "wire", "costs")
 
 
 class Replanned(NamedTuple):

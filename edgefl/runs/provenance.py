@@ -140,7 +140,7 @@ def _name(path: Path) -> str:
 def _own_files(planned: Planned) -> Iterator[Path]:
     """The user's own files that a run names, and those that were imported from below the same folders."""
     told = json.dumps(planned.resolved)
-    loaded = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    loaded = {name: getattr(module, "__file__", None) for name, module in sys.modules.copy().items()}
     files = {name: Path(file) for name, file in loaded.items() if file}
     named = [
         path

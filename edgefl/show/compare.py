@@ -325,7 +325,8 @@ def _ahead(groups: Sequence[Group], verdicts: Sequence[Judged | None]) -> Iterat
         if metric.key.startswith("accuracy."):
             what = f"{metric.model} accuracy"
         else:
-            what = _QUANTITIES.get(metric.unit, metric.label) + (until if metric.model else "")
+            quantity = _QUANTITIES.get(metric.unit)
+            what = quantity + (until if metric.model else "") if quantity else metric.label
         if one.close_seeds is not None:
             left_open.append(what)
         elif one.winner is not None:

@@ -12,6 +12,7 @@ from edgefl.core.fleet import Cell, Failures, Fleet, Member
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import (
     Checkpoint,
+    Costs,
     Evaluate,
     Public,
     Scenario,
@@ -36,6 +37,7 @@ RECORDS: dict[str, type[BaseModel]] = {
     "evaluate": Evaluate,
     "wire": Wire,
     "checkpoint": Checkpoint,
+    "costs": Costs,
     "fleet": Fleet,
     "fleet.members": Member,
     "fleet.cells": Cell,
