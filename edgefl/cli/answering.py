@@ -122,16 +122,20 @@ def _printed(
             raise UserError(f"--json and --format {chosen} cannot be combined", where="--format")
         if as_json and "format" in given:
             given["format"] = chosen = "json"
+        apart, as_json = as_json or chosen not in {None, "table"}, as_json or chosen == "json"
         with ExitStack() as after:
             if "after" in wants:
                 given["after"] = after
-            answer, mistake = _ask(
-                public, given, apart=as_json or chosen not in {None, "table"}, steps="steps" in wants
-            )
-            if answer is not None:
-                _print(answer, as_json=as_json or chosen == "json")
-        if mistake is not None:
-            raise mistake
+            try:
+                with _apart() if apart else nullcontext(), ExitStack() as shown:
+                    if "steps" in wants:
+                        given["steps"] = shown.enter_context(_steps())
+                    answer = public(**given)
+            except EdgeflError as error:
+                if error.answer is not None:
+                    _print(error.answer, as_json=as_json)
+                raise
+            _print(answer, as_json=as_json)
         if status := max([answer.exit_status, *(error.exit_status for error in answer.errors)]):
             raise typer.Exit(status)
 
@@ -139,26 +143,6 @@ def _printed(
     printed.__annotations__ = {one.name: one.annotation for one in options}
     printed.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return printed
-
-
-def _ask(
-    public: Callable[..., Shown], given: dict[str, Any], *, apart: bool, steps: bool
-) -> tuple[Shown | None, EdgeflError | None]:
-    """What a command answers, and the mistake that was made.
-
-    Args:
-        public: the command.
-        given: its arguments.
-        apart: whether stdout is for the answer alone.
-        steps: whether it shows steps.
-    """
-    with _apart() if apart else nullcontext(), ExitStack() as shown:
-        if steps:
-            given["steps"] = shown.enter_context(_steps())
-        try:
-            return public(**given), None
-        except EdgeflError as error:
-            return error.answer, error
 
 
 @contextmanager

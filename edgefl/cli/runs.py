@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -37,16 +36,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 
-class Format(StrEnum):
-    """In what a comparison is printed."""
-
-    TABLE = "table"
-    MARKDOWN = "markdown"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
-
-
+# In what a comparison is printed.
+_FORMATS = ("table", "markdown", "latex", "csv", "json")
 SomeScenarios = Annotated[
     "Scenario | Sequence[Scenario] | None",
     typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
@@ -323,8 +314,7 @@ def compare(
     ] = "",
     format: Annotated[  # noqa: A002 - as the option
         str | None,
-        typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
-        Format | None,
+        typer.Option(metavar=f"<{'|'.join(_FORMATS)}>", help="How to print it; as a table by default."),
     ] = None,
     steps: Steps = quiet,
 ) -> Answer:
@@ -349,29 +339,29 @@ def compare(
     from edgefl.show.summary import summaries
     from edgefl.show.tables import Line
 
-    chosen = format or Format.TABLE
-    if chosen not in set(Format):
-        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, map(str, Format)))
-    if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
+    chosen = format or "table"
+    if chosen not in _FORMATS:
+        raise UserError(f"unknown format {chosen!r}", where="format", hint=nearest(chosen, _FORMATS))
+    if sensitivity is not None and chosen not in {"table", "json"}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    if rows and chosen in {Format.JSON, Format.CSV}:
+    if rows and chosen in {"json", "csv"}:
         raise UserError(f"--rows is of tables; {chosen} has every figure", where="--rows")
     notes: list[str] = []
     steps("reading runs", 0, 1)
     compared = summaries(folders_of(runs), target, note=notes.append)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    one_unit = chosen in {Format.LATEX, Format.MARKDOWN}
+    one_unit = chosen in {"latex", "markdown"}
     tables = comparison_tables(compared, every=all, names=rows, one_unit=one_unit)
     view = Group(terminal(tables), *([Line(), swept(found)] if found else []))
 
     def text(stream: TextIO) -> None:
-        if chosen == Format.CSV:
+        if chosen == "csv":
             comma_separated.write(stream, *records(compared))
         else:
-            stream.write(latex(tables) if chosen == Format.LATEX else markdown(tables))
+            stream.write(latex(tables) if chosen == "latex" else markdown(tables))
 
-    plain = None if chosen in {Format.TABLE, Format.JSON} else text
+    plain = None if chosen in {"table", "json"} else text
     title = f"comparison of {show_count(len(compared), 'run')}"
     return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)
