@@ -147,7 +147,8 @@ class Table:
             laid = RichTable(show_edge=False, pad_edge=False, header_style="bold")
             for place, width in widths.items():
                 justify: JustifyMethod = "left" if self.columns[place].left else "right"
-                laid.add_column(Text(self.columns[place].head), justify=justify, overflow="fold", width=width)
+                head = Text(_filled(self.columns[place].head, width))
+                laid.add_column(head, justify=justify, overflow="fold", width=width)
             for row in self.rows:
                 laid.add_row(
                     *(
