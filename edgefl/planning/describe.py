@@ -133,7 +133,7 @@ def _bounded(low: str | None, value: str | None, high: str | None) -> str:
     """A text with its bounds; empty if nothing is given."""
     if low is not None and high is not None:
         number, _, unit = low.partition(" ")
-        bounds = f"{number if high.endswith(f' {unit}') else low} to {high}" if low != high else low
+        bounds = f"{number if high.split()[1:] == [unit] else low} to {high}" if low != high else low
     else:
         bounds = f"at least {low}" if low is not None else f"at most {high}" if high is not None else ""
     if value is None or not bounds or bounds == value:

@@ -36,12 +36,12 @@ def profiles(
     overview = [device_rounds(found)] if len(found) > 1 else []
     published, orders = tables(beside)
     blocks = (*apart(published), *orders, *map(sensitivity, swept))
-    return Group(*overview, *map(profile, found), *blocks)
+    return Group(*apart([*overview, *map(profile, found)]), *blocks)
 
 
 def profile(one: Profile) -> RenderableType:
     """One run's costs by exchange, model and device."""
-    blocks: list[RenderableType] = [Line(), Line(f"{one.scenario}: {one.method}", "bold")]
+    blocks: list[RenderableType] = [Line(f"{one.scenario}: {one.method}", "bold")]
     blocks += [Line(f"assumed: {note}", "dim") for note in one.assumed]
     blocks.append(Line(f"network: {networks(one.prices)}", "dim"))
     blocks += [block for work in one.exchanges for block in _exchange(one, work)]

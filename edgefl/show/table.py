@@ -192,9 +192,9 @@ def parts(view: RenderableType) -> Iterator[Table | Line]:
             yield from parts(one)
 
 
-def apart(tables: Iterable[Table]) -> Sequence[Table | Line]:
-    """Tables with a blank line between them."""
-    return [part for table in tables for part in (Line(), table)][1:]
+def apart(parts: Iterable[RenderableType]) -> Sequence[RenderableType]:
+    """Each with a blank line before it but the first."""
+    return [block for part in parts for block in (Line(), part)][1:]
 
 
 def fits(suffices: bool | None, *, with_margin: bool | None = True) -> Cell:  # noqa: FBT001 - the value to show

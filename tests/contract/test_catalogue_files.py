@@ -96,7 +96,7 @@ def test_every_device_and_link_can_be_shown(kind, capsys):
         record = device(name) if kind == "devices" else link(name)
         assert record.title in " ".join(printed.split())
         for number, known in sourced(record):
-            assert re.search(rf"^ {re.escape(number)} .*\b{known.status}\b", printed, re.MULTILINE), number
+            assert re.search(rf"^{re.escape(number)} .*\b{known.status}\b", printed, re.MULTILINE), number
 
 
 def _step(**parts):

@@ -91,7 +91,7 @@ def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch,
     [
         (["--json", "--format", "csv"], "--json and --format csv cannot be combined"),
         (["--sensitivity", "2", "--format", "latex"], "--sensitivity cannot be printed as latex"),
-        (["--format", "html"], "'html' is not one of 'table', 'markdown', 'latex', 'csv', 'json'"),
+        (["--format", "html"], "unknown format 'html' where: format hint: known: csv, json, latex, markdown, table"),
     ],
 )
 def test_a_format_that_cannot_be_is_one_message(runs, capsys, arguments, message):
@@ -121,7 +121,7 @@ def test_rows_are_chosen_by_label_or_key(runs, capsys):
     ("arguments", "message"),
     [
         (["virtual time,acuracy"], "no row is called 'acuracy'"),
-        (["acuracy"], "did you mean 'accuracy, global'? known: accuracy, global; time to 1%; "),
+        (["acuracy"], "did you mean 'accuracy, global'? known: accuracy, global; training loss; "),
         (["virtual_s,"], "no row is called ''"),
         (["virtual_s", "--json"], "--rows is of tables; json has every figure"),
         (["virtual_s", "--format", "csv"], "--rows is of tables; csv has every figure"),
