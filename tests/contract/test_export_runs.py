@@ -182,7 +182,7 @@ def test_the_card_says_where_the_model_comes_from(runs):
         "Input `image`: batch x 1 x 8 x 8, uint8 pixels, 0 to 255.",
         "`logits` and `probabilities`",
         "| seed | 3 |",
-        "| partition | dirichlet (alpha 0.5, min_samples 20) |",
+        "| partition | dirichlet (alpha 0.5, min\\_samples 20) |",
         "| method | spherefed (",
         "calibrate once, ridge 0.0",
         "| rounds | 2 |",
@@ -529,7 +529,7 @@ def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
     status, _, err = cli(capsys, run.folder, "--offline")
     assert status == 2
     assert "no mnist files" in err
-    assert cli(capsys, run.folder, "--data-dir", tmp_path / "moved", "--offline")[0] == 0
+    assert cli(capsys, run.folder, "--data-dir", tmp_path / "moved", "--offline", "--force")[0] == 0
 
 
 @pytest.mark.nightly
