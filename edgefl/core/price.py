@@ -26,8 +26,6 @@ It takes numbers or arrays of them; an unknown number is NaN there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -295,61 +293,6 @@ def above_idle_between(cheap: Working, costly: Working) -> Interval:
     """
     least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
     return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
-
-
-@dataclass(frozen=True)
-class Price:
-    """A job's times and energy on one device at full speed, on an unshared link.
-
-    Attributes:
-        down_s: receiving the payload.
-        bounds: the work's time, by what bounds it.
-        up_s: sending the result.
-        demand: the quantities behind it.
-        energy: joules by phase; None for unknown ones.
-        corners: the price at the cheap and at the costly corner; None where neither differs.
-    """
-
-    down_s: float
-    bounds: Bounds
-    up_s: float
-    demand: Demand
-    energy: Energy
-    corners: tuple[Price, Price] | None = None
-
-    @property
-    def compute_s(self) -> float:
-        """The work."""
-        return self.bounds.seconds
-
-    @property
-    def seconds(self) -> float:
-        """All phases, one after another."""
-        return self.down_s + self.compute_s + self.up_s
-
-    def between(self, figure: Callable[[Price], float | None]) -> Interval:
-        """The bounds of a figure that grows with all that costs; of no width where the corners do not differ.
-
-        Args:
-            figure: of a price; None or NaN where it is unknown.
-        """
-        cheap, costly = self.corners or (self, self)
-        return Interval.of(figure(cheap), figure(costly))
-
-    def energy_between(self) -> dict[str, Interval]:
-        """The bounds of ``energy``, by its fields; see ``between`` and ``above_idle_between``."""
-        cheap, costly = self.corners or (self, self)
-        found = {
-            name: Interval.of(low, high)
-            for name, low, high in zip(Energy._fields, cheap.energy, costly.energy, strict=True)
-        }
-        found["compute_j"] = above_idle_between(cheap.working, costly.working)
-        return found
-
-    @property
-    def working(self) -> Working:
-        """The work's time and power."""
-        return Working(self.compute_s, self.demand.draw.compute_w, self.demand.draw.idle_w)
 
 
 def peak_bytes(cost: Cost, dtype: str) -> int:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 
 from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED
-from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, Energy, PowerDraw, Price, in_dtype
+from edgefl.core.price import Demand, PowerDraw, in_dtype
 
 
 class Pricer:
@@ -74,10 +72,6 @@ class Pricer:
             found = self._links[id(link)] = link, corners(link)
         return found[1]
 
-    def seconds(self, work: Work) -> float:
-        """Some work, kernel by kernel."""
-        return self._clock.time(work).seconds
-
     def time(self, cost: Cost) -> Bounds:
         """All steps, one after another."""
         bounds = Bounds()
@@ -90,13 +84,10 @@ class Pricer:
 
     def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
         """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
-        return [_demand(device, bounds, cost, end, steps) for device, bounds, end in self._places(cost, link)]
-
-    def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
-        """Seconds and joules of a job, by stage; where numbers are intervals, also at the corners."""
-        places = self._places(cost, link)
-        here, *ends = [_price(device, bounds, cost, end, steps) for device, bounds, end in places]
-        return replace(here, corners=(ends[0], ends[1])) if ends else here
+        return [
+            Demand.of(cost, bounds.seconds, PowerDraw.of(device, end, bounds), end, steps)
+            for device, bounds, end in self._places(cost, link)
+        ]
 
     def _places(self, cost: Cost, link: Link) -> Iterator[tuple[Board, Bounds, Link]]:
         """Device, time of the work and link: as they are, then at both corners if these differ."""
@@ -111,13 +102,3 @@ class Pricer:
         if cost.steps and self.is_lower_bound:
             bounds = bounds._replace(launch_s=math.nan)
         yield costly.device, bounds, far
-
-
-def _demand(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Demand:
-    return Demand.of(cost, bounds.seconds, PowerDraw.of(device, link, bounds), link, steps)
-
-
-def _price(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Price:
-    demand = _demand(device, bounds, cost, link, steps)
-    energy = Energy(*map(known, demand.energy()))
-    return Price(demand.down_s, bounds, demand.up_s, demand, energy)

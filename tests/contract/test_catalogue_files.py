@@ -7,6 +7,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from alone import priced
 from plans import JOB, cost
 
 from edgefl.cli import main
@@ -56,7 +57,7 @@ def test_a_device_is_priced(name):
     """In each of its number types."""
     one = device(name)
     for dtype in one.dtypes():
-        assert Pricer(name, one, dtype).price(JOB, link("ethernet")).seconds > 0
+        assert priced(Pricer(name, one, dtype), JOB, link("ethernet")).seconds > 0
 
 
 @pytest.mark.parametrize("number", ["memory_bandwidth", "launch_overhead"])
@@ -129,7 +130,7 @@ def test_a_microcontroller_infers_and_trains_the_last_layer(name):
     head, whole = _step(body=[FORWARD], head=[FORWARD, GRAD_WEIGHT]), _step(body=[FORWARD, GRAD_WEIGHT])
     for dtype in board.dtypes():
         assert board.refusal(head, dtype) == ""
-        price = Pricer(name, board, dtype).price(cost(head), link("ethernet"))
+        price = priced(Pricer(name, board, dtype), cost(head), link("ethernet"))
         assert price.compute_s > 0
         assert price.energy.joules > 0
         assert board.clock(name, dtype, inference=True).time(_step(body=[FORWARD])).seconds > 0
@@ -187,10 +188,10 @@ def test_a_small_upload_on_4g_costs_its_tail():
     """After 10 kB, falling asleep takes more energy than sending: 12 J in 2012, 1.2 J (to 1.8) since."""
     pricer = Pricer("raspberry-pi-4b", device("raspberry-pi-4b"))
     for name, tail_j in (("4g-2012", 1.06 * 11.6), ("4g", 0.122 * 10.2)):
-        energy = pricer.price(cost(up=10**4), link(name)).energy
+        energy = priced(pricer, cost(up=10**4), link(name)).energy
         assert energy.tail_j == pytest.approx(tail_j)
         assert energy.tail_j > 10 * energy.transmit_j
-    most = pricer.price(cost(up=10**4), at_corner(link("4g"), Corner.COSTLY)).energy.tail_j
+    most = priced(pricer, cost(up=10**4), at_corner(link("4g"), Corner.COSTLY)).energy.tail_j
     assert most == pytest.approx(0.178 * 10.2)
 
 
@@ -201,7 +202,7 @@ def test_a_profile_can_be_priced(name):
     links = links_of(fleet, name)
     for member in fleet.members:
         board, behind = device(member.device), links[member.link]
-        price = Pricer(member.device, board, member.dtype).price(JOB, behind)
+        price = priced(Pricer(member.device, board, member.dtype), JOB, behind)
         assert price.seconds > 0
         powers = (board.power.idle.value, board.power.active.value, behind.radio.value)
         assert (price.energy.joules is None) == (None in powers)

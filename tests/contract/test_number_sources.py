@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from alone import priced
 from plans import JOB
 from surveyed import READ, READ_OF_LINKS, READ_RADIOS, RECALLED
 
@@ -131,7 +132,7 @@ def test_time_and_energy_are_bounded(name):
         pricers = [Pricer(name, at_corner(DEVICES[name], corner), dtype) for corner in corners]
         for behind in LINKS.values():
             least, most = (
-                pricer.price(JOB, at_corner(behind, corner))
+                priced(pricer, JOB, at_corner(behind, corner))
                 for pricer, corner in zip(pricers, corners, strict=True)
             )
             assert 0 < least.seconds <= most.seconds

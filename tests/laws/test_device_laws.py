@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 import pytest
+from alone import priced
 from hardware import array, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def test_no_time_is_negative(board, work):
 def test_more_work_never_takes_less(board, work, more):
     """Nor less energy in any phase."""
     pricer = Pricer("board", board)
-    assert no_dearer(pricer.price(cost(work), link()), pricer.price(cost(work + more), link()))
+    assert no_dearer(priced(pricer, cost(work), link()), priced(pricer, cost(work + more), link()))
 
 
 @given(boards, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 3))
@@ -86,8 +87,8 @@ def test_more_bytes_never_take_less(board, one, size):
 
 def none_is_cheaper(better, worse, work):
     """Whether none of the worse boards takes the work faster or more cheaply than the better one."""
-    least = Pricer("board", better).price(cost(work), link())
-    return all(no_dearer(least, Pricer("board", board).price(cost(work), link())) for board in worse)
+    least = priced(Pricer("board", better), cost(work), link())
+    return all(no_dearer(least, priced(Pricer("board", board), cost(work), link())) for board in worse)
 
 
 @given(works, FLOWS, FACTORS)
@@ -130,8 +131,8 @@ def test_a_cache_is_never_slower_than_the_memory_behind_it(size, faster, moved):
 def test_time_adds_up_over_steps(board, one, two, many, few):
     """A job of both works takes their times and compute energies together; each is linear in its steps."""
     pricer = Pricer("board", board)
-    first, second = (pricer.price(cost(work), link()) for work in (one, two))
-    both = pricer.price(Cost(steps=((one, many), (two, few))), link())
+    first, second = (priced(pricer, cost(work), link()) for work in (one, two))
+    both = priced(pricer, Cost(steps=((one, many), (two, few))), link())
     for name in ("compute_s", "compute_j"):
         parts = [_figure(price, name) for price in (first, second, both)]
         assert parts[2] == pytest.approx(many * parts[0] + few * parts[1], rel=1e-9, abs=1e-15)
@@ -192,7 +193,7 @@ def test_a_slower_link_is_never_faster(size, more, rate, slower, latency, delay,
 
 
 def _transfer_s(route, size, way):
-    return getattr(Pricer("board", device()).price(cost(down=size, up=size), route), way)
+    return getattr(priced(Pricer("board", device()), cost(down=size, up=size), route), way)
 
 
 def _link(rate, latency, trips, loss):

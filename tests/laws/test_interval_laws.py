@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from alone import priced
 from hardware import array
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,10 +86,10 @@ def test_whatever_lies_inside_the_intervals_is_inside_the_corners(kind, data, wo
     way, within, _ = data.draw(uncertain(NET))
     job = cost(work, down, up)
     ends = [
-        Pricer("board", end).price(job, far)
+        priced(Pricer("board", end), job, far)
         for end, far in zip(corners(board) or (board, board), corners(way) or (way, way), strict=True)
     ]
-    found = phases(Pricer("board", inside).price(job, within))
+    found = phases(priced(Pricer("board", inside), job, within))
     assert all(low <= one * SLACK for low, one in zip(phases(ends[0]), found, strict=True))
     assert all(one <= high * SLACK for one, high in zip(found, phases(ends[1]), strict=True))
 
@@ -100,8 +101,8 @@ def test_times_and_energies_are_monotone_in_every_number(kind, data, work, down,
     _, cheaper, dearer = data.draw(uncertain(BOARDS[kind]))
     _, nearer, farther = data.draw(uncertain(NET))
     job = cost(work, down, up)
-    less = phases(Pricer("board", cheaper).price(job, nearer))
-    more = phases(Pricer("board", dearer).price(job, farther))
+    less = phases(priced(Pricer("board", cheaper), job, nearer))
+    more = phases(priced(Pricer("board", dearer), job, farther))
     assert all(one <= two * SLACK for one, two in zip(less, more, strict=True))
 
 
@@ -120,7 +121,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         if number.costs() is not None and data.draw(st.booleans())
     }
     board = replaced(BOARDS[kind], numbers)
-    price = Pricer("board", board).price(cost(work, down, up), NET)
+    price = priced(Pricer("board", board), cost(work, down, up), NET)
     for figure in (lambda one: one.compute_s, lambda one: one.energy.joules):
         low, high = price.between(figure)
         assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
@@ -139,8 +140,8 @@ def test_an_interval_without_width_is_its_value(kind, work, down, up):
         if number.costs() is not None
     }
     job = cost(work, down, up)
-    alone = Pricer("board", BOARDS[kind]).price(job, NET)
-    price = Pricer("board", replaced(BOARDS[kind], narrow)).price(job, NET)
+    alone = priced(Pricer("board", BOARDS[kind]), job, NET)
+    price = priced(Pricer("board", replaced(BOARDS[kind], narrow)), job, NET)
     assert alone.corners is None
     assert {phases(one) for one in (price, *price.corners)} == {phases(alone)}
     assert {one.energy for one in (price, *price.corners)} == {alone.energy}
@@ -150,9 +151,9 @@ def test_an_interval_without_width_is_its_value(kind, work, down, up):
 def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
     """No power is below 0, and none idle above the active one: so much is known of any total."""
     job = cost(work, down, up)
-    known = Pricer("board", device()).price(job, link())
-    no_idle = Pricer("board", device(idle=None)).price(job, link())
-    no_active = Pricer("board", device(active=None)).price(job, link())
+    known = priced(Pricer("board", device()), job, link())
+    no_idle = priced(Pricer("board", device(idle=None)), job, link())
+    no_active = priced(Pricer("board", device(active=None)), job, link())
     assert no_idle.energy.joules is None
     low, high = no_idle.between(lambda one: one.energy.joules)
     assert low <= known.energy.joules * SLACK
@@ -160,7 +161,7 @@ def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
     low, high = no_active.between(lambda one: one.energy.joules)
     assert low == pytest.approx(2.0 * known.seconds)
     assert high is None or not known.compute_s
-    idle = Pricer("board", device(active=None)).price(cost(None, down, up), link())
+    idle = priced(Pricer("board", device(active=None)), cost(None, down, up), link())
     assert idle.energy_between()["compute_j"] == (0, 0)
 
 
@@ -168,8 +169,8 @@ def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
 def test_an_unknown_radio_draws_at_least_nothing(work, down):
     """What the device draws without it is a lower bound of the energy; nothing bounds it from above."""
     job = cost(work, down, down)
-    silent = Pricer("board", device()).price(job, link())
-    price = Pricer("board", device()).price(job, link(radio="unknown"))
+    silent = priced(Pricer("board", device()), job, link())
+    price = priced(Pricer("board", device()), job, link(radio="unknown"))
     assert price.between(lambda one: one.energy.joules) == (silent.energy.joules, None)
 
 
@@ -177,14 +178,14 @@ def test_an_unknown_radio_draws_at_least_nothing(work, down):
 def test_no_launch_overhead_is_a_lower_bound(work):
     """Times without it have no upper bound, nor have energies; with a bound of the overhead they do."""
     job, board = cost(work), device(launch=0)
-    price = Pricer("board", board).price(job, link())
+    price = priced(Pricer("board", board), job, link())
     assert price.between(lambda one: one.compute_s) == (price.compute_s, None)
     assert price.between(lambda one: one.energy.joules) == (price.energy.joules, None)
-    idle = Pricer("board", board).price(cost(None, 1, 1), link())
+    idle = priced(Pricer("board", board), cost(None, 1, 1), link())
     assert idle.between(lambda one: one.compute_s) == (0, 0)
     at_most = board.launch_overhead.model_copy(update={"high": 1e-3})
-    bounded = Pricer("board", board.model_copy(update={"launch_overhead": at_most})).price(job, link())
-    longest = Pricer("board", device(launch=1e-3)).price(job, link())
+    bounded = priced(Pricer("board", board.model_copy(update={"launch_overhead": at_most})), job, link())
+    longest = priced(Pricer("board", device(launch=1e-3)), job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
 
 
@@ -197,6 +198,6 @@ def test_a_larger_cache_costs_no_more():
         changed = {"memory_bandwidth": 5e9, "cache.size": size}
         point = {name: numbers[name].model_copy(update={"value": value}) for name, value in changed.items()}
         work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 64_004)])
-        return Pricer("board", replaced(board, point)).price(cost(work, 0, 0), NET).compute_s
+        return priced(Pricer("board", replaced(board, point)), cost(work, 0, 0), NET).compute_s
 
     assert seconds(128_000.0) <= seconds(64_000.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from alone import priced
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cost, device, kernel, link
@@ -44,8 +45,8 @@ def _phases(price):
 def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):
     """Adding kernels or payload makes no phase shorter and none cheaper."""
     pricer, way = Pricer("board", device()), link(radio=radio)
-    less = pricer.price(cost(work, down, up), way)
-    more = pricer.price(cost(work + more_work, down + more_down, up + more_up), way)
+    less = priced(pricer, cost(work, down, up), way)
+    more = priced(pricer, cost(work + more_work, down + more_down, up + more_up), way)
     assert _no_dearer(less, more)
 
 
@@ -65,7 +66,7 @@ def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficie
         "slow",
         device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch),
     )
-    assert _no_dearer(fast.price(cost(work), link()), slow.price(cost(work), link()))
+    assert _no_dearer(priced(fast, cost(work), link()), priced(slow, cost(work), link()))
 
 
 OVERHEADS = ("launch", "backward")
@@ -79,18 +80,18 @@ def test_a_longer_overhead_is_never_faster_or_cheaper(work, seconds, watts, whic
     """Though its power, of one core, may be lower than that of the work beside it."""
     short = Pricer("short", device(**seconds, **watts))
     long = Pricer("long", device(**{**seconds, which: seconds[which] + more}, **watts))
-    assert _no_dearer(short.price(cost(work), link()), long.price(cost(work), link()))
+    assert _no_dearer(priced(short, cost(work), link()), priced(long, cost(work), link()))
 
 
 @given(works, overheads, powers, powers)
 def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
     """Raising any one of them, within their order, makes no job cheaper."""
     job, given_ = cost(work, 1, 1), [min(watts[key], others[key]) for key in POWERS]
-    below = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True)))).price(job, link())
+    below = priced(Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True)))), job, link())
     for key in reversed(POWERS):
         given_[POWERS.index(key)] = max(watts[key], others[key])
         raised = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True))))
-        above = raised.price(job, link())
+        above = priced(raised, job, link())
         assert below.energy.joules <= above.energy.joules * SLACK
         below = above
 
@@ -98,7 +99,7 @@ def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
 @given(works, overheads, powers)
 def test_work_draws_between_one_core_and_all(work, seconds, watts):
     """Computing takes the energy of one busy core while overheads last, and of all cores otherwise."""
-    price = Pricer("board", device(**seconds, **watts)).price(cost(work), link())
+    price = priced(Pricer("board", device(**seconds, **watts)), cost(work), link())
     one_core, all_cores = (watts[key] - watts["idle"] for key in POWERS[1:])
     launch_s = price.bounds.launch_s
     joules = one_core * launch_s + all_cores * (price.compute_s - launch_s)
@@ -113,15 +114,15 @@ def test_a_slower_link_is_never_faster_or_cheaper(
     pricer = Pricer("board", device())
     near = link(down=down_rate, up=up_rate, radio=radio)
     far = link(down=down_rate / slower_down, up=up_rate / slower_up, latency=0.5 + delay, radio=radio)
-    assert _no_dearer(pricer.price(cost(None, down, up), near), pricer.price(cost(None, down, up), far))
+    assert _no_dearer(priced(pricer, cost(None, down, up), near), priced(pricer, cost(None, down, up), far))
 
 
 @given(works, works, st.integers(0, 1000))
 def test_compute_adds_up_over_steps(one, two, steps):
     """Time and energy of n steps and another work are n times the step's and the other's."""
     pricer, way = Pricer("board", device()), link()
-    first, second = (pricer.price(cost(work), way) for work in (one, two))
-    both = pricer.price(cost(one * steps + two), way)
+    first, second = (priced(pricer, cost(work), way) for work in (one, two))
+    both = priced(pricer, cost(one * steps + two), way)
     assert math.isclose(
         both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12
     )
@@ -132,7 +133,7 @@ def test_compute_adds_up_over_steps(one, two, steps):
 @given(works, SIZES, SIZES)
 def test_a_price_is_the_sum_of_its_phases(work, down, up):
     """Seconds and joules are those of the phases together."""
-    price = Pricer("board", device()).price(cost(work, down, up), link())
+    price = priced(Pricer("board", device()), cost(work, down, up), link())
     assert price.seconds == price.down_s + price.compute_s + price.up_s
     assert price.energy.joules == sum(price.energy)
     assert price.energy.idle_j == 2.0 * price.seconds
@@ -142,10 +143,10 @@ def test_a_price_is_the_sum_of_its_phases(work, down, up):
 def test_unknown_energy_stays_unknown(work, down, up):
     """An unknown power or radio makes what needs it unknown, and the total with it; times stay known."""
     job = cost(work, down, up)
-    known = Pricer("board", device()).price(job, link())
-    no_idle = Pricer("board", device(idle=None)).price(job, link())
-    no_active = Pricer("board", device(active=None)).price(job, link())
-    no_radio = Pricer("board", device()).price(job, link(radio="unknown"))
+    known = priced(Pricer("board", device()), job, link())
+    no_idle = priced(Pricer("board", device(idle=None)), job, link())
+    no_active = priced(Pricer("board", device(active=None)), job, link())
+    no_radio = priced(Pricer("board", device()), job, link(radio="unknown"))
     computes = known.compute_s > 0
     assert _unknown(no_idle) == {"idle_j", *(["compute_j"] if computes else [])}
     assert _unknown(no_active) == {*(["compute_j"] if computes else [])}
@@ -161,7 +162,7 @@ def test_narrower_numbers_move_fewer_bytes(size):
     board = device(launch=0)
     board = board.model_copy(update={"peak": {**board.peak, "fp16": board.peak["fp32"]}})
     job = cost(Work.of([kernel(size=2 * size)]))
-    wide, narrow = (Pricer("board", board, dtype).price(job, link()) for dtype in ("fp32", "fp16"))
+    wide, narrow = (priced(Pricer("board", board, dtype), job, link()) for dtype in ("fp32", "fp16"))
     assert math.isclose(wide.compute_s, 2 * narrow.compute_s)
     assert math.isclose(narrow.compute_s, size / 1e9)
 
@@ -172,8 +173,8 @@ def test_an_unknown_power_of_one_core_matters_to_overheads_alone(work):
     board = device(launch=0)
     unknown = board.power.active.model_copy(update={"value": None, "status": "unknown"})
     power = board.power.model_copy(update={"single_core": unknown})
-    price = Pricer("board", board.model_copy(update={"power": power})).price(cost(work), link())
-    assert price.energy == Pricer("board", board).price(cost(work), link()).energy
+    price = priced(Pricer("board", board.model_copy(update={"power": power})), cost(work), link())
+    assert price.energy == priced(Pricer("board", board), cost(work), link()).energy
 
 
 def _unknown(price):
@@ -183,8 +184,8 @@ def _unknown(price):
 @given(rates, st.floats(0, 9))
 def test_an_empty_payload_takes_nothing(rate, latency):
     """Nothing to send takes neither time nor energy, not even the round trip, and needs no known radio."""
-    price = Pricer("board", device(idle=None)).price(
-        cost(), link(down=rate, latency=latency, radio="unknown")
+    price = priced(
+        Pricer("board", device(idle=None)), cost(), link(down=rate, latency=latency, radio="unknown")
     )
     assert price.seconds == 0
     assert price.energy == (0, 0, 0, 0, 0)
@@ -199,7 +200,7 @@ radios_with_tail = st.fixed_dictionaries(
 def test_a_tail_ends_when_the_next_transfer_begins(radio, launch):
     """The first tail lasts as long as computing does and 5 s at most, the last one 5 s, whichever it is."""
     work = Work.of([kernel()])
-    price = Pricer("board", device(launch=launch)).price(cost(work, 1, 1), link(radio=radio))
+    price = priced(Pricer("board", device(launch=launch)), cost(work, 1, 1), link(radio=radio))
     assert math.isclose(price.energy.tail_j, 2 * (min(5, price.compute_s) + 5))
-    last = Pricer("board", device(launch=launch)).price(cost(work, 1, 0), link(radio=radio))
+    last = priced(Pricer("board", device(launch=launch)), cost(work, 1, 0), link(radio=radio))
     assert math.isclose(last.energy.tail_j, 2 * 5)

@@ -7,6 +7,7 @@ lognormal(1, 0.6) times 5 ms. At the end, the batch times of FLASH's tiers.
 
 from __future__ import annotations
 
+import alone
 import numpy as np
 import pytest
 from builders import build_method, build_net
@@ -40,7 +41,7 @@ def priced():
     work = Work.of([forward, *(forward._replace(role=role) for role in (GRAD_INPUT, GRAD_WEIGHT))])
     rate = KBIT_PER_SECOND * 1000
     job = Cost(down={"body": BYTES}, up={"body": BYTES}, steps=((work, STEPS),))
-    return Pricer("board", board(launch=0)).price(job, link(down=rate, up=rate, latency=0))
+    return alone.priced(Pricer("board", board(launch=0)), job, link(down=rate, up=rate, latency=0))
 
 
 def completion_s(infer_ms: float) -> float:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from alone import priced
 from builders import build_method, build_net
 from hardware import array
 from plans import device, link
@@ -162,7 +163,7 @@ def test_no_device_saves_what_the_paper_reports(net, kind):
     }[kind]
     pricer = Pricer("board", board)
     now, before = (
-        pricer.price(Cost(steps=((traced(net, method)[0], 1),)), link()).compute_s
+        priced(pricer, Cost(steps=((traced(net, method)[0], 1),)), link()).compute_s
         for method in ("spherefed", "fedavg")
     )
     assert -2 < saved(now, before) < 1

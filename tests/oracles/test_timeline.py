@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from alone import priced
 from history import NOTHING, history
 from plans import cost, device, kernel, link, plan, play, prices, told_all
 from tails import CASES, TAIL_W
@@ -148,7 +149,7 @@ def test_a_version_that_did_not_change_is_not_scored_again():
 
 def test_time_of_a_transfer():
     """1 MB at 8 Mbit/s is 1 s and at 4 Mbit/s 2 s, each after half a second of round trip."""
-    price = Pricer("board", device()).price(cost(down=10**6, up=10**6), link())
+    price = priced(Pricer("board", device()), cost(down=10**6, up=10**6), link())
     assert (price.down_s, price.compute_s, price.up_s) == (1.5, 0, 2.5)
 
 
@@ -161,7 +162,7 @@ def test_energy_by_phase_with_radio_and_tail():
     """
     radio = {"base": "1 W", "down_w_per_mbps": 0.1, "up_w_per_mbps": 0.5, "tail": "3 W", "tail_time": "4 s"}
     job = cost(Work.of([kernel(flops=5 * 10**9)]), down=10**6, up=10**6)
-    price = Pricer("board", device()).price(job, link(radio=radio))
+    price = priced(Pricer("board", device()), job, link(radio=radio))
     assert price.energy == pytest.approx((2.3, 2.002, 6.5, 15.003, 10.002))
     assert price.energy.joules == pytest.approx(35.807)
 
@@ -180,7 +181,7 @@ def test_three_kernels_by_hand():
     assert pricer.time(cost(Work.of([dense]))) == pytest.approx((1, 0, 0.001))
     assert pricer.time(cost(Work.of([depthwise]))) == pytest.approx((0, 0.2, 0.001))
     assert pricer.time(cost(Work.of([elementwise]))) == pytest.approx((0, 0.1, 0.001))
-    price = pricer.price(cost(Work.of([dense, dense, depthwise, *[elementwise] * 3])), link())
+    price = priced(pricer, cost(Work.of([dense, dense, depthwise, *[elementwise] * 3])), link())
     assert price.compute_s == pytest.approx(2.506)
     assert price.bounds == pytest.approx((2.0, 0.5, 0.006))
     assert price.energy.compute_j == pytest.approx(2 * 2.506)
@@ -201,18 +202,18 @@ def test_overheads_keep_one_core_busy():
     """1 s of arithmetic at 4 W, 1.5 s of overheads at 3 W, above 2 W: (2 + 1.5) J, whether fast or slow."""
     work = Work.of([kernel(flops=5 * 10**9, backward=1)])
     board = device(launch=1.0, backward=0.5, single_core=3.0)
-    price = Pricer("board", board).price(cost(work), link())
+    price = priced(Pricer("board", board), cost(work), link())
     assert price.compute_s == pytest.approx(2.5)
     assert price.energy.compute_j == pytest.approx(3.5)
     assert price.demand.draw.compute_w * 2.5 == pytest.approx(3.5)
-    assert Pricer("board", device(launch=1.0, backward=0.5)).price(
-        cost(work), link()
+    assert priced(
+        Pricer("board", device(launch=1.0, backward=0.5)), cost(work), link()
     ).energy.compute_j == pytest.approx(2 * 2.5)
 
 
 def test_an_unknown_active_power_is_unknown_beside_a_known_one_core():
     """Part of the work needs it."""
-    price = Pricer("board", device(active=None, single_core=3.0)).price(cost(Work.of([kernel()])), link())
+    price = priced(Pricer("board", device(active=None, single_core=3.0)), cost(Work.of([kernel()])), link())
     assert price.energy.compute_j is None
 
 

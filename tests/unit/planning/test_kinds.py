@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from alone import priced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def test_a_clients_price_is_what_its_own_work_costs():
                 assert prices.down_bytes[kind] == sum(cost.down.values())
                 continue
             route = link(clients.links[clients.link[client]])
-            expected = Pricer(name, device(name), dtype).price(cost, route, count).demand
+            expected = priced(Pricer(name, device(name), dtype), cost, route, count).demand
             np.testing.assert_equal(prices.demand(kind), expected)
     refused = [refusal.client for refusal in found.plan.refusals]
     assert refused == np.flatnonzero(~clients.admitted).tolist()
