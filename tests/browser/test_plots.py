@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from edgefl.show.page.sections.sweep import Sweep
 from seen import faults, used
 
 from edgefl.core import units
 from edgefl.core.corners import Interval
 from edgefl.show.formats import comma_separated
 from edgefl.show.page.sections.measures import MeasureSeries
-from edgefl.show.page.sections.sweep import Sweep
 from edgefl.show.published import Beside, Figure
 
 SECTIONS = (

@@ -77,7 +77,7 @@ def test_a_comparison_has_a_format(runs, capsys):
 @pytest.mark.parametrize("option", [["--format", "csv"], ["--format=csv"]])
 def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch, option):
     """What a library prints beside it goes to stderr, as with ``--json``; beside a table it does not."""
-    module = import_module("edgefl.show.comparison")
+    module = import_module("edgefl.show.compare")
     made = module.comparison
     monkeypatch.setattr(module, "comparison", lambda *a, **b: print("chatter") or made(*a, **b))  # noqa: T201
     status, out, err = run_command(capsys, "compare", runs / "alone", *option)

@@ -11,13 +11,13 @@ import pytest
 from damage import flipped, zeroed
 
 import edgefl
+from edgefl.analysis.summary import summaries
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
 from edgefl.runs import Callbacks
-from edgefl.analysis.summary import summaries
 from edgefl.store import read, verify
 from edgefl.store.digests import damaged_tables
 from edgefl.store.schema import STORED

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.show.page.build import page as page_of
 from edgefl.analysis.summary import summaries
+from edgefl.show.page.build import page as page_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 page = pytest.importorskip("page", reason="playwright, which the extra test brings, is not installed")

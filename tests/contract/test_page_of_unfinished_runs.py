@@ -9,10 +9,10 @@ from contextlib import suppress
 import pytest
 
 import edgefl
+from edgefl.analysis.summary import summaries
 from edgefl.core.documents import document
 from edgefl.runs.callbacks import Callbacks
 from edgefl.show.page.build import page
-from edgefl.analysis.summary import summaries
 
 SMALL = ["sweep=null", "task.clients=4", "server={rounds: 5, participants: 2}", "evaluate.every=2"]
 

@@ -10,11 +10,11 @@ import pytest
 from ruamel.yaml import YAML
 
 import edgefl
+from edgefl.analysis.settings import dotted
+from edgefl.analysis.summary import summaries
 from edgefl.core.drafts import load
 from edgefl.core.scenario import told
 from edgefl.show.published import _Ours
-from edgefl.analysis.settings import dotted
-from edgefl.analysis.summary import summaries
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "scenarios" / "papers").glob("*.yaml"))

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 from commands import run_command
+from edgefl.show.averages import seeds_together
 from paged import paged
 
 import edgefl
-from edgefl.core.errors import UserError
-from edgefl.show.averages import seeds_together
-from edgefl.show.published import of_runs, order_words
 from edgefl.analysis.summary import summaries
+from edgefl.core.errors import UserError
+from edgefl.show.published import of_runs, order_words
 
 PAPER = {
     "paper": "A paper, Table 1",

@@ -14,6 +14,7 @@ import pytest
 from damage import flipped, rewritten
 
 import edgefl
+from edgefl.analysis.summary import summaries
 from edgefl.cli import main
 from edgefl.core.errors import UserError
 from edgefl.export.make import as_reported
@@ -21,7 +22,6 @@ from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.runs import Callbacks
 from edgefl.show.exports import Parity
-from edgefl.analysis.summary import summaries
 from edgefl.store import Store, is_run, runs_in
 from edgefl.store.checks import unstamp
 

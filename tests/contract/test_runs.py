@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import edgefl
+from edgefl.analysis.summary import summaries
 from edgefl.cli import main
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core import catalogue
@@ -17,7 +18,6 @@ from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.analysis.summary import summaries
 from edgefl.store.digests import Digests
 
 BASE = {

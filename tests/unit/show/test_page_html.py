@@ -11,7 +11,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from edgefl.show.page.records import Sweep
 
 import edgefl
 from edgefl.analysis.groups import Judged
@@ -19,6 +18,7 @@ from edgefl.analysis.metrics import Metric
 from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
 from edgefl.show.page.html import data, drawn, html
+from edgefl.show.page.records import Sweep
 from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
