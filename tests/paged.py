@@ -11,6 +11,7 @@ from edgefl.analysis.summary import summaries
 from edgefl.core.documents import document
 from edgefl.show.compare import Comparison
 from edgefl.show.page.build import page
+from edgefl.show.page.records import DRAWN
 
 
 def compared(*folders: Path, **options: Any) -> dict[str, Any]:
@@ -19,8 +20,10 @@ def compared(*folders: Path, **options: Any) -> dict[str, Any]:
 
 
 def paged(*folders: Path, **options: Any) -> dict[str, Any]:
-    """A page's record; options are those of ``page``."""
-    return json.loads(json.dumps(document(page(list(folders), **options))))
+    """A page's records, which its scripts and its text are made of; options are those of ``page``."""
+    found = vars(page(list(folders), **options))
+    records = {name: document(found[name]) for name in (*DRAWN, "published", "fleets", "provenance")}
+    return json.loads(json.dumps(records))
 
 
 def means(told: dict[str, Any], group: dict[str, Any]) -> dict[str, float | None]:

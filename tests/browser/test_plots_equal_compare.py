@@ -83,7 +83,9 @@ def devices(page, found, _):
         data, size = drawn(page, "devices")
         for trace in data:
             one = found[trace["meta"]["group"]]
-            told = [one[f"devices.{names[round(y)]}.{what}"] for y in trace["y"]]
+            own = [names[round(y)] for y in trace["y"]]
+            start = "batteries" if what.startswith("per_") else "devices"
+            told = [one[f"{start}.{name}.{what}"] for name in own]
             assert [size * x for x in trace["x"]] == equal(told)
 
 
@@ -112,15 +114,14 @@ def participation(page, found, _):
             assert sum(values) / len(values) == equal(told)
 
 
-def pareto(page, found, record):
+def pareto(page, found, _):
     """Each point of each cost."""
     for cost in choices(page, "pareto", "cost"):
         data, size = drawn(page, "pareto")
-        keys = record.sweep.figures[cost].key.split(" + ")
         for trace in (one for one in data if one["meta"]):
             one = found[trace["meta"]["group"]]
             assert trace["y"][0] / 100 == equal(one["accuracy.global.value"])
-            assert size * trace["x"][0] == equal(sum(one[key] for key in keys))
+            assert size * trace["x"][0] == equal(one[cost])
 
 
 def test_plots_are_given_what_compare_says(visit, found, record):

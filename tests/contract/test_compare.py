@@ -91,7 +91,10 @@ def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch,
     [
         (["--json", "--format", "csv"], "--json and --format csv cannot be combined"),
         (["--sensitivity", "2", "--format", "latex"], "--sensitivity cannot be printed as latex"),
-        (["--format", "html"], "unknown format 'html' where: format hint: known: csv, json, latex, markdown, table"),
+        (
+            ["--format", "html"],
+            "unknown format 'html' where: format hint: known: csv, json, latex, markdown, table",
+        ),
     ],
 )
 def test_a_format_that_cannot_be_is_one_message(runs, capsys, arguments, message):

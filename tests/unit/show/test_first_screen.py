@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from edgefl.show.pairs import PairTexts
 
 import edgefl
 from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
+from edgefl.show.compare import PairTable
 from edgefl.show.page.build import page
-from edgefl.show.page.first_screen import first_screen
+from edgefl.show.page.first_screen import first_screen, verdicts
+from edgefl.show.table import Table
 
 # One kind of client has few numbers.
 FLEET = {"title": "at home", "members": [{"device": "raspberry-pi-4b", "link": "wifi-pi4"}]}
@@ -36,16 +37,16 @@ def record(folder):
 def _only(record, groups):
     """The page of some of the groups alone."""
     rows = [
-        replace(
-            row,
-            texts=[row.texts[one] for one in groups],
-            means=[row.means[one] for one in groups],
-            winner=None,
-            tied=[],
-        )
-        for row in record.verdict
+        replace(row, values=[row.values[one] for one in groups], winner=None, tied=[])
+        for row in record.figures
     ]
-    return replace(record, groups=[record.groups[one] for one in groups], verdict=rows)
+    return replace(record, groups=[record.groups[one] for one in groups], figures=rows)
+
+
+def _won(record, **more):
+    """The page with one figure, in which the first group is ahead."""
+    row = verdicts(record)[0][0]
+    return replace(record, figures=[replace(row, **{"winner": 0, "tied": [], **more})])
 
 
 def test_facts_name_the_fleet_and_the_differences(record):
@@ -69,7 +70,7 @@ def test_many_runs_have_a_row_each(record):
     """First a table that says who is ahead in each figure, then one that sorts, with a row for each run."""
     ahead, every = [one for one in first_screen(record).tables if not one.folded]
     assert ahead.head == ["figure", "best", "ahead"]
-    assert [row[0].text for row in ahead.rows] == [one.label for one in record.verdict if one.better]
+    assert [row[0].text for row in ahead.rows] == [one.metric.label for one in verdicts(record)[0]]
     assert every.sorts
     assert every.many
     assert [row[0].text for row in every.rows] == ["rate 0.1", "rate 0.2", "rate 0.3", "rate 0.4", "long"]
@@ -78,9 +79,7 @@ def test_many_runs_have_a_row_each(record):
 
 def test_signs_are_explained(record):
     """A sign stands for words that a screen reader reads, and is explained below."""
-    row = replace(record.verdict[0], winner=0, tied=[], better="lower", aside=False)
-    row = replace(row, close=True, close_seeds=5)
-    shown = first_screen(replace(record, verdict=[row]))
+    shown = first_screen(_won(record, close_seeds=5))
     cell = shown.tables[0].rows[0][1]
     assert (cell.sign, cell.meaning) == ("≈", "best, but not separable")
     assert shown.notes[0].startswith("≈ best, but not separable from another: the 95% interval")
@@ -90,7 +89,8 @@ def test_signs_are_explained(record):
 def test_intervals_and_differences_are_explained(record):
     """Where there are seeds, what stands behind ± and what was subtracted from what."""
     notes = ["± 95% interval", "against: means of the differences"]
-    pairs = PairTexts(["b\nagainst a"], ["virtual time"], [["-1 ±2 s (not separable at 5 seeds)"]], notes[1:])
+    cells = [["virtual time", "-1 ±2 s\n(not separable at 5 seeds)"]]
+    pairs = PairTable(Table(["", "b\nagainst a"], cells), notes[1:])
     shown = first_screen(replace(record, pairs=pairs, signs=[*notes, "to a target: the first"]))
     assert [note for note in shown.notes if note.startswith(("±", "against", "to a"))] == notes
     (table,) = [one for one in shown.tables if one.caption == "Differences over seeds, with 95% intervals"]
@@ -104,8 +104,7 @@ def test_one_seed_says_nothing_about_chance(record):
 
     def notes(runs):
         groups = [replace(group, runs=own) for group, own in zip(record.groups, runs, strict=True)]
-        row = replace(record.verdict[0], winner=0, tied=[], better="lower")
-        return " ".join(first_screen(replace(record, groups=groups, verdict=[row])).notes)
+        return " ".join(first_screen(replace(_won(record), groups=groups)).notes)
 
     assert "Each was run with one seed" in notes([[0], [1], [2], [3], [4]])
     assert "2 of 5 were run with one seed" in notes([[0], [1], [2, 3], [2, 3], [2, 3]])
@@ -116,7 +115,7 @@ def test_the_sensitivity_tells_whether_the_order_holds(folder):
     """A run that trains longer takes more time and energy on all numbers; tables say how much."""
     studied = page(sorted(folder.glob("0*"))[-2:], sensitivity=1)
     shown = first_screen(studied)
-    found = {one.key: one for one in studied.verdict}
+    found = {one.metric.key: one for one in studied.figures}
     assert (found["virtual_s"].order, found["joules"].order) == ("holds", "holds")
     below = {row[0].text: row[-1].below for row in shown.tables[0].rows}
     assert below["virtual time"] == below["energy of all clients"] == "holds over all intervals"
@@ -133,18 +132,18 @@ def test_the_sensitivity_tells_whether_the_order_holds(folder):
 )
 def test_what_turns_the_order_is_named(record, numbers, words):
     """A few numbers, or that it takes several at once."""
-    turned = replace(record.verdict[0], winner=0, tied=[], order="depends", depends_on=list(numbers))
-    assert first_screen(replace(record, verdict=[turned])).tables[0].rows[0][2].below == words
+    turned = _won(record, order="depends", depends_on=list(numbers))
+    assert first_screen(turned).tables[0].rows[0][2].below == words
 
 
 def test_what_cannot_be_told_is_said(record, folder, tmp_path):
     """Without the option how to ask; where there is nothing to sweep, that; a factor below 1 is refused."""
-    opened = [replace(record.verdict[0], winner=0, tied=[], order="open")]
-    asked = first_screen(replace(record, verdict=opened, dependence=None)).notes
+    opened = _won(record, order="open")
+    asked = first_screen(replace(opened, dependence=None)).notes
     assert any("edgefl report --sensitivity 1 tells" in note for note in asked)
     one = page([min(folder.glob("0*"))], sensitivity=1)
     assert (one.dependence.found, one.dependence.why) == (None, "fewer than two runs are done")
-    told = first_screen(replace(record, verdict=opened, dependence=one.dependence)).notes
+    told = first_screen(replace(opened, dependence=one.dependence)).notes
     assert any("is not known: fewer than two runs are done." in note for note in told)
     with pytest.raises(UserError, match="factor must be between 1"):
         page([tmp_path / "no-run"], sensitivity=0.5)

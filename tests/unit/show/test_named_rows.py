@@ -49,7 +49,7 @@ COMPACT = Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=
 def test_rows_are_files_or_say_that_they_are_not():
     """Beside a smaller file the float32 model is a reference, and its row says so."""
     assert "not written" not in shown(exports([EXPORT]), 100)
-    found = shown(exports([replace(EXPORT, compact=COMPACT)]), 100)
+    found = shown(exports([replace(EXPORT, compact=COMPACT)]), 120)
     assert found.splitlines()[0].split("┃")[0].strip() == "float32, not written"
     names = "".join(line.split("│")[0].strip() for line in found.splitlines())
     assert names.count(NAME) == 1

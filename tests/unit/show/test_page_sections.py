@@ -6,17 +6,18 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from compared import at, rich
+from compared import rich
 from paged import compared, means, paged
 
 import edgefl
+from edgefl.analysis.settings import dotted
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
 from edgefl.show.page.sections import partition as partitions
 from edgefl.show.page.sections.measures import QUANTILES, measures
 from edgefl.store import read
 
-BOTH = "down_bytes + up_bytes"
+STARTS = {"bytes_by_part", "joules_by_phase", "spent"}
 
 
 @pytest.fixture(scope="module")
@@ -53,59 +54,40 @@ def both(request, page, told, alone):
     return (page, told) if request.param == "groups" else alone
 
 
-def test_costs_are_those_of_compare(both):
-    """Every number of every group: parts, phases, waiting, endings."""
+def test_costs_and_devices_are_those_of_compare(both):
+    """Every number of every group: parts, phases, waiting, endings, and what each device's clients took."""
     page, told = both
     assert [one["group"] for one in page["costs"]] == list(range(len(page["groups"])))
     for one, group in zip(page["costs"], page["groups"], strict=True):
         found = means(told, group)
-        parts = {key.split(".")[1] for key in found if key.startswith("bytes_by_part.")}
-        assert set(one["bytes_by_part"]) == parts
-        for part, moved in one["bytes_by_part"].items():
-            assert moved == {way: found[f"bytes_by_part.{part}.{way}"] for way in ("down", "up")}
-        assert one["joules_by_phase"] == {
-            phase: found[f"joules_by_phase.{phase}"]
-            for phase in ("receive", "compute", "transmit", "tail", "idle")
-        }
         assert (one["waiting_joules"], one["energy_of"]) == (found["waiting_joules"], "")
+        own = dotted({"bytes_by_part": one["bytes_by_part"], "joules_by_phase": one["joules_by_phase"]})
+        own |= dotted({"spent": one["endings"]})
+        assert own == {key: found[key] for key in found if key.split(".")[0] in STARTS}
         assert set(one["endings"]) == {"merged", "late", "lost", "cut"}
-        for ending, spent in one["endings"].items():
-            moved = found[f"spent.{ending}.down_bytes"] + found[f"spent.{ending}.up_bytes"]
-            assert spent["bytes"] == moved
-            for key in ("jobs", "flops", "client_s", "joules"):
-                assert spent[key] == found[f"spent.{ending}.{key}"]
         assert one["endings"]["late"]["jobs"] > 0
+        assert list(one["devices"]) == ["pixel-6", "raspberry-pi-4b", "raspberry-pi-zero-2w"]
+        for device, use in one["devices"].items():
+            for key, value in use.items():
+                assert value == found.get(f"devices.{device}.{key}", found.get(f"batteries.{device}.{key}"))
+            assert ("per_day" in use) == (device == "pixel-6")
+        energies = [use["joules"] for use in one["devices"].values()]
+        assert sum(energies) == pytest.approx(found["joules"], rel=1e-12)
 
 
-def test_verdicts_are_those_of_compare(both):
-    """Of each row of a group of one run, the number at its key; also where it is a difference of two."""
-    page, told = both
-    keys = [one["key"] for one in page["verdict"]]
-    assert "target.global.bytes - target.global.wasted.bytes" in keys
-    assert len(set(keys)) == len(keys)
-    for row in page["verdict"]:
-        for group, mean in zip(page["groups"], row["means"], strict=True):
-            each = [at(told["runs"][run], row["key"]) for run in group["runs"]]
-            assert mean == pytest.approx(sum(each) / len(each), rel=1e-12)
-
-
-def test_devices_are_those_of_compare(both):
-    """Energies and shares of batteries; all devices together take the energy of all clients."""
-    page, told = both
-    for place, group in enumerate(page["groups"]):
-        found = means(told, group)
-        own = {one["device"]: one for one in page["devices"] if one["group"] == place}
-        assert sorted(own) == ["pixel-6", "raspberry-pi-4b", "raspberry-pi-zero-2w"]
-        for device, one in own.items():
-            for key in ("clients", "joules", "joules_per_round"):
-                assert one[key] == found[f"devices.{device}.{key}"]
-        phone = own["pixel-6"]
-        assert [one["has_battery"] for one in own.values()] == [device == "pixel-6" for device in own]
-        assert phone["battery_share_per_round"] == found["batteries.pixel-6.per_round"]
-        assert phone["battery_share_per_day"] == found["batteries.pixel-6.per_day"]
-        low = [told["runs"][run]["batteries"]["pixel-6"]["per_round_between"]["low"] for run in group["runs"]]
-        assert phone["battery_share_between"]["low"] == pytest.approx(sum(low) / len(low))
-        assert sum(one["joules"] for one in own.values()) == pytest.approx(found["joules"], rel=1e-12)
+def test_settings_figures_and_fronts_of_groups(page, told, alone):
+    """The settings in which they differ, what a front is made of, and none of a run alone."""
+    methods = [one["settings"]["method.name"] for one in page["groups"]]
+    assert methods == ["fedavg", "spherefed"]
+    figures = page["sweep"]["figures"]
+    assert {"virtual_s", "bytes", "joules", "accuracy.global.value", "accuracy.personal.value"} <= set(
+        figures
+    )
+    for key, figure in figures.items():
+        assert figure["values"] == pytest.approx([means(told, group)[key] for group in page["groups"]])
+    fronts = {(one["accuracy"], one["cost"]) for one in page["sweep"]["fronts"]}
+    assert ("accuracy.personal.value", "joules") in fronts
+    assert alone[0]["sweep"] == {"figures": {}, "fronts": []}
 
 
 def test_memory_is_the_plans(page, told, runs):

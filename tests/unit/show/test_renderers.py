@@ -19,6 +19,7 @@ from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Bounds
+from edgefl.core.plan import Assumption
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
@@ -130,6 +131,8 @@ RENDERERS = {
 
 def changed(value, names, *, keys=True):
     """A record, mapping or sequence with words replaced by names, however deep."""
+    if isinstance(value, Assumption):
+        return Assumption(*(changed(one, names) for one in value.__getnewargs__()))
     if isinstance(value, (str, Path)):
         pattern = r"(?<![\w-])(" + "|".join(map(re.escape, names)) + r")(?![\w-])"
         return type(value)(re.sub(pattern, lambda found: names[found[0]], str(value)))
@@ -185,7 +188,8 @@ def test_markup_has_no_way_in():
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
         assert "from_markup" not in text, path
-        assert not re.search(r"rich\.panel|rich\.rule", text), path
+        assert "rich.panel" not in text, path
+        assert path.name == "table.py" or "rich.rule" not in text, path
         if path.name != "table.py" and "rich.table" in text:
             assert not re.search(r"\bTable\(", text), path
             assert not re.search(r"add_row\((?!Text\()", text), path
