@@ -196,7 +196,9 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
 
         def paid(run: Summary, name: str = name) -> Value | None:
             mine = _bill(run, name)
-            to_target = mine.to_target.get(model) if mine else None
+            if mine is None:
+                return None
+            to_target = mine.to_target.get(model)
             return of(lambda _: None if to_target is None else _amount(to_target[TOTAL]))(run)
 
         key = f"costs.{name}.to_target.{model}.total.amount"

@@ -127,7 +127,6 @@ def test_a_page_has_what_compare_has(folder, capsys):
     _, out, _ = run_command(capsys, "compare", folder, "--json")
     page = paged(folder)
     assert page["published"] == json.loads(out)["published"]
-    assert page["scales"] == ["small"]
 
 
 def test_a_profile_has_costs_alone(capsys, tmp_path):

@@ -139,10 +139,10 @@ def test_a_step_is_held_against_this_machines_device(monkeypatch, tmp_path, caps
     (told,) = [record.getMessage() for record in caplog.records]
     assert "so laptop-cpu stands for it: edgefl calibrate NAME" in told
     (draft,) = drafts(SCENARIO)
-    Console(width=80).print(tables(profile(draft, ProfileOptions(measure=("time",)))))
+    Console(width=200).print(tables(profile(draft, ProfileOptions(measure=("time",)))))
     out = " ".join(capsys.readouterr().out.split())
     assert re.search(
-        r"time predicted [\d.]+ [mu]s \(-\d+%\) for mine, measured here 62.5 ms a step, on one", out
+        r"time │ predicted [\d.]+ [mu]s \(-\d+%\) for mine, measured here 62.5 ms a step, on one", out
     )
 
 

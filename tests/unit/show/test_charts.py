@@ -185,7 +185,7 @@ def test_nothing_known_of_a_target_is_an_error(spent, target, words):
             {"x": "time,metres"},
             "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'",
         ),
-        ({"x": "round", "y": "target"}, "x must be time, bytes or joules, not 'round'"),
+        ({"x": "round", "y": "target"}, "x must be time, bytes, joules, carbon or money, not 'round'"),
         ({"y": "f1"}, "y must be accuracy, loss or target, not 'f1'"),
         ({"model": "own"}, "model must be global or personal, not 'own'"),
         ({"columns": 3}, "columns must be 1 or 2, not 3"),

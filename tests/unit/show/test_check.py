@@ -15,12 +15,13 @@ from unfinished import UNPOWERED
 from edgefl.analysis.values import Value
 from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds
+from edgefl.planning.costs import within
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run, overview
-from edgefl.show import costs
 from edgefl.show.check import dry_runs, overviews
+from edgefl.show.profile import profile as tables
 from edgefl.show.table import UNKNOWN
 from edgefl.show.values import between, cell
 
@@ -117,11 +118,11 @@ def test_a_dry_run_is_a_row():
     assert table.rows[0][:5] == ["quickstart", "quickstart", "20", "0", "3"]
     carbon = dry(CARBON, "server.rounds=3")
     view = dry_runs([carbon, found])
-    total, server = (getattr(carbon.summary.carbon.emitted, name) for name in ("total", "server"))
+    total, server = (carbon.summary.costs["carbon"].whole[name] for name in ("total", "server"))
     column = [row[tables_of(view)[0].heads.index("CO2e")] for row in tables_of(view)[0].rows]
-    assert column == [cell(Value(total.grams, total.between), "g"), "-"]
-    assert below(view)["server"] == [cell(Value(server.grams, server.between), "g")]
-    assert carbon.summary.carbon.boundary in lines_of(view)
+    assert column == [cell(Value(total.amount, total.between), "g"), "-"]
+    assert below(view)["server"] == [cell(Value(server.amount, server.between), "g")]
+    assert carbon.summary.costs["carbon"].about in lines_of(view)
 
 
 def test_a_dry_run_shows_waste_below_its_row(monkeypatch):
@@ -217,17 +218,17 @@ def test_a_profile_knows_a_day_where_the_policy_has_a_pace():
     """Merges an hour apart, of 4 of 8 phones: each does 12 jobs a day. Other policies take what jobs take."""
     settings = ["sweep=null", "task.clients=8", PHONE, "server.participants=4"]
     (paced,) = drafts("quickstart", [*settings, "server.policy={name: semi-sync, interval: 1 h}"])
-    (found,) = profile(paced).exchanges
-    assert found.jobs_per_day == 12
-    table = shown(costs.profile(profile(paced)), 200)
+    found = profile(paced)
+    assert found.exchanges[0]["jobs_per_day"] == 12
+    table = shown(tables(profile(paced)), 200)
     heads = next(line for line in table.splitlines() if "of battery" in line)
     *_, figures = (line for line in table.splitlines() if "pixel-6" in line and "│" in line)
     assert heads.split("┃")[-1].strip() == "a day"
-    share = next(row.price.battery_share for row in found.devices if row.device == "pixel-6")
+    share = next(row["battery_share"] for row in found.prices if row["device"] == "pixel-6")
     assert figures.split("│")[-1].strip().startswith(cell(Value(12 * share), "battery"))
     (other,) = drafts("quickstart", settings)
-    assert profile(other).exchanges[0].jobs_per_day is None
-    assert "a day" not in shown(costs.profile(profile(other)), 200)
+    assert "jobs_per_day" not in profile(other).exchanges[0]
+    assert "a day" not in shown(tables(profile(other)), 200)
 
 
 @pytest.mark.parametrize("width", [60, 100, 200])
@@ -235,48 +236,48 @@ def test_a_profile_bounds_what_it_cannot_know(board, width):
     """An efficiency between 0.25 and 1 bounds the time; 15 W at most bound the energy, its phases too."""
     options = ProfileOptions(devices=(board,), layers=True)
     found = profile(drafts(SCENARIO)[0], options)
-    work = next(one for one in found.exchanges if one.exchange == "train")
-    price = work.devices[0].price
-    fast, slow = price.intervals.compute_s
+    price = next(row for row in found.prices if row["exchange"] == "train")
+    work_s, (fast, slow) = price["work_s"], price["intervals"]["work_s"]
     # Half the efficiency takes what computing bounds once more, and at most everything.
-    assert fast < price.compute_s < price.compute_s + price.bounds.compute_s <= slow < 2 * price.compute_s
-    low, high = price.intervals.joules
-    assert price.joules is None
-    radio = price.energy.receive_j + price.energy.transmit_j + price.energy.tail_j
-    assert (low, high) == pytest.approx((radio, radio + 15.0 * (slow + price.down_s + price.up_s)))
-    text = shown(costs.profile(found), 400)
-    assert between(price.compute_s, price.intervals.compute_s, "s") in text
-    assert between(None, price.intervals.joules, "J") in text
+    assert fast < work_s < work_s + price["compute_bound_s"] <= slow < 2 * work_s
+    low, high = price["intervals"]["joules"]
+    assert price["joules"] is None
+    radio = price["receive_j"] + price["transmit_j"] + price["tail_j"]
+    assert (low, high) == pytest.approx((radio, radio + 15.0 * (slow + price["down_s"] + price["up_s"])))
+    text = shown(tables(found), 400)
+    assert between(work_s, price["intervals"]["work_s"], "s") in text
+    assert between(None, price["intervals"]["joules"], "J") in text
     assert "at most" in text
-    assert max(map(len, shown(costs.profile(found), width).splitlines())) <= width
-    written = json.loads(json.dumps(document(found)))["exchanges"][0]["devices"][0]["intervals"]
-    assert written["compute_s"] == {"low": fast, "high": slow}
+    assert max(map(len, shown(tables(found), width).splitlines())) <= width
+    written = json.loads(json.dumps(document(found)))["prices"][0]["intervals"]
+    assert written["work_s"] == {"low": fast, "high": slow}
     assert written["joules"] == {"low": low, "high": high}
 
 
 def test_layers_add_up_at_both_ends(board):
     """The layers' and other work's bounds are together the exchange's."""
     found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=(board,), layers=True))
-    row = next(one for one in found.exchanges if one.exchange == "train").devices[0]
-    parts = [*row.by_layer.layers, *row.by_layer.others]
+    (row,) = found.prices
     for end in (0, 1):
-        seconds = sum(one.intervals[key][end] for one in parts for key in one.intervals if key != "joules")
-        joules = sum(one.intervals["joules"][end] for one in parts)
-        assert seconds == pytest.approx(row.price.seconds_between[end])
-        assert joules == pytest.approx(row.price.joules_between[end])
+        for name in ("seconds", "joules"):
+            parts = sum(within(part, name)[end] for part in found.part_prices)
+            assert parts == pytest.approx(within(row, name)[end])
+        for part in (part for part in found.part_prices if part["what"] == "layer"):
+            roles = (within(part, f"{role}_s")[end] for role in ("forward", "grad_input", "grad_weight"))
+            assert sum(roles) == pytest.approx(within(part, "seconds")[end])
 
 
 def test_a_time_without_launch_overhead_is_marked(uncounted):
     """It is a lower bound, and so is the energy: not to be ranked among those with overheads."""
     options = ProfileOptions(devices=(uncounted, "laptop-cpu"), layers=True)
     found = profile(drafts(SCENARIO)[0], options)
-    rows = {row.device: row for row in next(one for one in found.exchanges if one.steps).devices}
-    assert {name: row.launch for name, row in rows.items()} == {uncounted: "none", "laptop-cpu": "assumed"}
-    text = shown(costs.profile(found), 200)
+    launch = {row["device"]: row["launch"] for row in found.prices}
+    assert launch == {uncounted: "none", "laptop-cpu": "assumed"}
+    text = shown(tables(found), 200)
     lines = [line for line in text.splitlines() if " yes" in line]
     assert [">" in line for line in lines if uncounted in line] == [True]
     assert [">" in line for line in lines if "laptop-cpu" in line] == [False]
-    assert f">{show_seconds(rows[uncounted].by_layer.layers[0].forward_s)}" in text
+    assert f">{show_seconds(found.part_prices[0]['forward_s'])}" in text
     assert "> launch overhead unknown; time is a lower bound" in text
 
 
@@ -284,9 +285,9 @@ def test_the_energy_of_every_shipped_device_is_bounded():
     """Of all that have a price, on the network of each fleet: no energy is open above."""
     for link in (None, "4g"):
         found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=("all",), link=link))
-        rows = [row for work in found.exchanges for row in work.devices]
-        priced = [row for row in rows if row.price]
+        rows = found.prices
+        priced = [row for row in rows if not row["unknown"]]
         assert len(priced) > 20
-        assert [row.device for row in priced if row.price.joules_between.high is None] == []
+        assert [row["device"] for row in priced if within(row, "joules").high is None] == []
         infers = {"coral-edge-tpu", "zcu102-dpu", "zcu104-dpu", "pynq-z2-dpu"}
-        assert {row.device for row in rows if not row.price} <= infers
+        assert {row["device"] for row in rows if row["unknown"]} <= infers

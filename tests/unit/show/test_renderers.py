@@ -25,7 +25,8 @@ from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
-from edgefl.show import bench, calibration, costs, device_rounds, exports, inference, layers
+from edgefl.show import bench, calibration, exports, inference
+from edgefl.show import profile as costs
 from edgefl.show.check import dry_runs
 from edgefl.show.compare import comparison
 from edgefl.show.published import tables
@@ -102,8 +103,7 @@ RENDERERS = {
     "comparison of many": lambda change: comparison([change(run) for run in runs(6)]),
     "dry runs": lambda change: dry_runs([change(dry())]),
     "profile": lambda change: costs.profile(change(profiles()[0])),
-    "layers": lambda change: layers.checked(change(profiles()[0]).layers),
-    "device rounds": lambda change: device_rounds.device_rounds([change(one) for one in profiles()]),
+    "device rounds": lambda change: costs.device_rounds([change(one) for one in profiles()]),
     "published": lambda change: Group(*(part for some in tables([change(BESIDE)]) for part in some)),
     "exports": lambda change: exports.exports(
         [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
@@ -205,7 +205,7 @@ def _printed(block):
 
 def test_an_overview_begins_with_bytes_and_memory():
     """What a client receives, sends and holds in a round of each run: the same as the exchanges' own."""
-    shown = _printed(device_rounds.device_rounds(profiles()))
+    shown = _printed(costs.device_rounds(profiles()))
     lines = shown.splitlines()
     assert lines[0].startswith("bytes of a client's round")
     assert [line.split("│")[0].strip() for line in lines[2:5]] == ["down", "up", "peak memory, in fp32"]
@@ -217,13 +217,13 @@ def test_the_networks_of_devices_are_named():
     options = ProfileOptions(("raspberry-pi-4b", "raspberry-pi-5", "stm32f746"))
     (draft,) = drafts("quickstart", ["sweep=null"])
     found = profile_run(draft, options, DataAccess(need="nothing"))
-    assert costs.links(found.exchanges) == "wifi-pi4; wifi-pi5 (raspberry-pi-5)"
+    assert costs.networks(found.prices) == "wifi-pi4; wifi-pi5 (raspberry-pi-5)"
 
 
 def test_memory_that_is_many_times_too_small_is_a_multiple():
     """Not 293649.9%."""
-    (first, *_), _ = profiles()[0].exchanges[0].devices, None
+    first = profiles()[0].prices[0]
     for share, text in ((9.99, "999.0%"), (2936.4, "2,936x")):
-        work = replace(profiles()[0].exchanges[0], devices=[replace(first, memory_share=share, fits=False)])
-        shown = _printed(costs.profile(replace(profiles()[0], exchanges=[work])))
+        row = {**first, "memory_share": share, "fits": False}
+        shown = _printed(costs.profile(replace(profiles()[0], prices=[row])))
         assert text in shown

@@ -58,13 +58,13 @@ def test_three_rich_runs_fit_a_screen(full):
     assert {"wasted energy to 5%", "CO2e", "waited most for", "peak device memory"} <= found.keys()
     assert not any(" to " in text or "±" in text for texts in found.values() for text in texts)
     assert RICH["evaluate"]["measures"][0] in str(found)
-    total = replace(full.carbon.emitted.total, known=1)
+    carbon = full.costs["carbon"]
+    whole = {**carbon.whole, "total": replace(carbon.whole["total"], known=1)}
     energy = full.energy._replace(energy_known=1)
     reached = replace(full.target.global_, energy=energy)
-    emitted = replace(full.carbon.emitted, total=total)
-    carbon = replace(full.carbon, emitted=emitted, to_target=dict.fromkeys(full.carbon.to_target, emitted))
+    bill = replace(carbon, whole=whole, to_target=dict.fromkeys(carbon.to_target, whole))
     target = replace(full.target, global_=reached, personal=reached)
-    some = replace(full, energy=energy, carbon=carbon, target=target, refused=1)
+    some = replace(full, energy=energy, costs={"carbon": bill}, target=target, refused=1)
     for runs in ([full] * 3, [some] * 3):
         (table,) = tables_of(comparison([replace(run, name=str(n)) for n, run in enumerate(runs)]))
         assert len(table.rows) <= 16
@@ -188,9 +188,9 @@ def test_an_average_has_the_bounds_of_all_its_runs():
     def average(*totals):
         runs = []
         for run, total in zip(seeds("a", [0.5, 0.6]), totals, strict=True):
-            carbon = dry(CARBON, "server.rounds=1").carbon
-            emitted = replace(carbon.emitted, total=total)
-            runs.append(replace(run, carbon=replace(carbon, emitted=emitted)))
+            carbon = dry(CARBON, "server.rounds=1").costs["carbon"]
+            bill = replace(carbon, whole={**carbon.whole, "total": total})
+            runs.append(replace(run, costs={"carbon": bill}))
         return cells(every(runs))["CO2e"]
 
     known, other = Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25))
@@ -210,13 +210,13 @@ def test_emissions_have_rows_and_what_they_count():
     assert found["network"][1:] == ["0 g", "-"]
     assert found["server"][1:] == found["embodied"][1:] == ["-", "-"]
     assert found["CO2e"][2] == "-" != found["CO2e"][1] != found["CO2e"][0]
-    assert {run.carbon.boundary for run in runs[:2]} <= {*lines_of(view)}
-    assert runs[0].carbon.boundary in lines_of(comparison(runs[:1]))
+    assert {run.costs["carbon"].about for run in runs[:2]} <= {*lines_of(view)}
+    assert runs[0].costs["carbon"].about in lines_of(comparison(runs[:1]))
     assert "CO2e" not in shown(every(runs[2:]), 200)
-    emitted = runs[0].carbon.emitted
+    carbon = runs[0].costs["carbon"]
     target = {"target": Target(0.9, None, None), "accuracy": {"global": score(0.5)}}
     missed = replace(runs[0], **target)
-    reached = replace(missed, carbon=replace(missed.carbon, to_target={"global": emitted}))
+    reached = replace(missed, costs={"carbon": replace(carbon, to_target={"global": carbon.whole})})
     reached = replace(reached, target=Target(0.9, took(1.0), None))
     assert cells(every([reached, missed, replace(runs[2], **target)]))["CO2e to 90%"] == [
         found["CO2e"][0], "not reached", "-"

@@ -117,7 +117,7 @@ def case(request, tmp_path_factory):
 
 
 def _golden(golden, case, what, value):
-    golden(f"documents/{case[0]}-{what}.txt", "".join(f"{line}\n" for line in _lines(_told(value))))
+    golden(f"results/{case[0]}-{what}.txt", "".join(f"{line}\n" for line in _lines(_told(value))))
 
 
 def test_compare(case, golden):
@@ -125,7 +125,7 @@ def test_compare(case, golden):
     answer = edgefl.compare([case[4]], target=0.5)
     _golden(golden, case, "compare", json.loads(json.dumps(answer.document)))
     every = edgefl.compare([case[4]], target=0.5, all=True)
-    golden(f"documents/{case[0]}-shown.txt", _told(answer.text + "\n" + every.text) + "\n")
+    golden(f"results/{case[0]}-shown.txt", _told(answer.text + "\n" + every.text) + "\n")
 
 
 def test_csv(case, golden):
@@ -133,7 +133,7 @@ def test_csv(case, golden):
     text = edgefl.compare([case[4]], target=0.5, format="csv").text
     (first, *_), heads = csv.DictReader(io.StringIO(text)), text.partition("\n")[0].strip().split(",")
     golden(
-        f"documents/{case[0]}-csv.txt",
+        f"results/{case[0]}-csv.txt",
         "".join(
             f"{head} {_digits(first[head])}\n"
             for head in heads
@@ -156,4 +156,4 @@ def test_check(case, golden):
     """`edgefl check --json`, and what it prints."""
     answer = edgefl.check(case[1], overrides=case[2], seeds=case[3])
     _golden(golden, case, "check", json.loads(json.dumps(answer.document)))
-    golden(f"documents/{case[0]}-checked.txt", answer.text)
+    golden(f"results/{case[0]}-checked.txt", answer.text)
