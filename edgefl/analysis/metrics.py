@@ -196,10 +196,8 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
 
         def paid(run: Summary, name: str = name) -> Value | None:
             mine = _bill(run, name)
-            if mine is None:
-                return None
-            to_target = mine.to_target.get(model)
-            return of(lambda _: None if to_target is None else _amount(to_target[TOTAL]))(run)
+            until = mine.to_target.get(model, {}) if mine else {}
+            return of(lambda _: _amount(until.get(TOTAL)))(run) if mine else None
 
         key = f"costs.{name}.to_target.{model}.total.amount"
         yield from _with_part(Metric(key, f"{bill.label}{end}", bill.unit, "lower", paid, **if_any), runs)

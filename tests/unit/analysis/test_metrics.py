@@ -52,7 +52,8 @@ def test_a_key_is_the_place_of_its_figure(runs):
     assert {
         "accuracy.global.value", "virtual_s", "bytes", "flops", "joules", "target.global.t_s",
         "target.personal.joules", "wasted.bytes", "wasted.joules", "waiting_joules",
-        "batteries.pixel-6.days", "costs.carbon.whole.server.amount", "costs.carbon.to_target.global.total.amount",
+        "batteries.pixel-6.days", "costs.carbon.whole.server.amount",
+        "costs.carbon.to_target.global.total.amount",
         "fairness", "host_s", "peak_bytes", "spent.late.jobs", "joules_by_phase.compute", "training_loss",
     } <= {*told}  # fmt: skip
     for start in ("measures.class-accuracy.figures.", "path.", "bytes_by_part."):

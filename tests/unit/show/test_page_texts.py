@@ -77,7 +77,7 @@ class Elements(HTMLParser):
         self.found.append((tag, [name for name, _ in attrs]))
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(text=st.sampled_from(ODD) | st.text(st.characters(), max_size=40))
 def test_texts_are_texts(record, text):
     """No element or attribute comes from a text, no control character is left; the data have it as it is."""
