@@ -74,7 +74,7 @@ def test_they_are_shown_with_what_is_assumed(capsys, monkeypatch, name):
     monkeypatch.setenv("COLUMNS", "80")
     title = re.search("title: (.*)", DEVICES[name])[1]
     _, out, _ = run_command(capsys, "list", "devices")
-    assert re.search(rf" {name} +│ {re.escape(title)}", out)
+    assert re.search(rf"{name} +│ {re.escape(title)}", out)
     like = re.search("like: (.*)", DEVICES[name])[1]
     status, out, _ = run_command(capsys, "show", "device", name)
     assert status == 0

@@ -10,9 +10,9 @@ import pytest
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.core.documents import document
 from edgefl.runs.callbacks import Callbacks
 from edgefl.show.page.build import page
+from edgefl.show.page.html import drawn
 
 SMALL = ["sweep=null", "task.clients=4", "server={rounds: 5, participants: 2}", "evaluate.every=2"]
 
@@ -34,7 +34,7 @@ class _Watcher(Callbacks):
 
 def equal(shown, run):
     """Checks that the records of a page with one run end in its summary."""
-    json.dumps(document(shown), allow_nan=False)
+    json.dumps(drawn(shown), allow_nan=False)
     assert shown.runs[0].status == run.status
     assert {curve.model: curve.accuracy[-1] for curve in shown.curves} == {
         model: score.value for model, score in run.accuracy.items()

@@ -473,12 +473,16 @@ def test_the_command_averages_over_seeds(tmp_path, capsys):
     edgefl.run(SMALL, overrides=methods, seeds=2, out=tmp_path / "runs", progress=False)
     status, out, _ = run_command(capsys, "replay", tmp_path / "runs", "--fleet", "home-lab")
     assert status == 0
-    rows = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if "│" in line]
+    rows = [
+        [cell.strip() for cell in line.split("│")]
+        for line in out.splitlines()
+        if line.startswith("home-lab ")
+    ]
     found = {tuple(row[:3]): row[3] for row in rows[:2]}
     assert found.keys() == {("home-lab", "fedavg", "2"), ("home-lab", "fedclassavg", "2")}
     assert all("%" in text for text in found.values())
     assert "personal" in out.partition("home-lab")[0]
-    assert " ±" in rows[0][4]
+    assert " ±" in rows[0][5]
     assert "± 95% interval of the mean over seeds" in out
 
 

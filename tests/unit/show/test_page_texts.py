@@ -21,7 +21,20 @@ from edgefl.show.page.html import data, drawn, html
 from edgefl.show.table import Table
 
 # What is no name: keys of documents and words that the page's text depends on.
-KEPT = {"key", "status", "engine", "edgefl", "better", "unit", "colour", "dash", "model", "order", "quantile"}
+KEPT = {
+    "endings",
+    "key",
+    "status",
+    "engine",
+    "edgefl",
+    "better",
+    "unit",
+    "colour",
+    "dash",
+    "model",
+    "order",
+    "quantile",
+}
 ODD = [
     *(
         "",
@@ -60,7 +73,7 @@ def renamed(value, text, name=""):
     elif isinstance(value, Mapping):
         found = {renamed(key, text): renamed(inner, text) for key, inner in value.items()}
     elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        found = [renamed(one, text) for one in value]
+        found = type(value)(renamed(one, text) for one in value)
     return found
 
 
