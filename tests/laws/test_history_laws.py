@@ -66,7 +66,7 @@ def test_epochs_are_those_of_training(tmp_path, changes):
     """Two rounds of two epochs of all: passes that measure, or are on public images, do not count."""
     given = {"local__epochs": 2, "server__participants": 8, "server__until": {"rounds": 2}, **changes}
     with read(small(tmp_path / "run", evaluate__every=1, **given).folder) as reader:
-        for history in histories(reader).values():
+        for history in histories(Run(reader)).values():
             assert history.epochs[-1] == pytest.approx(4)
         samples = [
             row["samples"] for row in reader.query("SELECT samples FROM fleet JOIN kinds USING (kind)")
