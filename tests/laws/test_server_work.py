@@ -375,13 +375,13 @@ def test_where_it_is_shown(tmp_path, capsys):
     on_pi = small(tmp_path / "pi", server__device="vc707-systolic").folder
     free = small(tmp_path / "free").folder
     out = run_command(capsys, "compare", on_pi, free, "--all")[1]
-    (label,) = (line for line in out.splitlines() if line.startswith("merging on the server"))
-    assert label.endswith("free")
+    (label,) = (line for line in out.splitlines() if line.startswith("merging on the server  "))
+    assert label.split()[-1] == "-"
     energy = out.splitlines()[out.splitlines().index(label) + 2]
     assert energy.split()[0] == "energy"
     assert "unknown" in energy
     rows = run_command(capsys, "compare", free, "--all")[1].splitlines()
-    assert [line.split()[-1] for line in rows if line.startswith("merging on the server")] == ["free"]
+    assert "merging on the server is free, as there is no server.device" in rows
     given = ("quickstart", "--set", "sweep=null", "--set", "method=ffc")
     profiled = run_command(capsys, "profile", *given, "--set", "server.device=raspberry-pi-5")[1]
     assert "a merge on the server" in profiled
