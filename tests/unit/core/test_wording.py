@@ -151,7 +151,7 @@ def test_words_for_a_choice_are_read_without_regard_to_case():
         ("MU=3", "'mu' is a key of 'method'"),
         ("task.server={}", "'server' is a key of the file itself"),
         # Each of several records has it.
-        ("rounds=3", "known: checkpoint, engine, evaluate, "),
+        ("rounds=3", "known: checkpoint, costs, engine, evaluate, "),
     ],
 )
 def test_the_key_that_was_meant(override, hint):
