@@ -22,7 +22,7 @@ def compared(*folders: Path, **options: Any) -> dict[str, Any]:
 def paged(*folders: Path, **options: Any) -> dict[str, Any]:
     """A page's records, which its scripts and its text are made of; options are those of ``page``."""
     found = vars(page(list(folders), **options))
-    records = {name: document(found[name]) for name in (*DRAWN, "published", "fleets", "provenance")}
+    records = {name: document(found[name]) for name in (*DRAWN, "fleets", "provenance")}
     return json.loads(json.dumps(records))
 
 

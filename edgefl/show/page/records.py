@@ -99,8 +99,8 @@ class Sweep:
 
 
 DRAWN = (
-    "title", "edgefl", "live", "axes", "runs", "groups", "curves", "costs", "sweep", "durations", "rounds",
-    "activity", "participation", "memory", "partition", "measures",
+    "title", "edgefl", "live", "axes", "runs", "groups", "curves", "costs", "sweep", "published", "durations",
+    "rounds", "activity", "participation", "memory", "partition", "measures",
 )  # fmt: skip
 """What of a page its scripts read; the rest is text."""
 
