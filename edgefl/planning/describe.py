@@ -96,7 +96,7 @@ def _changes(trace: LinkTrace) -> str:
     for name in trace.gives:
         low, high = trace.range(name)
         show = show_seconds if name == "latency" else show_bits
-        ends.append(f"{name} {_bounded(show(low), None, show(high))}")
+        ends.append(f"{name} {bounded(show(low), None, show(high))}")
     return f"follows {trace.in_words()}: {', '.join(ends)}"
 
 
@@ -119,17 +119,17 @@ def written_number(name: str, number: Sourced[Any]) -> str:
     ends = number.low, number.value, number.high
     if not any(isinstance(one, Radio) for one in ends):
         kind = type(number)
-        return _bounded(*(None if one is None else _amount(name, kind, one) for one in ends)) or "unknown"
+        return bounded(*(None if one is None else _amount(name, kind, one) for one in ends)) or "unknown"
     radios = [None if one is None else one.model_dump() for one in ends]
     parts = {
-        key: _bounded(*(None if one is None else f"{one[key]:g} {unit}" for one in radios))
+        key: bounded(*(None if one is None else f"{one[key]:g} {unit}" for one in radios))
         for key, unit in _RADIO_UNITS.items()
         if any(one is not None and (one[key] or key == "base") for one in radios)
     }
     return ", ".join(f"{key} {text}" for key, text in parts.items())
 
 
-def _bounded(low: str | None, value: str | None, high: str | None) -> str:
+def bounded(low: str | None, value: str | None, high: str | None) -> str:
     """A text with its bounds; empty if nothing is given."""
     if low is not None and high is not None:
         number, _, unit = low.partition(" ")

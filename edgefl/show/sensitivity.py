@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 
 from edgefl.core.corners import Interval
+from edgefl.planning.describe import bounded
 from edgefl.planning.sensitivity import Effect, Sensitivity, Verdict, strength
 from edgefl.show.table import MISSING, Column, Line, Table
 from edgefl.show.values import between, span
@@ -93,7 +94,7 @@ def effects(found: Sensitivity) -> Iterator[Effects]:
         unit = _UNITS[quantity.partition(" ")[0]]
         columns: dict[str, Callable[[Effect], str]] = {
             quantity: lambda row: row.number,
-            "range": lambda row: f"{row.low} to {row.high}",
+            "range": lambda row: bounded(row.low, None, row.high),
         }
         for side in sides:
             columns[side] = _column(quantity, side, unit)

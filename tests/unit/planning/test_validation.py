@@ -421,7 +421,7 @@ def test_own_files_on_the_path_are_found_by_name(own, capsys):
     """``list``, ``show`` and ``validate`` know a file in validation/ on EDGEFL_PATH; --device narrows."""
     own.board()
     own.measured(f"{NETWORKS['small']}, time: 1 s")
-    assert " mine " in run_command(capsys, "list", "validation")[1]
+    assert "\nmine " in run_command(capsys, "list", "validation")[1]
     assert "my own stopwatch" in run_command(capsys, "show", "validation", "mine")[1]
     status, out, _ = run_command(capsys, "validate", "--device", "my-board")
     assert status == 0
