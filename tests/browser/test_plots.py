@@ -100,7 +100,11 @@ def expected(record):
         (
             "devices",
             ["energy of all (J)", "energy of a client a round (J)"],
-            [(one.joules, one.joules_per_round) for one in record.devices],
+            [
+                (use.get("joules"), use.get("joules_per_round"))
+                for one in record.costs
+                for use in one.devices.values()
+            ],
         ),
         ("partition", [f"class {name} (samples)" for name in data.classes], data.counts),
     ]
@@ -116,7 +120,7 @@ def test_files_hold_the_records_numbers(visit, record):
     moved = [way for one in record.costs for part in one.bytes_by_part.values() for way in part.values()]
     assert [float(row[4]) for row in costs if row[1] == "bytes by part"] == moved
     waste = rows_of(page, "waste")
-    spent = [ending.client_s for one in record.costs for ending in one.endings.values()]
+    spent = [ending["client_s"] for one in record.costs for ending in one.endings.values()]
     assert [float(row[4]) for row in waste if row[2] == "client time"] == spent
     first = record.rounds[0]
     jobs = numbers(rows_of(page, "round"), "client", "ended (s)")
