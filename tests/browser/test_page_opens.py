@@ -201,4 +201,4 @@ def test_without_javascript(visit, record):
     page = visit(ready=False, java_script_enabled=False).page
     text = page.inner_text("main")
     assert "Plots need JavaScript" in text
-    assert record.verdict[0].texts[0] in text
+    assert record.figures[0].metric.label in text
