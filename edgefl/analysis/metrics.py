@@ -194,8 +194,8 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
     yield from _with_part(Metric(f"{start}joules", f"energy{end}", "J", "lower", energy, **if_any), runs)
     for name, bill in _bills(runs).items():
 
-        def paid(run: Summary, name: str = name) -> Value | None:
-            mine = _bill(run, name)
+        def paid(run: Summary, name: str = name, unit: str = bill.unit) -> Value | None:
+            mine = _bill(run, name, unit)
             until = mine.to_target.get(model, {}) if mine else {}
             return of(lambda _: _amount(until.get(TOTAL)))(run) if mine else None
 
@@ -225,8 +225,8 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
     yield Metric("up_bytes", "  up", "B", "lower", _at("up_bytes"))
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
         for way in ("down", "up"):
-            key = f"bytes_by_part.{part}.{way}"
-            yield Metric(key, f"  {part}, {way}", "B", "", _at(key))
+            of = _plain(partial(_moved, part, way))
+            yield Metric(f"bytes_by_part.{part}.{way}", f"  {part}, {way}", "B", "", of)
     yield Metric("flops", "work of all clients", "FLOP", "lower", _at("flops"))
     energy: Of = lambda run: Value.over_clients(run.energy, run.joules_between)  # noqa: E731
     yield from _with_part(Metric("joules", "energy of all clients", "J", "lower", energy, **shown), runs)
@@ -238,6 +238,10 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
         waiting: Of = lambda run: _of_energy(run, run.waiting_joules)  # noqa: E731 - as above
         yield from _with_part(Metric("waiting_joules", WAITING, "J", "lower", waiting), runs)
     yield from _billed(runs)
+
+
+def _moved(part: str, way: str, run: Summary) -> float | None:
+    return getattr(run.bytes_by_part.get(part), way, None)
 
 
 def _of_whole(part: Of, whole: Callable[[Summary], float | None]) -> Of:
@@ -260,12 +264,14 @@ def _of_energy(run: Summary, joules: float | None) -> Value | None:
     return found and replace(found, whole=run.energy.joules)
 
 
-def _bill(run: Summary, name: str) -> Bill | None:
-    return (run.costs or {}).get(name)
+def _bill(run: Summary, name: str, unit: str) -> Bill | None:
+    """None of one in another currency, which cannot be compared."""
+    found = (run.costs or {}).get(name)
+    return found if found and found.unit == unit else None
 
 
 def _bills(runs: Sequence[Summary]) -> dict[str, Bill]:
-    """Those that some run has, by name."""
+    """Those that some run has, by name; the first run's say in which unit."""
     return {name: bill for run in reversed(runs) for name, bill in (run.costs or {}).items()}
 
 
@@ -273,8 +279,10 @@ def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What whole runs cost, by component and by device."""
     for name, bill in _bills(runs).items():
 
-        def of(kind: str, component: str, run: Summary, name: str = name) -> Value | None:
-            mine = _bill(run, name)
+        def of(
+            kind: str, component: str, run: Summary, name: str = name, unit: str = bill.unit
+        ) -> Value | None:
+            mine = _bill(run, name, unit)
             return _amount(getattr(mine, kind).get(component)) if mine else None
 
         def metric(kind: str, component: str, label: str, unit: str = bill.unit, name: str = name) -> Metric:

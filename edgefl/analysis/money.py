@@ -12,7 +12,7 @@ from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage, sums
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
-from edgefl.core.scenario import Costs
+from edgefl.core.scenario import Tariffs
 
 
 class _Taken(NamedTuple):
@@ -43,7 +43,7 @@ def bill(
     asked = run.reader.meta.get("costs")
     if asked is None:
         return None
-    costs = Costs.model_validate(asked)
+    costs = Tariffs.model_validate(asked)
     rates, between_j = costs.rates(), run.between_j(ended.t_s)
     whole = _Taken(used.energy, between_j, used.total.bytes, ended)
     targets = {

@@ -363,7 +363,7 @@ _PRICE = re.compile(r"(?P<amount>\d+(\.\d+)?) ?(?P<currency>[^\W\d_]{1,3}|[$â‚¬Â
 _PAID = {"energy": ("kWh", 3.6e6), "traffic": ("GB", 1e9), "server": ("h", 3600.0)}
 
 
-class Costs(Strict):
+class Tariffs(Strict):
     """What a run's energy, traffic and server cost, in one currency.
 
     Attributes:
@@ -432,7 +432,7 @@ class SystemSpec(Strict):
     server: Server = Server()
     engine: Annotated[Engine, OfKind("engines")] = Engine()
     checkpoint: Checkpoint = Checkpoint()
-    costs: Costs | None = None
+    costs: Tariffs | None = None
 
     @field_validator("fleet", mode="before")
     @classmethod

@@ -123,9 +123,6 @@ class Document:
             ) from error
 
 
-# Of an entry whose text is kept; a fleet's devices take a quarter.
-_MOST_KNOWN_BYTES = 10**5
-
 # A key as code names it that has no document.
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 

@@ -58,7 +58,7 @@ class Shown:
     @property
     def document(self) -> Any:
         """Plain data: what the command prints with ``--json``."""
-        raise NotImplementedError
+        return document(self)
 
     @property
     def text(self) -> str:

@@ -14,8 +14,6 @@ from rich.console import Console, ConsoleOptions, Group, JustifyMethod, Renderab
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from edgefl.core.ledger import EnergyTotal
-from edgefl.core.units import show_joules
 from edgefl.show.texts import visible
 
 Cell: TypeAlias = str | Text
@@ -204,15 +202,3 @@ def fits(suffices: bool | None, *, with_margin: bool | None = True) -> Cell:  # 
     if suffices and not with_margin:
         return Text(NO_MARGIN, style="yellow")
     return "yes" if suffices else Text("no", style="red")
-
-
-def joules(value: float | None) -> str:
-    """An energy, or that it is unknown."""
-    return UNKNOWN if value is None else show_joules(value)
-
-
-def energy(total: EnergyTotal) -> str:
-    """An energy with the number of clients that it covers, where that is not all."""
-    known, clients = total.energy_known, total.energy_clients
-    partial = total.joules is not None and known < clients
-    return joules(total.joules) + (f" ({known} of {clients} clients)" if partial else "")

@@ -154,6 +154,7 @@ def test_runs_and_summaries_have_tables(made):
     assert len(tables) == 1
     assert "virtual time" in tables.pop()
     assert repr(result.summary()) == f"[Summary('quickstart', done, {str(made / 'run')!r})]"
+    assert result.summary().document == json.loads(json.dumps(result.document))["runs"]
 
 
 def test_names_are_no_markup(tmp_path):

@@ -12,11 +12,11 @@ from edgefl.core.fleet import Cell, Failures, Fleet, Member
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import (
     Checkpoint,
-    Costs,
     Evaluate,
     Public,
     Scenario,
     Server,
+    Tariffs,
     Task,
     Until,
     Wire,
@@ -37,7 +37,7 @@ RECORDS: dict[str, type[BaseModel]] = {
     "evaluate": Evaluate,
     "wire": Wire,
     "checkpoint": Checkpoint,
-    "costs": Costs,
+    "costs": Tariffs,
     "fleet": Fleet,
     "fleet.members": Member,
     "fleet.cells": Cell,

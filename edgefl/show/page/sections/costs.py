@@ -9,8 +9,6 @@ from typing import Any
 from edgefl.analysis.groups import Group, spreads
 from edgefl.show.compare import energy_of
 
-_ENERGIES = ("joules", "joules_per_round")
-
 
 @dataclass(frozen=True)
 class Costs:
