@@ -80,16 +80,16 @@ def overviews(scenarios: Sequence[Overview]) -> RenderableType:
 def _range(metric: Metric, each: Overview) -> str:
     """From the lowest to the highest of figures; of an unknown one, the bounds count."""
     values = [metric.of(run.summary) for run in each.runs if run.summary.status == "done"]
-    ends = [
+    bounds = [
         Interval(value.mean, None if value.between and value.between.high is None else value.mean)
         if value.mean is not None
         else value.between or Interval(0.0, None)
         for value in values
         if value
     ]
-    highs = [one.high for one in ends if one.high is not None]
-    high = max(highs) if highs and len(highs) == len(ends) else None
-    return between(None, Interval(min(one.low for one in ends), high), metric.unit) if ends else MISSING
+    highs = [one.high for one in bounds if one.high is not None]
+    high = max(highs) if highs and len(highs) == len(bounds) else None
+    return between(None, Interval(min(one.low for one in bounds), high), metric.unit) if bounds else MISSING
 
 
 def _head(metric: Metric) -> str:
