@@ -24,20 +24,20 @@ def draft():
 
 @pytest.fixture(scope="module")
 def found(draft):
-    """A client of 24 samples, limited to two steps of its five epochs."""
-    return measured_exchange(draft.scenario.learning, "train", samples=24, limit=2)
+    """A client of 80 samples, limited to 20 steps of its five epochs: a sample meets the peak."""
+    return measured_exchange(draft.scenario.learning, "train", samples=80, limit=20)
 
 
 def test_the_work_is_done(found):
     """As many steps as the limit allows."""
-    assert found.steps == 2
+    assert found.steps == 20
     assert min(found.wall_s, found.cpu_s) > 0
 
 
 def test_memory_holds_what_was_received_and_its_gradients(found):
-    """Payload, trained copy and gradients take three times the weights; sampling may miss some of it."""
+    """What was received is trained in place: with its gradients, it takes the weights twice."""
     assert found.rss_before_bytes + WEIGHTS < found.rss_after_bytes <= found.rss_peak_bytes
-    assert found.added_bytes > 2.5 * WEIGHTS
+    assert found.added_bytes > 2 * WEIGHTS
 
 
 @pytest.mark.usefixtures("preloaded_processes")

@@ -15,6 +15,7 @@ import torch
 import edgefl
 from edgefl.core import catalogue
 from edgefl.core.params import Component
+from edgefl.core.user_code import LOADED
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
@@ -69,10 +70,13 @@ def own(tmp_path, monkeypatch):
         path.write_text(text, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
+    # What other tests of this process have loaded under the same names.
+    for name in [name for name in sys.modules if name.startswith(LOADED)]:
+        monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        if name.startswith("edgefl_user.") or name in {"helping_hand", "deeper"}:
+        if name.startswith(LOADED) or name in {"helping_hand", "deeper"}:
             del sys.modules[name]
 
 
