@@ -10,21 +10,23 @@ Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissio
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from edgefl.core import draws
-from edgefl.core.errors import nearest
-from edgefl.core.intensity import Intensities, numbers, read, shipped, table, text_of_csv, written
+from edgefl.core.errors import UserError, nearest
+from edgefl.core.nodes import short
 from edgefl.core.params import NonNegative, Strict
 from edgefl.core.sourced import UNSOURCED, Costs, Sourced
 from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts, parse
 from edgefl.core.user_files import found
+from edgefl.core.yamls import Document, text_of
 
 # Stands for every link that is not named.
 OTHERS = "others"
@@ -35,11 +37,117 @@ _INCOMPLETE = "a carbon record was used before it was completed"
 # Beyond any use, so that no sum is infinite.
 _MOST = 1e12
 
+# A year of lignite is 1,100 g/kWh; beyond this it is a mistake in the unit.
+MOST_G_PER_KWH = 10_000.0
+# Of a file, and of a region: ten years.
+_MOST_BYTES = 50_000_000
+_MOST_HOURS = 87_840
+_COLUMNS = ["region", "hour", "g_per_kwh"]
+
+_TABLE = Path(__file__).with_name("carbon.yaml")
+
 _PerGb = Annotated[KwhPerGb, Field(le=_MOST)]
 _Power = Annotated[Watts, Field(le=_MOST)]
 _Pue = Annotated[float, Field(ge=1, le=1000), Costs.MORE]
 _Made = Annotated[Grams, Field(le=_MOST)]
 _Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, Any]:
+    """The shipped table as plain data."""
+    return dict(Document.read(_TABLE).data)
+
+
+def shipped(name: str, *, hourly: bool) -> dict[str, Any]:
+    """A region of the shipped table: "g_per_kwh", "status" and "source" of a ``Region``.
+
+    Args:
+        name: the country's two letters (ISO 3166-1), one of the table's.
+        hourly: take the means by hour where there are any, and the year's mean elsewhere.
+    """
+    found = table()
+    sources, mean = found["sources"], found["means"][name]
+    by_hour = found["hours"].get(name) if hourly else None
+    if by_hour is None:
+        source = f"mean of {mean['year']}: {sources['mix']}"
+        return {"g_per_kwh": f"{mean['mean']}", "status": "derived", "source": source}
+    source = f"{by_hour['file']}, {by_hour['year']}: {sources['hours']}"
+    return {"g_per_kwh": by_hour["hours"], "status": "derived", "source": source}
+
+
+def numbers(hours: str) -> list[float]:
+    """The intensities of a text, g CO2e/kWh.
+
+    Raises:
+        ValueError: one of them is no number between 0 and ``MOST_G_PER_KWH``, or their number is not 1 or of
+            whole days.
+    """
+    found = [_intensity(word) for word in hours.split()]
+    count = len(found)
+    if count != 1 and (count % 24 or not 0 < count <= _MOST_HOURS):
+        raise ValueError(f"give 1 intensity, or one for each hour of up to 3,660 whole days, not {count:,}")
+    return found
+
+
+def _intensity(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= MOST_G_PER_KWH:
+        raise ValueError(f"{short(word)!r} must be g CO2e/kWh, between 0 and {MOST_G_PER_KWH:,.0f}")
+    return value
+
+
+def _written(values: Iterable[float]) -> str:
+    return " ".join(f"{value:.10g}" for value in values)
+
+
+@lru_cache(maxsize=4)
+def _of_csv(path: Path, text: str) -> dict[str, str]:
+    """The regions of a CSV file: their intensities by hour.
+
+    Raises:
+        UserError: a line is wrong.
+    """
+    lines = csv.reader(text.splitlines(), strict=True)
+    found: dict[str, list[float]] = {}
+    try:
+        _check_columns(next(lines, []))
+        for fields in filter(None, lines):
+            _add(fields, found)
+    except (csv.Error, ValueError) as error:
+        raise UserError(str(error), where=f"{path}:{max(lines.line_num, 1)}") from None
+    if not found:
+        raise UserError("there are no intensities", where=str(path))
+    by_region = {region: _written(values) for region, values in found.items()}
+    for region, hours in by_region.items():
+        try:
+            numbers(hours)
+        except ValueError as error:
+            raise UserError(f"region {short(region)!r}: {error}", where=str(path)) from None
+    return by_region
+
+
+def _check_columns(names: list[str]) -> None:
+    if [name.strip() for name in names] != _COLUMNS:
+        raise ValueError(f"the first line must be {','.join(_COLUMNS)}")
+
+
+def _add(fields: list[str], found: dict[str, list[float]]) -> None:
+    """Adds a row; the hours of a region come in order, from 0."""
+    if len(fields) != len(_COLUMNS):
+        raise ValueError(f"{short(','.join(fields))!r} must be a region, an hour and g CO2e/kWh")
+    region, hour, word = (field.strip() for field in fields)
+    if not region:
+        raise ValueError("the region has no name")
+    values = found.setdefault(region, [])
+    if hour != str(len(values)):
+        raise ValueError(
+            f"region {short(region)!r}: its next hour must be {len(values)}, not {short(hour)!r}"
+        )
+    values.append(_intensity(word))
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
@@ -81,7 +189,7 @@ class Region(Strict):
         if isinstance(value, list | tuple):
             value = " ".join(map(str, value))
         plain = isinstance(value, int | float) and not isinstance(value, bool)
-        return written(numbers(str(value))) if plain or isinstance(value, str) else value
+        return _written(numbers(str(value))) if plain or isinstance(value, str) else value
 
 
 class ServerPower(Strict):
@@ -166,7 +274,7 @@ def _from_file(regions: Any, file: str) -> Any:
         PydanticCustomError: there is no such file, or neither it nor the table has a region.
     """
     path = found(file)
-    own = read(path, text_of_csv(path))
+    own = _of_csv(path, text_of(path, _MOST_BYTES))
     if not isinstance(regions, Mapping):
         return regions
     return {name: _region(str(name), one, own, file) for name, one in regions.items()}
@@ -332,19 +440,3 @@ def _made(category: str) -> Making:
     """A category's making, from the table; unknown where it has none."""
     nothing = {"status": "unknown", "source": "no published figure was found"}
     return Making.model_validate(table()["embodied"].get(category, {"made": nothing, "lifetime": nothing}))
-
-
-def intensities(carbon: Carbon) -> Intensities:
-    """The intensities of a completed record's regions, the first of which has place 0."""
-    hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
-    return Intensities(hours, carbon.start or 0.0)
-
-
-def dealt(carbon: Carbon, clients: int, root: int) -> NDArray[np.int64]:
-    """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
-    largest = max(region.share for region in carbon.regions.values())
-    shares = np.array([region.share / largest for region in carbon.regions.values()])
-    uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
-    ends = np.cumsum(shares)
-    place: NDArray[np.int64] = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
-    return place

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
 
+from edgefl.analysis.carbon import J_PER_KWH
 from edgefl.analysis.summary import summary
 from edgefl.core.documents import document
-from edgefl.core.intensity import J_PER_KWH
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.callbacks import Callbacks

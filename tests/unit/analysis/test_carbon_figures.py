@@ -12,15 +12,14 @@ from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, Until
-from edgefl.analysis.carbon import footprint
-from edgefl.analysis.carbon_sums import Whom, sums_of
+from edgefl.analysis.carbon import J_PER_KWH, Intensities, Whom, dealt, footprint, sums_of
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
+from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
-from edgefl.core.intensity import J_PER_KWH
 from edgefl.core.repricing import at_corners
 from edgefl.store import Store
 
@@ -357,3 +356,47 @@ def test_a_damaged_record_is_told():
         reader.meta["carbon"] = {"regions": 3}
         with pytest.raises(UserError, match=r"carbon\.regions must be a mapping"):
             footprint(Run(reader), Until(1.0), {})
+
+
+def test_clients_are_dealt_by_shares():
+    """A client's region depends on the seed and its number alone, and regions get their shares."""
+    record = Carbon.model_validate({"regions": {"DE": 1, "FR": 3, "NO": 0}})
+    places = dealt(record, 40_000, root=5)
+    shares = np.bincount(places, minlength=3) / 40_000
+    assert shares[2] == 0
+    assert shares[:2] == pytest.approx([0.25, 0.75], abs=0.01)
+    huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
+    assert set(dealt(huge, 100, root=5)) == {0, 1}
+    assert (dealt(record, 10, root=5) == places[:10]).all()
+    assert (dealt(record, 40_000, root=6) != places).any()
+    slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
+    assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
+
+
+def test_means_over_hours():
+    """Solved by hand: within an hour, over two, over midnight, over days, and of no time at all."""
+    hours = [float(hour) for hour in range(24)]
+    grid = Intensities({"flat": "50", "ramp": " ".join(map(str, hours))}, start_h=22.0)
+    start = np.array([0.0, 0.5, 1.5, 0.0, 1.0, 7.0, 3.0]) * 3600
+    end = np.array([0.5, 1.5, 2.5, 48.0, 27.0, 7.0, 4.0]) * 3600
+    # From 22 h: 22; half of 22 and half of 23; half of 23 and half of 0; two whole days; 23 h and 25 hours
+    # more, a day with a second hour 23 and a second hour 0; 5 h; from 1 h to 2 h.
+    expected = [22, 22.5, 11.5, 11.5, (11.5 * 24 + 23 + 0) / 26, 5, 1]
+    assert grid.mean(np.ones(7, dtype=np.int64), start, end) == pytest.approx(expected)
+    assert grid.mean(np.zeros(7, dtype=np.int64), start, end).tolist() == [50.0] * 7
+
+
+def test_means_are_those_of_small_steps():
+    """Against a sum over minutes, with regions of different periods side by side."""
+    rng = np.random.default_rng(4)
+    texts = {"day": 24, "week": 168, "one": 1}
+    series = {name: rng.uniform(10, 900, size=count) for name, count in texts.items()}
+    grid = Intensities({name: " ".join(map(str, each)) for name, each in series.items()}, start_h=5.5)
+    region = rng.integers(0, 3, size=60)
+    start = rng.integers(0, 20_000, size=60)
+    length = rng.integers(1, 3000, size=60)
+    for place, found in enumerate(grid.mean(region, start * 60.0, (start + length) * 60.0)):
+        values = series[list(series)[region[place]]]
+        minutes = start[place] + np.arange(length[place]) + 0.5
+        expected = values[((minutes / 60 + 5.5) % len(values)).astype(int)].mean()
+        assert found == pytest.approx(expected, rel=1e-9)

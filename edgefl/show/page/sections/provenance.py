@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from edgefl.core.carbon import numbers
 from edgefl.core.fleet import Fleet
-from edgefl.core.intensity import numbers
 from edgefl.core.sourced import sourced
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
