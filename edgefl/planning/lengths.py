@@ -14,43 +14,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.core.cost import Cost, Trace
-from edgefl.core.devices import Board, Bounds
+from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
-from edgefl.core.link import Link
 from edgefl.core.plan import Clients, Floats, Ints, kinds_of
-from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.price import Demand
 from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
-from edgefl.core.training import Fit, Local
+from edgefl.core.traces import Steps
+from edgefl.core.training import Local
 from edgefl.core.units import show_seconds
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import Learning
-from edgefl.planning.pricing import Traced, refusals
-from edgefl.planning.repricing import Pricers, rows_of
+from edgefl.planning.pricing import refusals, worked
+from edgefl.planning.repricing import NO_DRAW, Pricers, rows_of
 from edgefl.protocol import Exchange
 
 # The most different lengths that the note lists.
 _FEW = 6
-
-
-class Lengths(NamedTuple):
-    """How much each client does.
-
-    Attributes:
-        clients: all clients, those of different lengths of different kinds.
-        limits: for each exchange, the most steps of each kind of client (kinds,); None for no limit.
-        each: every client's epochs or steps (clients,); None where all do the same.
-    """
-
-    clients: Clients
-    limits: Sequence[Ints | None]
-    each: Ints | None
 
 
 def lengths(
@@ -60,7 +45,7 @@ def lengths(
     fleet: Fleet,
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
-) -> Lengths:
+) -> tuple[Clients, Sequence[Ints | None], Ints | None]:
     """What fits for each client.
 
     A client whose device cannot do the work is refused later; it counts as doing the most.
@@ -73,6 +58,11 @@ def lengths(
         devices: the fleet's devices.
         known: cache of traces, shared by runs.
 
+    Returns:
+        All clients, those of different lengths of different kinds; for each exchange, the most steps of each
+        kind of client (kinds,), None for no limit; every client's epochs or steps (clients,), None where all
+        do the same.
+
     Raises:
         ScenarioError: an exchange has another phase after local training.
         UserError: a number that pricing needs is unknown for a device.
@@ -80,20 +70,22 @@ def lengths(
     local, exchanges = learning.spec.local, learning.methods[0].exchanges
     in_full: list[Ints | None] = [None] * len(exchanges)
     if local.fit is None:
-        return Lengths(clients, in_full, None)
+        return clients, in_full, None
     trains = [_trains(exchange, local, document) for exchange in exchanges]
-    work = Traced(learning, clients.one_of_each_kind(), in_full, known)
-    refused, pricers = refusals(work, devices), Pricers(devices)
+    kinds, pricers = clients.one_of_each_kind(), Pricers(devices)
+    works = worked(learning, kinds, in_full, known)
+    refused = refusals(works, kinds, devices)
     members = np.split(np.argsort(clients.kind, kind="stable"), np.cumsum(np.bincount(clients.kind))[:-1])
     each = np.full(len(clients), local.fit.most, dtype=np.int64)
-    for kind, (device, link, dtype) in enumerate(rows_of(work.kinds)):
+    for kind, (device, link, dtype) in enumerate(rows_of(kinds)):
         if kind in refused:
             continue
-        own, pricer = members[kind], pricers.of(device, dtype)
-        for place in np.flatnonzero(trains).tolist():
-            times = _Times.of(work, place, kind, local, pricer, fleet.links[link])
-            room_s = (local.fit.fit - times.transfer_s) / clients.slowdown[own] - times.other_s
-            each[own] = np.minimum(each[own], times.most(room_s, local.fit))
+        own, pricer, samples = members[kind], pricers.of(device, dtype), int(kinds.samples[kind])
+        for work in (one for one, does in zip(works, trains, strict=True) if does):
+            trace, cost = work.traces[int(kinds.model[kind])], work.costs[kind]
+            route = Demand.of(cost, 0.0, NO_DRAW, fleet.links[link])
+            left_s = (local.fit.fit - (route.down_s + route.up_s)) / clients.slowdown[own]
+            each[own] = np.minimum(each[own], _most(trace, work.taken[kind], samples, local, pricer, left_s))
     clients = replace(clients, kind=kinds_of(clients.kind, each))
     first = np.unique(clients.kind, return_index=True)[1]
     rows = list(zip(clients.samples[first].tolist(), each[first].tolist(), strict=True))
@@ -101,7 +93,7 @@ def lengths(
         np.array([_steps(exchange, local, *row) for row in rows], dtype=np.int64) if does else None
         for exchange, does in zip(exchanges, trains, strict=True)
     ]
-    return Lengths(clients, limits, each)
+    return clients, limits, each
 
 
 def note(local: Local, each: Ints) -> str:
@@ -139,41 +131,19 @@ def _steps(exchange: Exchange, local: Local, samples: int, length: int) -> int:
     return sum(step_count(samples, local.size, passes) for passes in [*before, local.lasting(length)])
 
 
-class _Times(NamedTuple):
-    """A job's times at full speed.
-
-    Attributes:
-        transfer_s: download and upload.
-        other_s: work outside of local training.
-        pass_s: the steps of one epoch of local training, one after another, added up (steps,).
-        epochs: whether local training is as long as a number of epochs.
-    """
-
-    transfer_s: float
-    other_s: float
-    pass_s: Floats
-    epochs: bool
-
-    @classmethod
-    def of(cls, work: Traced, place: int, kind: int, local: Local, pricer: Pricer, link: Link) -> _Times:
-        """Of a kind of client in an exchange."""
-        model, samples = int(work.kinds.model[kind]), int(work.kinds.samples[kind])
-        trace, (*before, last) = work.traces[place][model], work.steps[place][kind]
-        demand = Demand.of(work.costs[place][kind], 0.0, PowerDraw.of(pricer.device, link, Bounds()), link)
-        step_s = {size: pricer.time(Cost(steps=trace.phases[-1].work({size: 1}))).seconds for size in last}
-        return cls(
-            demand.down_s + demand.up_s,
-            pricer.time(Cost(steps=trace.work([*before, {}]))).seconds,
-            np.cumsum([step_s[size] for size in batch_sizes(samples, local.size) if size in step_s]),
-            local.steps is None,
-        )
-
-    def most(self, room_s: Floats, fit: Fit) -> Ints:
-        """The epochs or steps that fit into times for local training (n,), within the bounds: (n,)."""
-        if not self.pass_s.size or not self.pass_s[-1]:
-            return np.full(len(room_s), fit.most, dtype=np.int64)
-        # What fits exactly must not be lost to rounding.
-        passes, rest_s = np.divmod(room_s * (1 + 1e-9), self.pass_s[-1])
-        if not self.epochs:
-            passes = passes * len(self.pass_s) + np.searchsorted(self.pass_s, rest_s, side="right")
-        return np.clip(passes, fit.least, fit.most).astype(np.int64)
+def _most(trace: Trace, taken: Steps, samples: int, local: Local, pricer: Pricer, left_s: Floats) -> Ints:
+    """The epochs or steps that fit into times for an exchange's work at full speed (n,), in bounds: (n,)."""
+    if local.fit is None:
+        raise AssertionError("only what fits is fitted")
+    *before, last = taken
+    step_s = {size: pricer.time(Cost(steps=trace.phases[-1].work({size: 1}))).seconds for size in last}
+    # The steps of one epoch, one after another, added up.
+    pass_s = np.cumsum([step_s[size] for size in batch_sizes(samples, local.size) if size in step_s])
+    if not pass_s.size or not pass_s[-1]:
+        return np.full(len(left_s), local.fit.most, dtype=np.int64)
+    room_s = left_s - pricer.time(Cost(steps=trace.work([*before, {}]))).seconds
+    # What fits exactly must not be lost to rounding.
+    passes, rest_s = np.divmod(room_s * (1 + 1e-9), pass_s[-1])
+    if local.steps is not None:
+        passes = passes * len(pass_s) + np.searchsorted(pass_s, rest_s, side="right")
+    return np.clip(passes, local.fit.least, local.fit.most).astype(np.int64)

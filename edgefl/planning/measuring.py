@@ -16,7 +16,6 @@ from edgefl.core.cost import Work
 from edgefl.core.devices import TRACED, Board
 from edgefl.core.errors import UserError
 from edgefl.core.host import machine_title
-from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.notes import note
 from edgefl.core.scenario import LearningSpec
 from edgefl.data import prepared
@@ -58,19 +57,17 @@ def measured(
     Raises:
         RunError: the measuring process failed.
     """
-    name, samples = work["exchange"], work["samples"]
-    host = measured_exchange(learning.spec, name, model=model, samples=samples, limit=_MOST_STEPS)
+    given = learning.spec.resolved(), work["exchange"], model, work["samples"]
+    host = measure(client_work, *given, limit=_MOST_STEPS)
     found = asdict(host)
     if "memory" in what:
         found["memory"] = memory_check(sum(work["peak"].values()), host.added_bytes, rows)
     if "time" in what and host.steps:
-        step_s, predicted_s = host.cpu_s / host.steps, {}
-        for board_name, board in boards.items():
+        step_s, predicted_s = host.cpu_s / host.steps, dict[str, float]()
+        for name, board in boards.items():
             with suppress(UserError):
-                predicted_s[board_name] = (
-                    board.clock(board_name, TRACED).time(kernels).seconds / work["steps"]
-                )
-        errors = {board_name: one / step_s - 1 for board_name, one in predicted_s.items()}
+                predicted_s[name] = board.clock(name, TRACED).time(kernels).seconds / work["steps"]
+        errors = {name: one / step_s - 1 for name, one in predicted_s.items()}
         found["time"] = {"measured_s": step_s, "predicted_s": predicted_s, "errors": errors}
     return found
 
@@ -85,36 +82,13 @@ def machines() -> dict[str, Board]:
     return {name: device(name) for name in names or [_LAPTOP]}
 
 
-def measured_exchange(
-    spec: LearningSpec,
-    exchange: str,
-    *,
-    model: int = 0,
-    samples: int,
-    limit: int | None = None,
-) -> MeasuredExchange:
-    """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
-
-    Args:
-        spec: what is trained, its batch size a number; the data's files are not needed.
-        exchange: the exchange's name.
-        model: the index of the client's model among the scenario's.
-        samples: the client's number of samples.
-        limit: the maximum number of steps in each phase; None for all.
-
-    Raises:
-        RunError: the measuring process failed.
-    """
-    return measure(client_work, spec.resolved(), exchange, model, samples, limit=limit)
-
-
 def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
     """The work, in the process that runs it.
 
     Args:
-        resolved: the resolved ``LearningSpec``.
-        exchange_name: see ``measured_exchange``, as for the others.
-        model: the index of the client's model.
+        resolved: the resolved ``LearningSpec``, its batch size a number; the data's files are not needed.
+        exchange_name: the exchange's name.
+        model: the index of the client's model among the scenario's.
         samples: the client's number of samples.
     """
     spec, document = LearningSpec.of_resolved(resolved, "scenario")

@@ -37,7 +37,7 @@ from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import Task
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row
+from edgefl.planning.costs import Profile, Row, shared_links
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, data_of, learn_from
@@ -45,10 +45,9 @@ from edgefl.planning.measuring import machines, measured
 from edgefl.planning.memory import fits, fits_with_margin
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import apart
-from edgefl.planning.pricing import Traced, priced
-from edgefl.planning.repricing import Pricers, Repricer, rows_of
+from edgefl.planning.pricing import worked
+from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
-from edgefl.planning.sharing import Payload, SharedLink, shared_links
 
 Figures: TypeAlias = Mapping[str, Any]
 Ends: TypeAlias = Sequence[tuple[Prices, Mapping[str, Floats]]]
@@ -116,7 +115,7 @@ class _Kinds:
         setups: the kinds; ``plan`` has a client of each model for each, one kind after another.
         samples: of each client.
         notes: what is assumed of the clients, as sentences.
-        work: the clients'.
+        works: by exchange, the clients' work.
         why_not: by exchange and client, why it has no price; empty where it has one.
     """
 
@@ -139,13 +138,14 @@ class _Kinds:
         self.notes += fit_note(self.scenario.local, self.learning.spec.local)
         clients, self.pricers = self._clients(), Pricers(self.devices)
         no_limits = [None] * len(self.learning.methods[0].exchanges)
-        self.work = Traced(self.learning, clients, no_limits, access.traces)
+        self.works = worked(self.learning, clients, no_limits, access.traces)
         self.why_not = [
-            [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), costs, strict=True)]
-            for costs in self.work.costs
+            [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), work.costs, strict=True)]
+            for work in self.works
         ]
         left_out = [{kind for kind, reason in enumerate(each) if reason} for each in self.why_not]
-        table = priced(self.work, self.links, self.pricers, left_out)
+        works = zip(self.works, left_out, strict=True)
+        table = tuple(priced(work, clients, self.links, self.pricers, without) for work, without in works)
         self.plan = Plan(self.scenario, clients, table, self.fleet)
 
     def _clients(self) -> Clients:
@@ -185,7 +185,7 @@ class _Kinds:
 
     def exchange(self, index: int, model: int) -> dict[str, Any]:
         """The work of an exchange on a model, which is that of every kind's client."""
-        prices, cost = self.plan.prices[index], self.work.costs[index][model]
+        prices, cost = self.plan.prices[index], self.works[index].costs[model]
         return {
             **{name: getattr(prices, name) for name in ("exchange", "at", "every", "everyone")},
             "model": self.models[model],
@@ -210,7 +210,7 @@ class _Kinds:
             why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
             if not why:
                 pricer = self.pricers.of(setup.device, setup.dtype)
-                figures |= _priced(ends, client, pricer, self.work.costs[index][client])
+                figures |= _priced(ends, client, pricer, self.works[index].costs[client])
                 if layered:
                     found = _part_prices(ends, client, pricer, self.links[setup.link], layered)
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
@@ -332,12 +332,18 @@ def profile(
         UserError: something in the scenario, or a name, is wrong.
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
-    learning, rounds_per_day = found.learning, _rounds_per_day(draft)
+    server = draft.scenario.server
+    policy_module, policy = resolve("policies", server.policy, draft.document, ["server", "policy"])
+    learning, rounds_per_day = found.learning, None
+    if hasattr(policy_module, "round_s"):
+        clients = draft.scenario.task.clients
+        asked = server.participants or clients
+        rounds_per_day = float(DAY_S / policy_module.round_s(policy) * asked / clients)
     boards = found.devices if options.devices or "time" not in options.measure else machines()
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
         method, net, work = learning.methods[model], learning.nets[model], found.exchange(index, model)
-        steps, trace = found.work.steps[index][model], found.work.traces[index][model]
+        steps, trace = found.works[index].taken[model], found.works[index].traces[model]
         layered = by_layer(method, method.exchanges[index], net, steps, trace) if options.layers else None
         own = found.tables(index, model, layered)
         if rounds_per_day and work["at"] == "round":
@@ -350,7 +356,10 @@ def profile(
         tables["exchanges"].append(work)
         for name, rows in own.items():
             tables[name] += rows
-    server = server_work(draft, learning, server_board(draft))
+    links = found.fleet.links
+    if options.link:
+        links = dict.fromkeys(links, link(options.link, where="--link"))
+    merging = server_work(draft, learning, server_board(draft))
     return Profile(
         scenario=found.scenario.name,
         method=found.scenario.method.name,
@@ -359,9 +368,9 @@ def profile(
         assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
         **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
-        shared=_shared(draft, options, found.fleet, tables["exchanges"]),
-        server=None if server is None else merge_costs(draft, learning, server),
-        server_intervals=None if server is None else merge_bounds(draft, learning, server) or None,
+        shared=shared_links(draft.scenario, policy, found.fleet, links, tables["exchanges"]),
+        server=merging and merge_costs(draft, learning, merging),
+        server_intervals=(merging and merge_bounds(draft, learning, merging)) or None,
     )
 
 
@@ -403,31 +412,6 @@ def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float
     found = [_alone(one) for one in repricer.prices({setup.device: records[setup.device]}, links)]
     energy, time = (math.fsum(one[name][0] for one in found) for name in ("joules", "seconds"))
     return {"energy": energy, "time": time}
-
-
-def _shared(
-    draft: Draft, options: ProfileOptions, fleet: Fleet, works: Sequence[Row]
-) -> list[SharedLink] | None:
-    """What exchanges cost what clients share, by their work on each model."""
-    links = fleet.links
-    if options.link:
-        links = dict.fromkeys(links, link(options.link, where="--link"))
-    _, policy = resolve("policies", draft.scenario.server.policy, draft.document, ["server", "policy"])
-    payloads = []
-    for name, everyone in dict.fromkeys((work["exchange"], work["everyone"]) for work in works):
-        mine = [work for work in works if work["exchange"] == name]
-        down, up = ([sum(work[way].values()) for work in mine] for way in ("down", "up"))
-        payloads.append(Payload(name, everyone, down, up))
-    return shared_links(draft.scenario, policy, fleet, links, payloads)
-
-
-def _rounds_per_day(draft: Draft) -> float | None:
-    """A client's rounds a day in the mean over all clients; None where they depend on how long jobs take."""
-    server, clients = draft.scenario.server, draft.scenario.task.clients
-    policy, params = resolve("policies", server.policy, draft.document, ["server", "policy"])
-    if not hasattr(policy, "round_s"):
-        return None
-    return float(DAY_S / policy.round_s(params) * (server.participants or clients) / clients)
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:

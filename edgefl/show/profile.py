@@ -13,10 +13,9 @@ from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.merging import MergeCost
 from edgefl.core.units import amount, show_bits, show_bytes, show_flops, show_seconds, show_share
 from edgefl.planning.assumed import in_short
-from edgefl.planning.costs import Profile, Row, added, of, within
+from edgefl.planning.costs import Profile, Row, SharedLink, added, of, within
 from edgefl.planning.memory import MARGIN
 from edgefl.planning.sensitivity import Sensitivity
-from edgefl.planning.sharing import SharedLink
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
 from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, apart, fits

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from max_min import Uses, max_min
 
-from edgefl.planning.sharing import fair
+from edgefl.planning.costs import fair
 
 CLOSE = 1e-9
 rates = st.just(0.0) | st.just(math.inf) | st.floats(1e-3, 1e9) | st.integers(1, 4).map(float)

@@ -106,12 +106,12 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
     """A stand-in for the measuring process: the ratios are the model's figures over what it says."""
     asked = []
 
-    def stand_in(_, exchange, *, model, samples, limit):
+    def stand_in(_build, _resolved, exchange, model, samples, *, limit):
         asked.append((exchange, model, samples, limit))
         figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
         return MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", stand_in)
+    monkeypatch.setattr("edgefl.planning.measuring.measure", stand_in)
     work, (row,) = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=("memory", "time")))
     assert asked == [("train", 0, 500, 10)]
     check, peak = work["measured"]["memory"], sum(work["peak"].values())
@@ -128,7 +128,7 @@ def test_a_step_is_held_against_this_machines_device(monkeypatch, tmp_path, caps
     """The one that was calibrated here, by its title, else a laptop with a note; memory is not asked for."""
     figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5})
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setattr("edgefl.planning.measuring.measure", lambda *_, **__: host)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     (tmp_path / "devices").mkdir()
     for name, text in (("", ""), ("mine", f"title: {machine_title()}\nlike: laptop-cpu\n")):
@@ -180,7 +180,7 @@ def test_both_memories_are_printed(monkeypatch, capsys):
     """With the verdict and the devices' limits, within 80 columns."""
     figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 4 * 10**6})
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setattr("edgefl.planning.measuring.measure", lambda *_, **__: host)
     (draft,) = drafts(SCENARIO)
     found = profile(
         draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=("memory",))

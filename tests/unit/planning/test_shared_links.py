@@ -10,10 +10,15 @@ from plans import link, plan, prices, sourced
 from edgefl.core.corners import Interval
 from edgefl.core.fleet import Fleet
 from edgefl.planning.assumed import of_cells
-from edgefl.planning.sharing import Payload, shared_links
+from edgefl.planning.costs import shared_links
 
 MB = 10**6
 CELLS = {"home": {"down": sourced("2 Mbit/s"), "up": sourced("2 Mbit/s"), "clients": 4}}
+
+
+def works(*up, everyone=False):
+    """An exchange that sends so many bytes, on as many models."""
+    return [{"exchange": "train", "everyone": everyone, "down": {}, "up": {"net": size}} for size in up]
 
 
 def shared(*, policy=None, cells=None, clients=12, participants=None, payload=None, **server):
@@ -26,8 +31,7 @@ def shared(*, policy=None, cells=None, clients=12, participants=None, payload=No
     fleet = fleet.model_copy(update={"links": {"cable": link()}})
     scenario = plan([prices("train", clients)], participants=participants).scenario
     scenario = scenario.model_copy(update={"server": scenario.server.model_copy(update=server)})
-    payloads = [payload or Payload("train", everyone=False, down=[0], up=[MB])]
-    found = shared_links(scenario, policy, fleet, fleet.links, payloads)
+    found = shared_links(scenario, policy, fleet, fleet.links, payload or works(MB))
     return None if found is None else {one.capacity: one for one in found}
 
 
@@ -63,7 +67,7 @@ def test_clients_that_do_not_fill_a_link_have_their_own_rates():
         ({"participants": 5}, 5),
         ({"participants": 5, "policy": SimpleNamespace(factor=1.3)}, 6),
         ({"participants": 5, "policy": SimpleNamespace(concurrency=9)}, 9),
-        ({"participants": 5, "payload": Payload("train", everyone=True, down=[0], up=[MB])}, 12),
+        ({"participants": 5, "payload": works(MB, everyone=True)}, 12),
     ],
 )
 def test_those_share_a_link_who_are_asked_at_a_time(settings, clients):
@@ -74,7 +78,7 @@ def test_those_share_a_link_who_are_asked_at_a_time(settings, clients):
 
 def test_models_count_with_the_mean_of_their_payloads():
     """Of 1 and 3 MB, 24 MB in all; alone, 2.5 to 6.5 s."""
-    payload = Payload("train", everyone=False, down=[0, 0], up=[MB, 3 * MB])
+    payload = works(MB, 3 * MB)
     (found,) = shared(uplink=8e6, payload=payload).values()
     assert (found.payload_bytes, found.at_least_s, found.alone_s) == (2 * MB, 24, Interval(2.5, 6.5))
 
