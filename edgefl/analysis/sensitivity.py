@@ -24,7 +24,6 @@ from edgefl.planning.sensitivity import (
     Side,
     Verdict,
     check_factor,
-    numbers_of,
     study,
 )
 from edgefl.store import read
@@ -67,7 +66,7 @@ def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) ->
     kinds = ["energy", *(["time"] if all(run.blind for run in found.values()) else [])]
     names = [kind + end for end in ends for kind in kinds]
     sides = [Side(title(one), _mean([found[id(run)] for run in one.runs], names)) for one in groups]
-    return study(sides, names, records, numbers_of(records, factor), factor)
+    return study(sides, names, records, factor)
 
 
 def quantity(key: str) -> str:

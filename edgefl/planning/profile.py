@@ -47,7 +47,7 @@ from edgefl.planning.merging import merge_bounds, merge_costs, server_board, ser
 from edgefl.planning.plan import apart
 from edgefl.planning.pricing import worked
 from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
-from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
+from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
 
 Figures: TypeAlias = Mapping[str, Any]
 Ends: TypeAlias = Sequence[tuple[Prices, Mapping[str, Floats]]]
@@ -401,8 +401,8 @@ def swept_rounds(
                 records[setup.device] = each.devices[setup.device]
                 records[f"link {setup.link}"] = each.links[setup.link]
         if sides:
-            name, numbers = f"{setup.device}, {setup.dtype}, {setup.link}", numbers_of(records, factor)
-            found.append(study(sides, ["energy", "time"], records, numbers, factor, name))
+            name = f"{setup.device}, {setup.dtype}, {setup.link}"
+            found.append(study(sides, ["energy", "time"], records, factor, name))
     return found
 
 

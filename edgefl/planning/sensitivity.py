@@ -12,7 +12,7 @@ those that bring the two nearest to each other and farthest apart, as far as a s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -39,12 +39,7 @@ _MOST = 1000.0
 
 
 class Side(NamedTuple):
-    """One of what is compared.
-
-    Attributes:
-        name: to show.
-        figures: quantities by name on some devices and links; NaN for one that is unknown.
-    """
+    """One of what is compared, and its quantities by name on some devices and links; NaN for unknown ones."""
 
     name: str
     figures: Callable[[Records], Mapping[str, float]]
@@ -52,13 +47,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Effect:
-    """What a number does.
-
-    Attributes:
-        number: its owner and its name.
-        low, value, high: its range, as text.
-        figures: by quantity and side, the figure at its least and at its most value.
-    """
+    """What a number does: its range as text, and by quantity and side the figure at both ends of it."""
 
     number: str
     low: str
@@ -69,13 +58,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Turn:
-    """A value of a number at which the order of two sides turns, while the others stay at theirs.
-
-    Attributes:
-        number: its owner and its name.
-        value: as text.
-        above: whether it turns as the number rises above the value; else as it falls below.
-    """
+    """A value, as text, at which an order turns: as the number rises above it, or falls below."""
 
     number: str
     value: str
@@ -87,7 +70,6 @@ class Verdict:
     """Whether one side has less of a quantity than another.
 
     Attributes:
-        quantity: such as "energy".
         less, more: the sides, by their figures where each number has its own value.
         samples: how many samples know both.
         holds: the share of them in which the order is the same.
@@ -135,49 +117,6 @@ class Sensitivity:
     name: str | None = field(default=None, metadata=OPTIONAL)
 
 
-def study(
-    sides: Sequence[Side],
-    quantities: Sequence[str],
-    records: Records,
-    numbers: Sequence[Swept],
-    factor: float,
-    name: str | None = None,
-) -> Sensitivity:
-    """Sweeps numbers one by one and all together.
-
-    Args:
-        sides: what is compared.
-        quantities: the names of their figures.
-        records: the devices and links of all sides, by owner.
-        numbers: those to sweep.
-        factor: by which they were widened; 1 for intervals alone.
-        name: of what is studied, if there are several.
-    """
-    space = _Space(sides, records, numbers)
-    ends = [(space.at({place: -1.0}), space.at({place: 1.0})) for place in range(len(numbers))]
-    here, drawn = space.at({}), [space.at(dict(enumerate(shares))) for shares in _hypercube(len(numbers))]
-    effects = [_effect(number, end, quantities, sides) for number, end in zip(numbers, ends, strict=True)]
-    found = [
-        verdict
-        for quantity in quantities
-        for pair in combinations(range(len(sides)), 2)
-        if (verdict := _verdict(space, quantity, pair, here, ends, drawn))
-    ]
-    every = [here, *drawn, *(point for end in ends for point in end)]
-    return Sensitivity(
-        factor=factor,
-        samples=len(drawn),
-        seed=SEED,
-        figures={one: {side.name: known(here[n][one]) for n, side in enumerate(sides)} for one in quantities},
-        between={
-            one: {side.name: _range(every, n, one) for n, side in enumerate(sides)} for one in quantities
-        },
-        effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
-        verdicts=found,
-        name=name,
-    )
-
-
 def check_factor(factor: float) -> None:
     """Refuses a factor by which no number can be swept.
 
@@ -190,20 +129,54 @@ def check_factor(factor: float) -> None:
         )
 
 
-def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
-    """The numbers of devices and links to sweep, by owner.
+def study(
+    sides: Sequence[Side],
+    quantities: Sequence[str],
+    records: Records,
+    factor: float,
+    name: str | None = None,
+) -> Sensitivity:
+    """Sweeps numbers one by one and all together.
+
+    Args:
+        sides: what is compared.
+        quantities: the names of their figures.
+        records: the devices and links of all sides, by owner.
+        factor: by which assumed numbers are widened; 1 for intervals alone.
+        name: of what is studied, if there are several.
 
     Raises:
-        UserError: there are none.
+        UserError: the factor is below 1, or there is no number to sweep.
     """
-    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
-    if not found:
+    check_factor(factor)
+    numbers = [one for owner, record in records.items() for one in swept(owner, record, factor)]
+    if not numbers:
         raise UserError(
             "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
             where="--sensitivity",
             hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
         )
-    return found
+    space = _Space(sides, records, numbers)
+    ends = [(space.at({place: -1.0}), space.at({place: 1.0})) for place in range(len(numbers))]
+    # Loads much of SciPy, which no other command needs.
+    from scipy.stats.qmc import LatinHypercube
+
+    shares = 2 * LatinHypercube(len(numbers), seed=SEED).random(SAMPLES) - 1
+    here, drawn = space.at({}), [space.at(dict(enumerate(each))) for each in shares.tolist()]
+    effects = [_effect(number, end, quantities, sides) for number, end in zip(numbers, ends, strict=True)]
+    pairs = list(combinations(range(len(sides)), 2))
+    verdicts = (_verdict(space, one, pair, here, ends, drawn) for one in quantities for pair in pairs)
+    every, names = [here, *drawn, *(point for end in ends for point in end)], [side.name for side in sides]
+    return Sensitivity(
+        factor=factor,
+        samples=len(drawn),
+        seed=SEED,
+        figures={one: {name: known(here[n][one]) for n, name in enumerate(names)} for one in quantities},
+        between={one: {name: _range(every, n, one) for n, name in enumerate(names)} for one in quantities},
+        effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
+        verdicts=[one for one in verdicts if one],
+        name=name,
+    )
 
 
 Figures: TypeAlias = Sequence[Mapping[str, float]]
@@ -261,25 +234,15 @@ def _consistent(record: Any) -> Any:
     return record.model_copy(update={"power": record.power.model_copy(update={"idle": lower})})
 
 
-def _hypercube(dimensions: int) -> Iterator[list[float]]:
-    """Samples of all numbers' places in their ranges, from -1 to 1."""
-    if not dimensions:
-        return
-    # Loads much of SciPy, which no other command needs.
-    from scipy.stats.qmc import LatinHypercube
-
-    yield from (2 * LatinHypercube(dimensions, seed=SEED).random(SAMPLES) - 1).tolist()
-
-
 def _effect(
     number: Swept, ends: tuple[Figures, Figures], quantities: Sequence[str], sides: Sequence[Side]
 ) -> Effect:
-    low, value, high = (_shown(number, one) for one in (number.low, number.value, number.high))
+    low, high = ends
     figures = {
-        one: {side.name: (ends[0][n][one], ends[1][n][one]) for n, side in enumerate(sides)}
-        for one in quantities
+        one: {side.name: (low[n][one], high[n][one]) for n, side in enumerate(sides)} for one in quantities
     }
-    return Effect(_named(number), low, value, high, figures)
+    texts = [_shown(number, value) for value in (number.low, number.value, number.high)]
+    return Effect(_named(number), *texts, figures)
 
 
 def _shown(number: Swept, value: Any) -> str:
