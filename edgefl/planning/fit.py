@@ -32,12 +32,6 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     batch, is disregarded for it, since its clients are refused at any batch size; so is a device whose memory
     is unknown.
 
-    Args:
-        learning: what is trained.
-        document: the scenario's file.
-        fleet: the devices.
-        samples: the clients' numbers of samples.
-
     Raises:
         ScenarioError: not even the smallest batch fits, or no memory is known.
     """

@@ -75,12 +75,7 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
 
 
 def asked_at_once(server: Server, policy: Any) -> int | None:
-    """How many clients are asked for a round, or kept at work by a stream; None for all.
-
-    Args:
-        server: its settings.
-        policy: its policy's parameters, by the names that policies have for them.
-    """
+    """How many clients are asked for a round, or kept at work by a stream; None for all."""
     asked = getattr(policy, "concurrency", None) or server.participants
     # Rounded as ``World.invite`` does.
     return None if asked is None else max(1, int(asked * getattr(policy, "factor", 1.0)))

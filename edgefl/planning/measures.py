@@ -19,14 +19,7 @@ GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure with its parameters.
-
-    Attributes:
-        name: as the scenario has it.
-        module: its file.
-        params: its parameters, validated.
-        where: the scenario's line that names it.
-    """
+    """A measure as the scenario names it, with its parameters, and the line that names it."""
 
     name: str
     module: ModuleType
@@ -68,11 +61,7 @@ def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
 
 
 def check_measures(measures: Sequence[Measure], net: Net) -> None:
-    """Makes the measures' own checks, which may read files of this machine.
-
-    Args:
-        measures: see ``measures_of``.
-        net: the model; of several, the first client's.
+    """Makes the measures' own checks, which may read files of this machine; of several models, on the first.
 
     Raises:
         UserError: a parameter does not fit the run.

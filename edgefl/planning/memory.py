@@ -52,13 +52,7 @@ def without_margin(room: float) -> float:
 
 
 def tight(clients: Clients, table: Sequence[Prices], devices: Mapping[str, Board]) -> list[str]:
-    """The admitted clients that hold an exchange, but not with its margin, in words; nothing where all do.
-
-    Args:
-        clients: all clients.
-        table: each exchange's prices by kind of client.
-        devices: the fleet's devices.
-    """
+    """The admitted clients that hold an exchange, but not with its margin, in words; nothing where all do."""
     rooms = [devices[name].usable_memory_bytes for name in clients.devices]
     most = np.array([np.inf if room is None else without_margin(room) for room in rooms])
     peaks = np.max([prices.peak_bytes for prices in table], axis=0)
@@ -71,23 +65,19 @@ def tight(clients: Clients, table: Sequence[Prices], devices: Mapping[str, Board
 
 
 def memory_check(predicted: int, measured: int, rows: Iterable[Row]) -> dict[str, Any]:
-    """Compares the two, and each with what the devices have.
-
-    Args:
-        predicted: the traced peak in fp32, in bytes.
-        measured: what the work added to a fresh process.
-        rows: the exchange on each device.
+    """Holds the traced peak in fp32 against what the work added to a process, and both against the devices.
 
     Returns:
         Both; ``error``, predicted over measured, less 1, None where nothing was added; ``verdict``, whether
         they agree, or what explains the difference; ``limits``, by device that computes in fp32, which of the
         two fits its memory.
     """
-    limits = {
-        row["device"]: _limit(predicted, measured, row["peak_bytes"] / row["memory_share"])
+    rooms = {
+        row["device"]: row["peak_bytes"] / row["memory_share"]
         for row in rows
         if row["dtype"] == TRACED and row["memory_share"]
     }
+    limits = {name: _FITTING[predicted <= room, measured <= room] for name, room in rooms.items()}
     error = predicted / measured - 1 if measured else None
     both = {"predicted_bytes": predicted, "measured_bytes": measured, "error": error}
     return {**both, "verdict": _verdict(predicted, measured), "limits": limits}
@@ -104,11 +94,9 @@ def _verdict(predicted: int, measured: int) -> str:
     return f"{apart} more than predicted: the library's own buffers, such as a convolution's, are not traced"
 
 
-def _limit(predicted: int, measured: int, room: float) -> str:
-    fitting = predicted <= room, measured <= room
-    return {
-        (True, True): "both fit",
-        (True, False): "the predicted fits, the measured does not",
-        (False, True): "the measured fits, the predicted does not",
-        (False, False): "neither fits",
-    }[fitting]
+_FITTING = {
+    (True, True): "both fit",
+    (True, False): "the predicted fits, the measured does not",
+    (False, True): "the measured fits, the predicted does not",
+    (False, False): "neither fits",
+}

@@ -16,7 +16,7 @@ from edgefl.core.scenario import LearningSpec
 from edgefl.core.user_code import is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import Federation
-from edgefl.protocol import Method, Net, Payload, shapes
+from edgefl.protocol import Method, Net, shapes
 from edgefl.protocol.values import tensors
 
 T = TypeVar("T")
@@ -26,13 +26,7 @@ _FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedav
 def nets_of(
     spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net]
 ) -> tuple[Net, ...]:
-    """The scenario's models, for the data's shape and classes.
-
-    Args:
-        spec: the settings.
-        document: where they come from, for messages.
-        federation: the data.
-        known: nets that were built before, by what they depend on.
+    """The scenario's models, for the data's shape and classes; ``known`` has those that were built before.
 
     Raises:
         UserError: a name or a parameter is wrong, or a model cannot be built.
@@ -56,31 +50,24 @@ def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], w
     Raises:
         UserError: it cannot be built, or is no net.
     """
+    own = is_users(str(module.__file__))
     try:
         built = module.build(params, *data)
     except RuntimeError as error:
-        if is_users(str(module.__file__)):
+        if own:
             raise
         # Sizes that no tensor can have.
         raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
     net = checked(built, Net, module, "model")
-    if is_users(str(module.__file__)):
-        _check_net(net)
+    if own:
+        # Calls its functions on two samples without data, lest one return what it should not.
+        with torch.device("meta"):
+            weights = tensors(net.init(0), net.init, "weights by part (a dict of dicts of tensors)")
+            x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
+            features, _ = net.passed(weights, x, training=True)
+            logits = net.classified(weights, features)
+            returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
     return net
-
-
-def _check_net(net: Net) -> None:
-    """Calls a net's functions on two samples without data.
-
-    Raises:
-        UserError: one returns what it should not.
-    """
-    with torch.device("meta"):
-        weights = tensors(net.init(0), net.init, "weights by part (a dict of dicts of tensors)")
-        x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
-        features, _ = net.passed(weights, x, training=True)
-        logits = net.classified(weights, features)
-        returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
 
 
 def checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
@@ -104,12 +91,6 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
 
     The server has one state for all of them.
 
-    Args:
-        methods: the method, built on each net.
-        nets: the scenario's models.
-        name: the method's name.
-        document: the scenario's file.
-
     Raises:
         ScenarioError: a part differs between two models.
     """
@@ -121,8 +102,9 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
     ]
     for place, (net, other) in enumerate(zip(nets[1:], others, strict=True), start=2):
         for ours, theirs in zip(first, other, strict=True):
-            for way, one, two in zip(("receive", "send"), ours, theirs, strict=True):
-                part = _different(one, two)
+            for way, *pair in zip(("receive", "send"), ours, theirs, strict=True):
+                one, two = map(shapes, pair)
+                part = next((part for part in {**one, **two} if one.get(part) != two.get(part)), None)
                 if part is not None:
                     raise ScenarioError(
                         f"with {name}, clients {way} {part!r}, whose shapes differ between model 1 "
@@ -130,9 +112,3 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
                         where=str(document.place(["model"])),
                         hint=_FOR_DIFFERENT,
                     )
-
-
-def _different(one: Payload, two: Payload) -> str | None:
-    """The first part whose shapes differ between two payloads; None if there is none."""
-    ours, theirs = shapes(one), shapes(two)
-    return next((part for part in {**ours, **theirs} if ours.get(part) != theirs.get(part)), None)

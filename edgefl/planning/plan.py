@@ -47,8 +47,6 @@ class Planned:
     """A plan with its learning.
 
     Attributes:
-        plan: what the world simulates.
-        learning: what engines train.
         resolved: everything the result depends on, as plain data.
         data_notes: what the plan assumes of the data, and which of them nobody has, as sentences.
     """
@@ -102,19 +100,13 @@ class Ground(NamedTuple):
 def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> Ground:
     """The fleet and its devices, with all checks of a draft that come before anything is built.
 
-    Args:
-        draft: the run.
-        access: what was read before.
-        known: the fleet and its devices, if they are not to be read from files.
+    ``known`` has the fleet and its devices, if they are not to be read from files.
 
     Raises:
         UserError: the first mistake, with all others.
     """
     mistakes = Mistakes()
-    with mistakes.collected():
-        _check_participants(draft)
-    with mistakes.collected():
-        _check_schedule(draft)
+    _check_server(draft, mistakes)
     if known is not None:
         mistakes.check()
         return known
@@ -155,9 +147,18 @@ def planned(
     fleet, devices = ground.fleet, ground.devices
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
-    _check_settings(draft, learning, fleet)
+    if server.until.rounds is None:
+        assigned(learning, fleet, None)
     check_measures(learning.measures, learning.nets[0])
-    _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
+    exchanges = learning.methods[0].exchanges
+    fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
+    if fresh and merges_stale(policy_module, policy):
+        raise ScenarioError(
+            f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
+            f"{fresh[0]!r} cannot be stale",
+            where=str(document.place(["server", "policy"])),
+            hint="choose a synchronous policy, such as sync",
+        )
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
@@ -198,11 +199,19 @@ def planned(
 
 def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
     """What is assumed of the data, and which of them nobody has, in words."""
-    return [
-        *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
-        *(["task.samples: clients have numbers of samples and no data"] if scenario.task.samples else []),
-        *_left_out(data, scenario),
-    ]
+    task, notes = scenario.task, list[str]()
+    if data.assumed:
+        notes.append(f"{data.spec.name}: no files, so labels are assumed balanced")
+    if task.samples:
+        notes.append("task.samples: clients have numbers of samples and no data")
+    held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
+    whole, given = len(data.train_y) - held - task.withheld, int(data.samples.sum())
+    # What task.share leaves out is what was asked for.
+    if data.parts and given < whole and not task.share:
+        share = show_share((whole - given) / whole)
+        left = f"{whole - given:,} of {whole:,} training samples ({share}) are left out"
+        notes.append(f"task.partition: {left}")
+    return notes
 
 
 def _settings_notes(learning: Learning) -> Iterator[str]:
@@ -243,25 +252,16 @@ def check_whole(plan: Plan) -> None:
             module.check(params, plan)
 
 
-def _left_out(data: Federation, scenario: Scenario) -> list[str]:
-    """How many training samples the partition gives to nobody, in words; nothing where there are none."""
-    task = scenario.task
-    held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
-    held += task.withheld
-    whole, given = len(data.train_y) - held, int(data.samples.sum())
-    # What task.share leaves out is what was asked for.
-    if not data.parts or given >= whole or task.share:
-        return []
-    share = show_share((whole - given) / whole)
-    return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
-
-
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
     """Each client's device, link, model, kind and slowdown."""
     count, root = scenario.task.clients, scenario.seed
     found = dealt(fleet, count, root)
     cell, cells = fleet.share_cells(found.member)
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
+    slowdown = found.slowdown
+    if slowdown is None:
+        drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
+        slowdown = _multipliers(fleet.slowdown, drawn)
     return Clients(
         device=found.device.place,
         link=found.link.place,
@@ -269,7 +269,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         model=model,
         samples=samples,
         kind=kinds_of(found.device.place, found.link.place, found.dtype.place, model, samples),
-        slowdown=_slowdowns(fleet, count, root) if found.slowdown is None else found.slowdown,
+        slowdown=slowdown,
         admitted=np.ones(count, dtype=bool),
         cell=cell,
         user=found.user,
@@ -281,10 +281,6 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         batteries=tuple(boards[name].battery for name in found.device.names),
         throttling=tuple(boards[name].throttling for name in found.device.names),
     )
-
-
-def _slowdowns(fleet: Fleet, clients: int, root: int) -> Floats:
-    return _multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(clients)))
 
 
 def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
@@ -312,48 +308,32 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
             )
 
 
-def _check_participants(draft: Draft) -> None:
-    scenario = draft.scenario
-    participants = scenario.server.participants
-    if participants is not None and participants > scenario.task.clients:
-        raise ScenarioError(
-            f"{participants} participants per round, but only {scenario.task.clients} clients",
-            where=str(draft.document.place(["server", "participants"])),
-            hint="lower server.participants or raise task.clients",
+def _check_server(draft: Draft, mistakes: Mistakes) -> None:
+    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows."""
+    scenario, server = draft.scenario, draft.scenario.server
+    schedule, clients = scenario.local.optimizer.schedule, scenario.task.clients
+    if (server.participants or 0) > clients:
+        mistakes.add(
+            ScenarioError(
+                f"{server.participants} participants per round, but only {clients} clients",
+                where=str(draft.document.place(["server", "participants"])),
+                hint="lower server.participants or raise task.clients",
+            )
         )
-
-
-def _check_schedule(draft: Draft) -> None:
-    """Refuses a learning-rate schedule over a number of rounds that nobody knows."""
-    schedule, rounds = draft.scenario.local.optimizer.schedule, draft.scenario.server.until.rounds
-    if rounds is None and schedule.NEEDS_ROUNDS:
-        raise ScenarioError(
-            f"the schedule {schedule.name!r} needs to know the number of rounds",
-            where=str(draft.document.place(["server", "until"])),
-            hint="add rounds to server.until; the first limit that is met ends the run",
+    if server.until.rounds is None and schedule.NEEDS_ROUNDS:
+        mistakes.add(
+            ScenarioError(
+                f"the schedule {schedule.name!r} needs to know the number of rounds",
+                where=str(draft.document.place(["server", "until"])),
+                hint="add rounds to server.until; the first limit that is met ends the run",
+            )
         )
-
-
-def _check_settings(draft: Draft, learning: Learning, fleet: Fleet) -> None:
-    """Refuses what a method sets for jobs by the number of rounds, where nobody knows it.
-
-    Raises:
-        ScenarioError: an exchange's settings need it.
-    """
-    if draft.scenario.server.until.rounds is None:
-        assigned(learning, fleet, None)
 
 
 def assigned(
     learning: Learning, fleet: Fleet, rounds: int | None, round_: int = 0
 ) -> list[Mapping[str, float]]:
-    """What the methods' exchanges set for jobs, on each of the fleet's devices.
-
-    Args:
-        learning: with the methods.
-        fleet: with the devices.
-        rounds: how many the run has; None if nobody knows.
-        round_: the jobs' round.
+    """What the methods' exchanges set for jobs of a round, on each of the fleet's devices.
 
     Raises:
         ScenarioError: an exchange's settings need the number of rounds, and nobody knows it.
@@ -366,22 +346,6 @@ def assigned(
         for exchange in method.exchanges
         for device in devices
     ]
-
-
-def _check_staleness(draft: Draft, learning: Learning, *, stale: bool) -> None:
-    """Refuses a policy that merges stale uploads for a method with an exchange that cannot be stale."""
-    if not stale:
-        return
-    exchanges = learning.methods[0].exchanges
-    fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
-    if fresh:
-        server, method = draft.scenario.server, draft.scenario.method
-        raise ScenarioError(
-            f"the policy {server.policy.name!r} merges stale uploads, and {method.name}'s exchange "
-            f"{fresh[0]!r} cannot be stale",
-            where=str(draft.document.place(["server", "policy"])),
-            hint="choose a synchronous policy, such as sync",
-        )
 
 
 def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[str, Any]:

@@ -31,8 +31,8 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.plan import Clients, Floats, Plan, Prices
-from edgefl.core.price import Energy, Working, above_idle_between, times
+from edgefl.core.plan import Clients, Plan
+from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import Task
 from edgefl.data import Federation
@@ -50,9 +50,6 @@ from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
 
 Figures: TypeAlias = Mapping[str, Any]
-Ends: TypeAlias = Sequence[tuple[Prices, Mapping[str, Floats]]]
-"""An exchange's prices and what a job takes alone, by client: as they are, then at both corners."""
-
 # With more links than these, only some of a device's are shown.
 _MOST_LINKS = 5
 
@@ -200,8 +197,7 @@ class _Kinds:
 
     def tables(self, index: int, model: int, layered: ExchangeLayers | None) -> dict[str, list[Row]]:
         """What an exchange on a model costs each kind; what each of its parts does, and costs."""
-        prices = self.plan.prices[index]
-        ends = [(one, _alone(one)) for one in (prices, *(prices.corners or (prices, prices)))]
+        prices, cost = self.plan.prices[index], self.works[index].costs[model]
         names = {"exchange": prices.exchange, "model": self.models[model]}
         whole, priced_parts = list[Row](), list[Row]()
         for place, setup in enumerate(self.setups):
@@ -210,9 +206,10 @@ class _Kinds:
             why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
             if not why:
                 pricer = self.pricers.of(setup.device, setup.dtype)
-                figures |= _priced(ends, client, pricer, self.works[index].costs[client])
+                ends = [one.demand(client) for one in (prices, *(prices.corners or (prices, prices)))]
+                figures |= _priced(ends, pricer, cost)
                 if layered:
-                    found = _part_prices(ends, client, pricer, self.links[setup.link], layered)
+                    found = _part_prices(ends, pricer, self.links[setup.link], layered)
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
             row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
             row |= {"peak_bytes": needs, "memory_share": needs / room if room else None}
@@ -233,21 +230,21 @@ class _Kinds:
                 yield Side(title, partial(_round, Repricer(plan), setup))
 
 
-def _alone(prices: Prices) -> dict[str, Floats]:
-    """Seconds and joules of a job alone, at full speed, by client; NaN for unknown ones."""
-    demand = prices.demand(np.arange(len(prices.work_s)))
+def _alone(demand: Demand) -> dict[str, float | None]:
+    """Seconds and joules of a job alone, at full speed; None for unknown ones."""
     down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
     seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
-    return {**seconds, **energy._asdict(), "joules": energy.joules}
+    figures = {**seconds, **energy._asdict(), "joules": energy.joules}
+    return {name: known(figure) for name, figure in figures.items()}
 
 
 _BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
 _FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *Energy._fields, "joules", "battery_share")
 
 
-def _priced(ends: Ends, client: int, pricer: Pricer, cost: Cost) -> dict[str, Any]:
-    """A client's figures of an exchange."""
-    found = [{name: known(column[client]) for name, column in alone.items()} for _, alone in ends]
+def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any]:
+    """A client's figures of an exchange, from what it asks for: as its numbers are, then at both corners."""
+    found = [_alone(demand) for demand in ends]
     pricers = pricer, *(pricer.corners or (pricer, pricer))
     for each, at in zip(found, pricers, strict=True):
         battery, joules = at.device.battery, each["joules"]
@@ -255,8 +252,8 @@ def _priced(ends: Ends, client: int, pricer: Pricer, cost: Cost) -> dict[str, An
         each["battery_share"] = joules / capacity_j if joules is not None and capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        work = (Working(one.work_s[client], one.compute_w[client], one.idle_w[client]) for one, _ in ends[1:])
-        cheap["compute_j"], costly["compute_j"] = above_idle_between(*work)
+        works = (Working(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
+        cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
 
@@ -286,30 +283,29 @@ _ROLES = {"forward_s": FORWARD, "grad_input_s": GRAD_INPUT, "grad_weight_s": GRA
 
 
 def _part_prices(
-    ends: Ends, client: int, pricer: Pricer, route: Link, layered: ExchangeLayers
+    ends: Sequence[Demand], pricer: Pricer, route: Link, layered: ExchangeLayers
 ) -> Iterator[dict[str, Any]]:
     """What each part takes, and each transfer; together, the exchange's seconds and joules.
 
     A part's energy is that of the whole device while it computes, idle power included.
     """
-    idle_w = [prices.idle_w[client] for prices, _ in ends]
-    watts = [prices.compute_w[client] + prices.idle_w[client] for prices, _ in ends]
     for what, one in _parts(layered):
         timed = {role: pricer.demands(Cost(steps=((work, 1),)), route) for role, work in one.work.items()}
         found = []
-        for end, power_w in enumerate(watts):
+        for end, demand in enumerate(ends):
             each = {role: demands[end % len(demands)].work_s for role, demands in timed.items()}
             seconds = {name: each.get(role, 0.0) for name, role in _ROLES.items()}
             whole = sum(each.values())
-            found.append({**seconds, "seconds": whole, "joules": times(power_w, whole)})
+            joules = times(demand.draw.compute_w + demand.draw.idle_w, whole)
+            found.append({**seconds, "seconds": whole, "joules": joules})
         memory = {"memory_bytes": pricer.in_dtype(one.memory_bytes)}
         yield {"what": what, "part": one.name, **_bounded(*found), **memory}
-    transfers = {"download": ("down_s", "receive_j"), "upload": ("up_s", "transmit_j"), _TAIL: ("", "tail_j")}
-    for part, (lasts, takes) in transfers.items():
+    for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
         found = []
-        for (_, alone), power_w in zip(ends, idle_w, strict=True):
-            lasts_s = alone[lasts][client] if lasts else 0.0
-            found.append({"seconds": lasts_s, "joules": alone[takes][client] + times(power_w, lasts_s)})
+        for demand in ends:
+            lasts_s = getattr(demand, lasts) if lasts else 0.0
+            joules = demand.energy()[takes] + times(demand.draw.idle_w, lasts_s)
+            found.append({"seconds": lasts_s, "joules": joules})
         if part != _TAIL or found[0]["joules"] != 0:
             yield {"what": "transfer", "part": part, **_bounded(*found)}
 
@@ -409,9 +405,12 @@ def swept_rounds(
 def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float]:
     """The energy and the time of a round on other numbers; NaN for an unknown energy."""
     links = {setup.link: records[f"link {setup.link}"]}
-    found = [_alone(one) for one in repricer.prices({setup.device: records[setup.device]}, links)]
-    energy, time = (math.fsum(one[name][0] for one in found) for name in ("joules", "seconds"))
-    return {"energy": energy, "time": time}
+    prices = repricer.prices({setup.device: records[setup.device]}, links)
+    found = [_alone(one.demand(0)) for one in prices]
+    figures = {"energy": [one["joules"] for one in found], "time": [one["seconds"] for one in found]}
+    return {
+        name: math.fsum(math.nan if one is None else one for one in each) for name, each in figures.items()
+    }
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.merging import MergeCost
 from edgefl.core.units import amount, show_bits, show_bytes, show_flops, show_seconds, show_share
-from edgefl.planning.assumed import in_short
+from edgefl.planning.assumed import guesses, in_short
 from edgefl.planning.costs import Profile, Row, SharedLink, added, of, within
 from edgefl.planning.memory import MARGIN
 from edgefl.planning.sensitivity import Sensitivity
@@ -55,7 +55,7 @@ def profile(one: Profile) -> RenderableType:
         blocks += [Line(LOWER_BOUND, "dim")] if unbounded else []
         blocks.append(Line())
     # What is unknown shows in the tables.
-    assumed = in_short(note for note in one.assumptions if ": assumed" in note)
+    assumed = in_short(guesses(one.assumptions))
     free = "" if one.server else "; merging on the server is free, as there is no server.device"
     blocks += [Line(note, "dim") for note in (_NOT_COUNTED + free, *assumed)]
     for model in one.layers or ():
