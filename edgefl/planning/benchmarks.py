@@ -30,6 +30,8 @@ ALL = "all"
 POWER = "power."
 # Of fewer rows, an order says nothing.
 _LEAST_RANKED = 3
+# The default of what a row has from its file.
+_IN_FILE: Any = None
 
 Count = Annotated[int, Field(gt=0)]
 Text = Annotated[str, Field(min_length=1)]
@@ -65,14 +67,14 @@ class Row(Strict):
     network: Text
     settings: dict[str, Any] = Field(default_factory=dict)
     label: Text | None = None
-    library: Library = Field(default=None)
-    batch: Count = Field(default=None)
-    image: tuple[Count, Count, Count] = Field(default=None)
-    classes: Count = Field(default=None)
+    library: Library = _IN_FILE
+    batch: Count = _IN_FILE
+    image: tuple[Count, Count, Count] = _IN_FILE
+    classes: Count = _IN_FILE
     time: Annotated[units.Seconds, Field(gt=0)] | None = None
     energy: Annotated[units.Joules, Field(gt=0)] | None = None
-    status: Status = Field(default=None)
-    source: Text = Field(default=None)
+    status: Status = _IN_FILE
+    source: Text = _IN_FILE
     fitted: tuple[Text, ...] = ()
 
     @model_validator(mode="after")

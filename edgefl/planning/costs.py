@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from edgefl.core.corners import Interval, together
 from edgefl.core.dealing import dealt
+from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
-from edgefl.core.draws import Floats
 from edgefl.core.fleet import Fleet
 from edgefl.core.layers import ModelLayers
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
-from edgefl.core.scenario import Scenario
-from edgefl.planning.limits import asked_at_once
-
-# Of a rate: a difference below it is rounding.
-_ROUNDING = 1e-9
+from edgefl.core.plan import Clients, Prices
+from edgefl.core.scenario import Scenario, Server
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of a table: names, and figures in base units, None for unknown ones.
@@ -60,8 +57,6 @@ class SharedLink:
         payload_bytes: of each; the mean over models.
         at_least_s: until all of their payloads are through, at the full rate.
         alone_s: what a transfer takes alone on its client's own link, over clients.
-        each_bps: what a client gets if all of them transfer at once, max-min fairly, over clients.
-        is_full: whether they fill it then.
     """
 
     exchange: str
@@ -71,8 +66,6 @@ class SharedLink:
     payload_bytes: float
     at_least_s: float
     alone_s: Interval
-    each_bps: Interval
-    is_full: bool
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Profile:
     ``everyone`` as of ``Prices``; samples and steps; bytes by part of the payload, ``down`` and ``up``; FLOPs
     by role of the kernels and by part of the model; how many kernels are started, and the bytes they move;
     the peak of memory in fp32, by use; the jobs a day of a client in the mean, if the policy alone says how
-    long rounds take; and what was ``measured`` here, see ``edgefl.planning.measuring``.
+    long rounds take; and what was ``measured`` here, see ``edgefl.planning.profile``.
 
     A row of ``prices`` is such an exchange on a device: ``down_s``, ``work_s``, ``up_s``, in ``seconds`` all;
     of ``work_s``, what arithmetic, memory and launches bound; joules by stage, as of ``Energy``, in all, and
@@ -139,72 +132,78 @@ class Profile:
 def shared_links(
     scenario: Scenario, policy: Any, fleet: Fleet, links: Mapping[str, Link], works: Sequence[Row]
 ) -> list[SharedLink] | None:
-    """What each exchange costs what clients share; None where nothing is shared.
+    """What each exchange of ``Profile.exchanges`` costs what clients share; None where nothing is shared.
 
-    Those that take part are clients of all links and cells in proportion, and each has the mean payload of
-    the models. Nothing is simulated: bytes over a rate is the least time in which all are through, in
-    whatever order they are sent.
-
-    Args:
-        scenario: the run's.
-        policy: its policy's parameters.
-        fleet: its fleet.
-        links: those of its members, by name.
-        works: the rows of ``Profile.exchanges``.
+    Each that takes part has the mean payload of the models. Nothing is simulated: bytes over a rate is the
+    least time in which all are through, in whatever order they are sent.
     """
     rates = {"down": scenario.server.downlink, "up": scenario.server.uplink}
     if not fleet.cells and not any(rates.values()):
         return None
-    # Groups of clients with one link in cells of one name.
-    every, cells = dealt(fleet, scenario.task.clients, scenario.seed), [None, *fleet.cells]
-    cell_of = np.array([cells.index(member.cell) for member in fleet.members])[every.member]
-    (link, cell), counts = np.unique(np.stack([every.link.place, cell_of]), axis=1, return_counts=True)
-    own, clients = [links[every.link.names[place]] for place in link], counts.astype(float)
-    delay_s = np.array([one.delay_s for one in own])
-    found = []
+    count, found = scenario.task.clients, list[SharedLink]()
+    clients, cells = dealt(fleet, count, scenario.seed), [None, *fleet.cells]
+    cell_of = np.array([cells.index(member.cell) for member in fleet.members])[clients.member]
     for name, everyone in dict.fromkeys((work["exchange"], work["everyone"]) for work in works):
-        asked = asked_at_once(scenario.server, policy) or scenario.task.clients
-        asked = scenario.task.clients if everyone else min(scenario.task.clients, asked)
-        for way, server_bps in rates.items():
-            sizes = np.array([sum(work[way].values()) for work in works if work["exchange"] == name])
-            own_bps = np.array([getattr(one, f"{way}_bps") for one in own])
-            flows, caps = asked * clients / clients.sum(), own_bps.copy()
-            capacities = [(f"server.{way}link", server_bps, asked, flows, caps)] if server_bps else []
-            for place, title in enumerate(cells):
-                inside = np.where(cell == place, clients, 0.0)
-                if title is None or not inside.any():
-                    continue
-                mine, one = inside > 0, fleet.cells[title]
-                bps, most = getattr(one, way).known, min(one.clients, int(inside.sum()))
-                capacities.append((f"cell {title}, {way}", bps, most, most * inside / inside.sum(), own_bps))
-                # As many transfer in each, so that cells of a name act as one.
-                count = -(-int(inside.sum()) // one.clients)
-                caps[mine] = fair(bps * count, flows[mine], np.minimum(caps[mine], bps))
-            for capacity, bps, most, flows_, caps_ in capacities if sizes.any() else ():
-                there = flows_ > 0
-                alone_s = delay_s[there, None] + 8 * sizes[sizes > 0] / own_bps[there, None]
-                each_bps = fair(bps, flows_[there], caps_[there])
-                mean_bytes = float(sizes.mean())
-                found.append(
-                    SharedLink(
-                        exchange=name,
-                        capacity=capacity,
-                        bps=bps,
-                        clients=most,
-                        payload_bytes=mean_bytes,
-                        at_least_s=8 * most * mean_bytes / bps,
-                        alone_s=Interval(float(alone_s.min()), float(alone_s.max())),
-                        each_bps=Interval(float(each_bps.min()), float(each_bps.max())),
-                        is_full=bool((flows_[there] * each_bps).sum() >= bps * (1 - _ROUNDING)),
-                    )
-                )
+        asked = count if everyone else min(count, asked_at_once(scenario.server, policy) or count)
+        for way, rate in rates.items():
+            sizes = [sum(work[way].values()) for work in works if work["exchange"] == name]
+            shares = [(f"server.{way}link", rate, asked, cell_of >= 0)] if rate else []
+            for title, cell in fleet.cells.items():
+                mine = cell_of == cells.index(title)
+                most = min(cell.clients, int(mine.sum()))
+                shares.append((f"cell {title}, {way}", getattr(cell, way).known, most, mine))
+            for capacity, bps, most, mine in shares:
+                own = [links[clients.link.names[place]] for place in np.unique(clients.link.place[mine])]
+                alone_s = [
+                    one.delay_s + 8 * size / getattr(one, f"{way}_bps")
+                    for one, size in product(own, filter(None, sizes))
+                ]
+                if alone_s:
+                    mean_bytes = sum(sizes) / len(sizes)
+                    least_s, each_s = 8 * most * mean_bytes / bps, Interval(min(alone_s), max(alone_s))
+                    found.append(SharedLink(name, capacity, bps, most, mean_bytes, least_s, each_s))
     return found
 
 
-def fair(rate: float, flows: Floats, caps: Floats) -> Floats:
-    """Max-min fair rates: of so many flows each, all have one rate, or their cap where that is less."""
-    order = np.argsort(caps)
-    count, most = flows[order], caps[order]
-    left = rate - np.concatenate([[0.0], np.cumsum(count * most)[:-1]])
-    levels = left / np.cumsum(count[::-1])[::-1]
-    return np.minimum(caps, max(levels[levels <= most], default=math.inf))
+def asked_at_once(server: Server, policy: Any) -> int | None:
+    """How many clients are asked for a round, or kept at work by a stream; None for all."""
+    asked = getattr(policy, "concurrency", None) or server.participants
+    # Rounded as ``World.invite`` does.
+    return None if asked is None else max(1, int(asked * getattr(policy, "factor", 1.0)))
+
+
+MARGIN = 0.2
+"""The share of the traced peak that libraries may take besides.
+
+Measured by ``edgefl profile --measure-memory`` on shipped networks in batches of 8 to 512 (torch 2.13.0 with
+oneDNN, AMD EPYC, one thread): up to 16% of the traced peak, apart from what a process takes; rounded up. The
+figures are in ``docs/costs.md``, with those of convolutions of one channel, which took 111%.
+"""
+
+
+def fits(needs: float, room: float | None) -> bool | None:
+    """Whether a device can hold the traced peak; None if its memory is unknown."""
+    return None if room is None else needs <= room
+
+
+def fits_with_margin(needs: float, room: float | None) -> bool | None:
+    """Whether it can also hold what libraries may take besides; see ``MARGIN``."""
+    return None if room is None else needs <= without_margin(room)
+
+
+def without_margin(room: float) -> float:
+    """The largest traced peak that memory of a size holds with its margin, in bytes."""
+    return room / (1 + MARGIN)
+
+
+def tight(clients: Clients, table: Sequence[Prices], devices: Mapping[str, Board]) -> list[str]:
+    """The admitted clients that hold an exchange, but not with its margin, in words; nothing where all do."""
+    rooms = [devices[name].usable_memory_bytes for name in clients.devices]
+    most = np.array([np.inf if room is None else without_margin(room) for room in rooms])
+    peaks = np.max([prices.peak_bytes for prices in table], axis=0)
+    found = clients.admitted & (peaks[clients.kind] > most[clients.device])
+    if not found.any():
+        return []
+    names = ", ".join(clients.devices[place] for place in np.unique(clients.device[found]))
+    count = "1 client" if found.sum() == 1 else f"{found.sum():,} clients"
+    return [f"memory of {count} ({names}) holds the traced peak, but not {MARGIN:.0%} more for libraries"]

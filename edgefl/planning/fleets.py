@@ -99,9 +99,6 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
     """A fleet whose recorded users have names as their files spell them.
 
     ``where`` is the fleet's place, for messages where the users were not given by a file.
-
-    Raises:
-        UserError: nothing has a device, a link or a number of the availability.
     """
     users, file, mistakes = fleet.users, item(given, "file"), Mistakes()
     if users is None:

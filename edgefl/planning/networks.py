@@ -35,12 +35,7 @@ _NEEDED: Mapping[str, Mapping[str, Any]] = {
 
 
 def maker(network: Network, document: Document, row: int) -> Make:
-    """A function that makes the network as a module, on torch's default device.
-
-    Args:
-        network: which.
-        document: the file that names it.
-        row: its place among the rows there, for messages.
+    """A function that makes a network, named in a row of a document, as a module on torch's default device.
 
     Raises:
         UserError: the library has no such network, or its definition refuses the settings.
@@ -51,7 +46,7 @@ def maker(network: Network, document: Document, row: int) -> Make:
         module = catalogue.load("models", network.name, where=where)
         params = validate(module.Params, settings, document, ["rows", row, "settings"])
         net = partial(module.build, params, network.image, network.classes)
-        return lambda: (built := net()).module(built.init(0))  # type: ignore[no-any-return]
+        return lambda: (built := net()).module(built.init(0))
     found = _torchvisions() if network.library == "torchvision" else _PUBLISHED
     if network.name not in found:
         what = f"{network.library} has no network {network.name!r}"

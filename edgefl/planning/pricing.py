@@ -13,8 +13,8 @@ from edgefl.core.plan import Clients, Ints, Prices, Refusal, refusals_of
 from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
+from edgefl.planning.costs import fits
 from edgefl.planning.learning import Learning
-from edgefl.planning.memory import fits
 from edgefl.planning.repricing import Pricers, Traced, priced, rows_of
 from edgefl.protocol import Exchange
 
@@ -27,11 +27,7 @@ def traced(
 ) -> tuple[Trace, ...]:
     """The trace of the ``place``-th exchange for each model.
 
-    Args:
-        learning: what is trained.
-        place: which exchange.
-        kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
-        known: cache of traces, shared by runs.
+    ``kinds`` has each model's kinds of clients: for each phase, how many steps of each batch size.
     """
     key = trace_key(learning.spec, place, kinds)
     if key not in known:
@@ -103,15 +99,8 @@ def prices(
     """Every exchange's prices by kind of client, and each refused client's refusal.
 
     A client that cannot do an exchange is refused before pricing and gets no times, so a number that is
-    unknown for its device raises no error.
-
-    Args:
-        learning: what is trained.
-        clients: all clients, before refusals.
-        limits: for each exchange, the most steps of each kind of client (kinds,); None for no limit.
-        fleet: its fleet.
-        devices: the fleet's devices.
-        known: cache of traces, shared by runs.
+    unknown for its device raises no error. ``limits`` has for each exchange the most steps of each kind of
+    client (kinds,), None for no limit; ``known`` is ``DataAccess.traces``.
 
     Raises:
         UserError: a number that pricing needs is unknown for a device.

@@ -9,45 +9,52 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
+from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import Kind, kinds
-from edgefl.core.devices import Board, DType
+from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.host import machine_title
 from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
+from edgefl.core.notes import note
 from edgefl.core.plan import Clients, Plan
 from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
 from edgefl.core.pricer import Pricer
-from edgefl.core.scenario import Task
-from edgefl.data import Federation
+from edgefl.core.scenario import LearningSpec, Task
+from edgefl.core.units import show_bytes
+from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row, shared_links
+from edgefl.planning.costs import Profile, Row, fits, fits_with_margin, shared_links
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
-from edgefl.planning.learning import DataAccess, data_of, learn_from
-from edgefl.planning.measuring import machines, measured
-from edgefl.planning.memory import fits, fits_with_margin
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import apart
 from edgefl.planning.pricing import worked
 from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
+from edgefl.protocol import Phase
 
 Figures: TypeAlias = Mapping[str, Any]
 # With more links than these, only some of a device's are shown.
@@ -63,8 +70,8 @@ class ProfileOptions:
         link: a network class; None for each device's own in the fleet, or else the fleet's first.
         dtype: the number type that devices compute in; None for the fleet's own.
         layers: whether to add counts layer by layer.
-        measure: what each exchange takes on this host, to be compared: "memory", "time"; empty for nothing.
-            Times are compared with those of the devices given, or else of this machine.
+        measure: what each exchange takes on this host, to be compared: "memory", "time". Times are compared
+            with those of the devices given, or else of this machine.
     """
 
     devices: Sequence[str] = ()
@@ -319,11 +326,6 @@ def profile(
     The client has an even share of the dataset's training images, or the mean of ``task.samples``. Times are
     without slowdown and jitter.
 
-    Args:
-        draft: the scenario.
-        options: what to profile.
-        access: holds the traces that the runs of a sweep share.
-
     Raises:
         UserError: something in the scenario, or a name, is wrong.
     """
@@ -365,8 +367,8 @@ def profile(
         **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=shared_links(draft.scenario, policy, found.fleet, links, tables["exchanges"]),
-        server=merging and merge_costs(draft, learning, merging),
-        server_intervals=(merging and merge_bounds(draft, learning, merging)) or None,
+        server=None if merging is None else merge_costs(draft, learning, merging),
+        server_intervals=None if merging is None else merge_bounds(draft, learning, merging) or None,
     )
 
 
@@ -376,12 +378,6 @@ def swept_rounds(
     """What the time and the energy of a client's round depend on: a study for each kind.
 
     Its sides are the runs and models that have a price there.
-
-    Args:
-        drafts: the runs.
-        options: what is profiled.
-        access: as of ``profile``.
-        factor: by which assumed numbers are changed; 1 for intervals alone.
 
     Raises:
         UserError: the factor is below 1, or there is no number to sweep.
@@ -429,3 +425,114 @@ def _flops(work: Work, by: str = "role") -> dict[str, int]:
         found[getattr(kernel, by) or "other"] += kernel.flops * count
     roles = FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE
     return {role: found[role] for role in roles} if by == "role" else {k: n for k, n in found.items() if n}
+
+
+# Steps of one size take the same time and memory.
+_MOST_STEPS = 10
+_LAPTOP = "laptop-cpu"
+
+TOLERANCE = 0.25
+"""The largest error of a prediction that agrees with the measurement."""
+
+PROCESS_BYTES = 16_000_000
+"""What a process may take besides its tensors, mostly code that libraries generate.
+
+Measured as ``MARGIN``: 7.6 MB for an MLP's steps, 14.7 MB for a CNN's.
+"""
+
+
+def measured(
+    learning: Learning,
+    work: Row,
+    model: int,
+    rows: Sequence[Row],
+    kernels: Work,
+    what: Collection[str],
+    boards: Mapping[str, Board],
+) -> dict[str, Any]:
+    """One client's share run on this host: the figures of ``MeasuredExchange``, and those of the model.
+
+    These are under ``memory``, see ``memory_check``, and ``time``, where there are steps: a step's time on
+    one thread of this host, the mean over all; by device the predicted one in fp32, and its error, predicted
+    over measured, less 1. Devices without a figure for fp32, or a number, have none.
+
+    Raises:
+        RunError: the measuring process failed.
+    """
+    given = learning.spec.resolved(), work["exchange"], model, work["samples"]
+    host = measure(client_work, *given, limit=_MOST_STEPS)
+    found = asdict(host)
+    if "memory" in what:
+        found["memory"] = memory_check(sum(work["peak"].values()), host.added_bytes, rows)
+    if "time" in what and host.steps:
+        step_s, predicted_s = host.cpu_s / host.steps, dict[str, float]()
+        for name, board in boards.items():
+            with suppress(UserError):
+                predicted_s[name] = board.clock(name, TRACED).time(kernels).seconds / work["steps"]
+        errors = {name: one / step_s - 1 for name, one in predicted_s.items()}
+        found["time"] = {"measured_s": step_s, "predicted_s": predicted_s, "errors": errors}
+    return found
+
+
+def machines() -> dict[str, Board]:
+    """The devices that were calibrated on this machine, by name; the laptop, with a note, if none was."""
+    title, shipped = machine_title(), catalogue.shipped("devices")
+    own = [one for one in catalogue.entries("devices").values() if not one.path.is_relative_to(shipped)]
+    names = [one.name for one in own if catalogue.summary(one) == title]
+    if not names:
+        note(f"no device was calibrated on this machine, so {_LAPTOP} stands for it: edgefl calibrate NAME")
+    return named(names or [_LAPTOP], "")
+
+
+def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
+    """The work of a client, in the process that runs it, from a resolved ``LearningSpec`` alone."""
+    spec, document = LearningSpec.of_resolved(resolved, "scenario")
+    learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
+    method, net = learning.methods[model], learning.nets[model]
+    (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
+
+    def prepare(phase: Phase, size: int, generator: torch.Generator) -> Tensor:
+        data = learning.federation.spec
+        shape = size, *data.shape
+        x = torch.rand(shape) if data.signals else torch.randint(256, shape, dtype=torch.uint8)
+        return prepared(data, phase, learning.augment(phase), x, generator)
+
+    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr, prepare)
+
+
+def memory_check(predicted: int, measured: int, rows: Iterable[Row]) -> dict[str, Any]:
+    """Holds the traced peak in fp32 against what the work added to a process, and both against the devices.
+
+    Returns:
+        Both; ``error``, predicted over measured, less 1, None where nothing was added; ``verdict``, whether
+        they agree, or what explains the difference; ``limits``, by device that computes in fp32, which of the
+        two fits its memory.
+    """
+    rooms = {
+        row["device"]: row["peak_bytes"] / row["memory_share"]
+        for row in rows
+        if row["dtype"] == TRACED and row["memory_share"]
+    }
+    limits = {name: _FITTING[predicted <= room, measured <= room] for name, room in rooms.items()}
+    error = predicted / measured - 1 if measured else None
+    both = {"predicted_bytes": predicted, "measured_bytes": measured, "error": error}
+    return {**both, "verdict": _verdict(predicted, measured), "limits": limits}
+
+
+def _verdict(predicted: int, measured: int) -> str:
+    if measured and abs(predicted / measured - 1) <= TOLERANCE:
+        return f"agree within {TOLERANCE:.0%}"
+    apart = show_bytes(abs(measured - predicted))
+    if predicted > measured:
+        return f"{apart} less than predicted: the process used memory that it held already"
+    if measured - predicted <= PROCESS_BYTES:
+        return f"{apart} more than predicted: a process takes that much besides its tensors"
+    return f"{apart} more than predicted: the library's own buffers, such as a convolution's, are not traced"
+
+
+_FITTING = {
+    (True, True): "both fit",
+    (True, False): "the predicted fits, the measured does not",
+    (False, True): "the measured fits, the predicted does not",
+    (False, False): "neither fits",
+}

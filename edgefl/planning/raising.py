@@ -61,11 +61,7 @@ def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
 
 
 def _keys(setting: Override) -> list[str]:
-    """The keys of a limit, in its long form.
-
-    Raises:
-        UserError: it is another setting.
-    """
+    """The keys of a limit, in its long form."""
     keys = setting.keys
     if keys[0] == "server" and ".".join(keys[1:]) in Server.SHORT_FORMS:
         keys = ["server", *Server.SHORT_FORMS[".".join(keys[1:])].split(".")]
@@ -96,11 +92,7 @@ def _check_raised(before: Until, until: Until, document: Document) -> None:
 
 
 def _check_rounds(planned: Planned, rounds: int | None, where: str) -> None:
-    """Refuses another number of rounds where what jobs were given would have been different with it.
-
-    Raises:
-        UserError: their learning rates, or a method's settings, depend on it.
-    """
+    """Refuses another number of rounds where what jobs were given would have been different with it."""
     scenario = planned.plan.scenario
     before, schedule = scenario.server.until.rounds, scenario.local.optimizer.schedule
     places = range(0, before or 0, max(1, (before or 0) // _LOOKED_AT))

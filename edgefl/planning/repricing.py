@@ -99,14 +99,7 @@ def _recorded(prices: Prices, kinds: Clients) -> Traced:
 def priced(
     work: Traced, kinds: Clients, links: Mapping[str, Link], pricers: Pricers, left_out: Container[int]
 ) -> Prices:
-    """An exchange's prices; with corners where those of a kind differ.
-
-    Args:
-        work: its work.
-        kinds: a client of each kind.
-        links: by name.
-        pricers: of the devices.
-        left_out: kinds that have no price.
+    """An exchange's prices; with corners where those of a kind differ, without for the kinds left out.
 
     Raises:
         UserError: a number that pricing needs is unknown for a device.

@@ -92,7 +92,7 @@ def validation(
             where="--device" if boards else "",
             hint="`edgefl list validation` lists all; docs/validation.md says how to add your own",
         )
-    behind = list(_behind(sources)) if names else []
+    behind = _behind(sources) if names else []
     works: dict[str, list[Sample]] = {}
     judges: dict[str, _Judge] = {}
 
@@ -112,20 +112,22 @@ def validation(
     return Validation(comparisons, tuple(_totals(comparisons)))
 
 
-def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
+def _behind(chosen: Sequence[Source]) -> list[Source]:
     """The catalogue's other files that numbers of the chosen ones' boards were fitted to."""
     boards = {source.benchmark.board for source in chosen}
     files = {source.document.file for source in chosen}
-    for name, entry in catalogue.entries(KIND).items():
-        # Parsing a file takes a tenth of a second.
-        if str(entry.path) in files or not any(board in text_of(entry.path) for board in boards):
-            continue
-        try:
-            source = read(name)
-        except UserError:  # asked for by name or with all others, it is told
-            continue
-        if source.benchmark.board in boards and any(row.fitted for row in source.benchmark.rows):
-            yield source
+    # Parsing a file takes a tenth of a second.
+    names = [
+        name
+        for name, entry in catalogue.entries(KIND).items()
+        if str(entry.path) not in files and any(board in text_of(entry.path) for board in boards)
+    ]
+    others = _each(read, names, strict=False)
+    return [
+        one
+        for one in others
+        if one.benchmark.board in boards and any(row.fitted for row in one.benchmark.rows)
+    ]
 
 
 def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool) -> list[Made]:
@@ -142,11 +144,7 @@ def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool
 
 
 def samples(source: Source, known_work: dict[str, Work]) -> Iterator[Sample]:
-    """The samples of a file's rows.
-
-    Args:
-        source: the file.
-        known_work: what was traced before, to which this is added.
+    """The samples of a file's rows; their work is added to what was traced before.
 
     Raises:
         UserError: a network is unknown, or cannot be traced; placed at the row.

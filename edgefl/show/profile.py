@@ -13,8 +13,7 @@ from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.merging import MergeCost
 from edgefl.core.units import amount, show_bits, show_bytes, show_flops, show_seconds, show_share
 from edgefl.planning.assumed import guesses, in_short
-from edgefl.planning.costs import Profile, Row, SharedLink, added, of, within
-from edgefl.planning.memory import MARGIN
+from edgefl.planning.costs import MARGIN, Profile, Row, SharedLink, added, of, within
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
@@ -234,10 +233,7 @@ def _holds(row: Row) -> str:
     return f"; memory used {_share(row['memory_share'])}, {held if row['fits'] else 'does not fit'}"
 
 
-_ABOUT_SHARED = (
-    "least time: all payloads at the full rate; alone: one client, on its own link; all at once: what each "
-    "gets, max-min fair"
-)
+_ABOUT_SHARED = "least time: all payloads at the full rate; alone: one client, on its own link"
 _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "exchange": lambda one: one.exchange,
     "link": lambda one: one.capacity,
@@ -245,7 +241,6 @@ _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "payloads": lambda one: f"{one.clients:,} x {show_bytes(one.payload_bytes)}",
     "least time": lambda one: show_seconds(one.at_least_s),
     "alone": lambda one: between(None, one.alone_s, "s"),
-    "all at once": lambda one: between(None, one.each_bps, "bit/s") if one.is_full else "not full",
 }
 _SERVED: dict[str, Callable[[tuple[str, MergeCost, Mapping[str, Interval]]], Cell]] = {
     "exchange": lambda row: row[0],

@@ -8,7 +8,7 @@ from edgefl.compute.measured import _Client, measure
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.core.errors import RunError
-from edgefl.planning.measuring import client_work
+from edgefl.planning.profile import client_work
 
 # A hidden layer of 4 million weights: more memory than an allocator's behaviour could hide.
 LARGE = ["sweep=null", "method=fedavg", "model={name: mlp, hidden: [4096, 1024]}", "local.batch_size=8"]
