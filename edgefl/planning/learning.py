@@ -1,4 +1,4 @@
-"""The torch side of a plan: federated data, nets, methods and codecs."""
+"""The torch side of a plan: federated data, nets, methods, codecs and measures."""
 
 from __future__ import annotations
 

@@ -95,19 +95,15 @@ class Ground(NamedTuple):
 
 @placed
 @user_code()
-def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> Ground:
+def ground_of(draft: Draft, access: DataAccess) -> Ground:
     """The fleet and its devices, with all checks of a draft that come before anything is built.
-
-    ``known`` has the fleet and its devices, if they are not to be read from files.
 
     Raises:
         UserError: the first mistake, with all others.
     """
     mistakes = Mistakes()
-    _check_server(draft, mistakes)
-    if known is not None:
-        mistakes.check()
-        return known
+    with mistakes.collected():
+        check_server(draft)
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
         _check_draws(draft, fleet)
@@ -300,26 +296,23 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
             )
 
 
-def _check_server(draft: Draft, mistakes: Mistakes) -> None:
-    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows."""
-    scenario, server = draft.scenario, draft.scenario.server
+def check_server(draft: Draft) -> None:
+    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows.
+
+    Raises:
+        UserError: the first mistake, with the other.
+    """
+    scenario, server, mistakes = draft.scenario, draft.scenario.server, Mistakes()
     schedule, clients = scenario.local.optimizer.schedule, scenario.task.clients
     if (server.participants or 0) > clients:
-        mistakes.add(
-            ScenarioError(
-                f"{server.participants} participants per round, but only {clients} clients",
-                where=str(draft.document.place(["server", "participants"])),
-                hint="lower server.participants or raise task.clients",
-            )
-        )
+        what = f"{server.participants} participants per round, but only {clients} clients"
+        hint, where = "lower server.participants or raise task.clients", ["server", "participants"]
+        mistakes.add(ScenarioError(what, where=str(draft.document.place(where)), hint=hint))
     if server.until.rounds is None and schedule.NEEDS_ROUNDS:
-        mistakes.add(
-            ScenarioError(
-                f"the schedule {schedule.name!r} needs to know the number of rounds",
-                where=str(draft.document.place(["server", "until"])),
-                hint="add rounds to server.until; the first limit that is met ends the run",
-            )
-        )
+        what = f"the schedule {schedule.name!r} needs to know the number of rounds"
+        hint = "add rounds to server.until; the first limit that is met ends the run"
+        mistakes.add(ScenarioError(what, where=str(draft.document.place(["server", "until"])), hint=hint))
+    mistakes.check()
 
 
 def assigned(

@@ -26,7 +26,7 @@ from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
 from edgefl.planning.learning import DataAccess, Learning, codec, data_of, learn_from
 from edgefl.planning.merging import server_board
-from edgefl.planning.plan import Ground, Planned, ground_of, planned
+from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.protocol.codec import Codec
@@ -160,7 +160,8 @@ def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override], assumed
     before = recorded_assumptions(assumed, known, fleet.links)
     changes = [override.keys for override in overrides if override.keys[0] == "fleet"]
     if not changes:
-        return ground_of(draft, DataAccess(), Ground(fleet, known, before))
+        check_server(draft)
+        return Ground(fleet, known, before)
     ground = ground_of(draft, DataAccess())
     if ["fleet"] in changes:
         return ground
