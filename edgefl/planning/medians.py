@@ -76,7 +76,7 @@ class Medians:
         own = np.array([names.index(self._rows[kind][1]) for kind in self._here])
         return {
             self._here[row]: [{name: float(getattr(each, name)[to, row]) for name in _LINK} for each in there]
-            for row, to in _slower(seconds.T, own, self._count).items()
+            for row, to in _slower(seconds.T, own, np.bincount(own, self._count, len(names))).items()
         }
 
     def device(self) -> Changes:
@@ -85,7 +85,7 @@ class Medians:
         boards = sorted(set(rows))
         seconds = np.array([self._seconds([(kind, board) for board in boards], kind) for kind in self._here])
         own = np.array([boards.index(row) for row in rows])
-        chosen = _slower(seconds.sum(axis=2), own, self._count)
+        chosen = _slower(seconds.sum(axis=2), own, np.bincount(own, self._count, len(boards)))
         return {self._here[row]: _worked(seconds[row, board]) for row, board in chosen.items()}
 
     def work(self) -> Changes:
@@ -102,7 +102,7 @@ class Medians:
             seconds = self._seconds(choices, self._here[rows[0]])
             every = np.broadcast_to(seconds.sum(axis=1), (len(rows), len(alike)))
             own = np.searchsorted(alike, rows)
-            for row, one in _slower(every, own, self._count[alike], by_row=False).items():
+            for row, one in _slower(every, own, self._count[alike]).items():
                 found[self._here[rows[row]]] = _worked(seconds[one])
         return found
 
@@ -128,21 +128,19 @@ def _worked(seconds: Floats) -> list[dict[str, float]]:
     return [{"work_s": one} for one in seconds.tolist()]
 
 
-def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray, *, by_row: bool = True) -> dict[int, int]:
+def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray) -> dict[int, int]:
     """The median choice of those rows whose own takes longer than it.
 
     Args:
         seconds: what each row's client would take with each choice, (rows, choices); NaN where unknown.
         own: each row's choice now, (rows,).
-        clients: how many clients there are of each row, or of each choice, as ``by_row`` says.
-        by_row: see ``clients``.
+        clients: how many clients there are of each choice, (choices,).
     """
-    weights = np.bincount(own, weights=clients, minlength=seconds.shape[1]) if by_row else clients
-    half = (int(weights.sum()) + 1) // 2
+    half = (int(clients.sum()) + 1) // 2
     found = {}
     for row, each in enumerate(seconds):
         order = np.argsort(each, kind="stable")
-        middle = int(order[np.searchsorted(np.cumsum(weights[order]), half)])
+        middle = int(order[np.searchsorted(np.cumsum(clients[order]), half)])
         if each[own[row]] > each[middle] * (1 + _ROUNDING):
             found[row] = middle
     return found

@@ -109,14 +109,11 @@ def _exchange(one: Profile, work: Row) -> Iterator[RenderableType]:
         if any(row["fits"] and not row["fits_with_margin"] for row in priced):
             yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
-        battery: Columns = {"of battery": _battery}
-        if a_day := work.get("jobs_per_day"):
-            battery = {
-                **battery,
-                "a day": lambda row: _a_day(row, a_day),
-            }
-        has_battery = any(_battery(row) != MISSING for row in priced)
-        columns = {**_ENERGIES, **battery} if has_battery else _ENERGIES
+        columns = dict(_ENERGIES)
+        if any(_battery(row) != MISSING for row in priced):
+            columns["of battery"] = _battery
+            if a_day := work.get("jobs_per_day"):
+                columns["a day"] = lambda row: _a_day(row, a_day)
         yield Table(columns.items(), priced)
     for row in rows:
         if row["unknown"]:
@@ -185,9 +182,8 @@ def _brief(unit: str, key: str) -> Callable[[Row], str]:
 
 def _a_day(row: Row, jobs: float) -> str:
     """What so many jobs a day take of the battery."""
-    bounds = within(row, "battery_share")
-    write = lambda share: amount(share * jobs, "battery")  # noqa: E731 - as units are written
-    return between(row["battery_share"], bounds, "battery", MISSING, write=write)
+    share, bounds = row["battery_share"], within(row, "battery_share")
+    return between(share, bounds, "battery", MISSING, write=lambda one: amount(one * jobs, "battery"))
 
 
 def _is_bound(row: Row, key: str = "work_s") -> bool:
