@@ -130,7 +130,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
         settings["fleet"] = resolved["fleet"]
     draft = redrafted(settings, f"{reader.folder.name}/plan.yaml", overrides)
     recorded = read_plan(reader)
-    ground = _ground(reader, draft, overrides, recorded.assumed)
+    ground = _ground(reader, draft, changed, recorded.assumed)
     before = recorded.server_work
     same = before is not None and before.name == draft.scenario.server.device
     ground = ground._replace(server=before.board if before and same else server_board(draft))
@@ -154,16 +154,15 @@ def learned_wire(reader: Reader) -> Wire:
     return validate(Wire, wire, document, ["scenario", "wire"])
 
 
-def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override], assumed: Sequence[str]) -> Ground:
-    """The fleet and its devices: the recorded ones, but for those that are replaced."""
+def _ground(reader: Reader, draft: Draft, changed: Sequence[Sequence[str]], assumed: Sequence[str]) -> Ground:
+    """The fleet and its devices: the recorded ones, but for those that the changed keys replace."""
     fleet, known = recorded_fleet(reader), recorded_devices(reader)
     before = recorded_assumptions(assumed, known, fleet.links)
-    changes = [override.keys for override in overrides if override.keys[0] == "fleet"]
-    if not changes:
+    if not changed:
         check_server(draft)
         return Ground(fleet, known, before)
     ground = ground_of(draft, DataAccess())
-    if ["fleet"] in changes:
+    if ["fleet"] in changed:
         return ground
     devices = {name: known.get(name, device) for name, device in ground.devices.items()}
     links = {name: link for name, link in ground.fleet.links.items() if fleet.links.get(name) != link}
