@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from edgefl.analysis.groups import Group, Judged, seeds_together
 from edgefl.analysis.metrics import MODELS, Metric
-from edgefl.analysis.reached import Reached, Target
+from edgefl.analysis.reached import Reached
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError
@@ -24,7 +25,6 @@ from edgefl.planning.sensitivity import (
     Side,
     Verdict,
     check_factor,
-    numbers_of,
     study,
 )
 from edgefl.store import read
@@ -53,9 +53,9 @@ def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) ->
     check_factor(factor)
     runs = [run for one in groups for run in one.runs]
     model = _reached(runs, any if whole else all)
-    found = {id(run): _Run(run, model) for run in runs}
+    found = [[_Run(run, model) for run in one.runs] for one in groups]
     records: dict[str, Any] = {}
-    for run in found.values():
+    for run in (run for each in found for run in each):
         for owner, record in run.records.items():
             if records.setdefault(owner, record) != record:
                 raise UserError(
@@ -64,10 +64,15 @@ def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) ->
                     hint="compare runs on the same devices and links, or run them again",
                 )
     ends = [*([f" to the {model} target"] if model else []), *([""] if whole or not model else [])]
-    kinds = ["energy", *(["time"] if all(run.blind for run in found.values()) else [])]
-    names = [kind + end for end in ends for kind in kinds]
-    sides = [Side(title(one), _mean([found[id(run)] for run in one.runs], names)) for one in groups]
-    return study(sides, names, records, numbers_of(records, factor), factor)
+    blind = all(run.blind for each in found for run in each)
+    names = [kind + end for end in ends for kind in ("energy", *(["time"] if blind else []))]
+    sides = [Side(title(one), partial(_mean, each, names)) for one, each in zip(groups, found, strict=True)]
+    return study(sides, names, records, factor)
+
+
+def _mean(runs: Sequence[_Run], names: Sequence[str], records: Records) -> dict[str, float]:
+    found = [run.figures(records) for run in runs]
+    return {name: fmean(one.get(name, math.nan) for one in found) for name in names}
 
 
 def quantity(key: str) -> str:
@@ -87,23 +92,13 @@ def title(one: Group) -> str:
 
 def _reached(runs: Sequence[Summary], which: Callable[[Iterable[bool]], bool]) -> str:
     """The model that reached its target in all runs, else in ``which`` of them; empty for none."""
-    found = {
-        model: [run.target is not None and _of(run.target, model) is not None for run in runs]
-        for model in MODELS
-    }
+    found = {model: [_of(run, model) is not None for run in runs] for model in MODELS}
     return next((model for test in (all, which) for model in MODELS if test(found[model])), "")
 
 
-def _of(target: Target, model: str) -> Reached | None:
-    return target.global_ if model == "global" else target.personal
-
-
-def _mean(runs: Sequence[_Run], names: Sequence[str]) -> Callable[[Records], Mapping[str, float]]:
-    def figures(records: Records) -> dict[str, float]:
-        found = [run.figures(records) for run in runs]
-        return {name: fmean(one.get(name, math.nan) for one in found) for name in names}
-
-    return figures
+def _of(run: Summary, model: str) -> Reached | None:
+    target = run.target
+    return None if target is None else target.global_ if model == "global" else target.personal
 
 
 class _Run:
@@ -111,35 +106,33 @@ class _Run:
 
     def __init__(self, run: Summary, model: str) -> None:
         """Reads it; ``model`` is the one whose target counts, empty for the whole run."""
-        with read(Path(run.run_dir)) as reader:
-            found = recorded(reader)
-            read_ = Opened(reader)
-            self._jobs, self.blind, self._shared = read_.repriced, read_.is_blind, read_.is_shared
-            # Until when, and at which version of the server, by what the names of figures end with.
-            self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
-            if model and run.target:
-                reached = _of(run.target, model)
-                sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
-                if reached:
-                    version = reader.query(sql, model, run.target.accuracy)[0]["version"]
-                    self._ends[f" to the {model} target"] = reached.t_s, version
+        # Until when, and at which version of the server, by what the names of figures end with.
         self.name = run.name
-        self._plan, self._repricer = found.plan, Repricer(found.plan)
-        clients = found.plan.clients
-        devices = {clients.devices[one] for one in clients.device[clients.admitted].tolist()}
-        links = {clients.links[one] for one in clients.link[clients.admitted].tolist()}
-        self._devices, self._links = found.devices, found.links
+        self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
+        with read(Path(run.run_dir)) as reader:
+            self._recorded, opened = recorded(reader), Opened(reader)
+            self._jobs, self.blind, self._shared = opened.repriced, opened.is_blind, opened.is_shared
+            if (reached := _of(run, model) if model else None) and run.target:
+                sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
+                version = reader.query(sql, model, run.target.accuracy)[0]["version"]
+                self._ends[f" to the {model} target"] = reached.t_s, version
+        self._repricer, clients = Repricer(self._recorded.plan), self._recorded.plan.clients
+        devices, links = (
+            sorted({names[one] for one in column[clients.admitted].tolist()})
+            for names, column in ((clients.devices, clients.device), (clients.links, clients.link))
+        )
         self.records: Records = {
-            **{name: found.devices[name] for name in sorted(devices)},
-            **{f"link {name}": found.links[name] for name in sorted(links)},
+            **{name: self._recorded.devices[name] for name in devices},
+            **{f"link {name}": self._recorded.links[name] for name in links},
         }
 
     def figures(self, records: Records) -> dict[str, float]:
         """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
-        devices = {name: records.get(name, one) for name, one in self._devices.items()}
-        links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
+        devices = {name: records.get(name, one) for name, one in self._recorded.devices.items()}
+        links = {name: records.get(f"link {name}", one) for name, one in self._recorded.links.items()}
         there = self._repricer.prices(devices, links)
-        found = Repriced(self._jobs, self._plan.prices, there, blind=self.blind, shared=self._shared)
+        prices = self._recorded.plan.prices
+        found = Repriced(self._jobs, prices, there, blind=self.blind, shared=self._shared)
         figures = {}
         for end, (t_s, version) in self._ends.items():
             seconds = found.seconds(version)

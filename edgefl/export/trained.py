@@ -10,8 +10,7 @@ from typing import Any
 from edgefl.core.errors import UserError
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning
-from edgefl.planning.recorded_learning import learning_of
-from edgefl.planning.replanning import REPLAYED
+from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.show.texts import STANDS
 from edgefl.store import Reader, is_run, read, runs_in

@@ -18,8 +18,8 @@ _SHOWN = {"device": "device ", "server": "device ", "link": ""}
 
 
 def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Assumption, ...]:
-    """A line for each unknown number and its consequence, each trace, and each record's assumed numbers."""
-    return tuple(_lines(devices, links))
+    """One for each unknown number and its consequence, each trace, and each record's assumed numbers."""
+    return tuple(_assumptions(devices, links))
 
 
 def recorded_assumptions(
@@ -33,7 +33,7 @@ def recorded_assumptions(
     return tuple(line for line in lines if isinstance(line, Assumption) and (line.kind, line.owner) in names)
 
 
-def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[Assumption]:
+def _assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[Assumption]:
     for name, device in devices.items():
         if device.usable_memory_bytes is None:
             yield Assumption("device", name, "memory unknown, so no client with it is refused")

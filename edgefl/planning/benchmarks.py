@@ -1,36 +1,149 @@
-"""Files of measurements: read, and the work of their rows traced."""
+"""Times and energies measured on a board, a file in ``validation/``, and predictions beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from statistics import median
+from typing import Annotated, Any, Literal, NamedTuple
 
-from edgefl.compute.steps import forward_pass, training_step
-from edgefl.core import catalogue
-from edgefl.core.benchmarks import (
-    FORWARD,
-    INFERENCE,
-    LAST_LAYER,
-    QUANTITIES,
-    Benchmark,
-    Network,
-    Quantity,
-    Row,
-)
-from edgefl.core.cost import Work
-from edgefl.core.devices import Board
-from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
+from pydantic import Field, SerializeAsAny, model_validator
+
+from edgefl.core import catalogue, units
+from edgefl.core.devices import Board, DType
+from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.named import ByName
+from edgefl.core.optimizers import Optimizer
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.params import NameOf, Strict
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.fleets import device
-from edgefl.planning.networks import maker
 
 KIND = "validation"
+LAST_LAYER, FORWARD, INFERENCE = "last-layer step", "forward pass", "inference"
+# The total of all times.
+ALL = "all"
+# A power figure says nothing about times.
+POWER = "power."
+# Of fewer rows, an order says nothing.
+_LEAST_RANKED = 3
+# The default of what a row has from its file.
+_IN_FILE: Any = None
 
-Known: TypeAlias = dict[tuple[str, ...], Work]
+Count = Annotated[int, Field(gt=0)]
+Text = Annotated[str, Field(min_length=1)]
+Status = Literal["measured", "derived"]
+Library = Literal["torchvision", "edgefl", "published"]
+Quantity = Literal["time", "energy"]
+QUANTITIES: tuple[Quantity, ...] = ("time", "energy")
+
+
+class Network(NamedTuple):
+    """A network of a library at one size: its image (channels, height, width), and the classes it tells."""
+
+    library: str
+    name: str
+    settings: tuple[tuple[str, Any], ...]
+    image: tuple[int, int, int]
+    classes: int
+
+
+class Row(Strict):
+    """One measurement; what is left out is as in the file.
+
+    Attributes:
+        network: its name in the library.
+        settings: arguments of its definition, such as ``{width_mult: 0.5}``.
+        label: its name at the source, for the tables; by default the network's.
+        library, batch, image, classes, status, source: see ``Benchmark``.
+        time: of one step, or of one batch.
+        energy: of the same.
+        fitted: the numbers in the board's file that were fitted to this row.
+    """
+
+    network: Text
+    settings: dict[str, Any] = Field(default_factory=dict)
+    label: Text | None = None
+    library: Library = _IN_FILE
+    batch: Count = _IN_FILE
+    image: tuple[Count, Count, Count] = _IN_FILE
+    classes: Count = _IN_FILE
+    time: Annotated[units.Seconds, Field(gt=0)] | None = None
+    energy: Annotated[units.Joules, Field(gt=0)] | None = None
+    status: Status = _IN_FILE
+    source: Text = _IN_FILE
+    fitted: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _measured(self) -> Row:
+        if self.time is None and self.energy is None:
+            raise ValueError("give a time, an energy, or both")
+        return self
+
+    @property
+    def measured(self) -> Network:
+        """What was measured."""
+        return Network(self.library, self.network, tuple(self.settings.items()), self.image, self.classes)
+
+    def fitted_for(self, quantity: Quantity) -> frozenset[str]:
+        """The fitted numbers that the prediction of a quantity depends on."""
+        return frozenset(name for name in self.fitted if quantity == "energy" or not name.startswith(POWER))
+
+
+class Benchmark(Strict):
+    """Measurements of one kind on one board.
+
+    Attributes:
+        title: what they are, in a line.
+        board: the device that they are held against.
+        measures: a step that trains all layers, a step that trains the last one and freezes the others, a
+            forward pass in the runtime of training, or inference in one of its own.
+        source: where the figures were read.
+        status: whether the source gives these very figures, or they are arithmetic on its figures.
+        runtime: the software that was measured, for the tables.
+        notes: how what was measured differs from what is predicted.
+        dtype: the number type of the prediction.
+        library: where the networks are defined.
+        batch: samples a step.
+        image: one sample's (channels, height, width).
+        classes: the classifier's outputs.
+        optimizer: of training steps; its state and updates are part of the work.
+        energy_of: whether energies are the whole device's, or above its idle power.
+        rows: the measurements.
+    """
+
+    title: Text
+    board: Annotated[Text, NameOf("devices")]
+    measures: Literal["training step", "last-layer step", "forward pass", "inference"]
+    source: Text
+    status: Status
+    runtime: Text
+    notes: str = ""
+    dtype: DType = "fp32"
+    library: Library = "torchvision"
+    batch: Count | None = None
+    image: tuple[Count, Count, Count] | None = None
+    classes: Count | None = None
+    optimizer: Annotated[SerializeAsAny[Optimizer], ByName("optimizers", "sgd")] = Sgd(lr=0.01)
+    energy_of: Literal["whole device", "above idle"] | None = None
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _completed(self) -> Benchmark:
+        """With the file's settings in its rows."""
+        rows = []
+        for number, row in enumerate(self.rows, 1):
+            left_out = {"library", "batch", "image", "classes", "status", "source"} - row.model_fields_set
+            found = {key: getattr(self, key) for key in left_out}
+            if lacks := [key for key in ("batch", "image", "classes") if found.get(key, key) is None]:
+                raise ValueError(f"row {number} has no {lacks[0]!r}: give it there, or for the whole file")
+            rows.append(row.model_copy(update=found))
+        if self.energy_of is None and any(row.energy is not None for row in rows):
+            raise ValueError("rows have an energy: 'energy_of' must say whose it is")
+        return self.model_copy(update={"rows": tuple(rows)})
 
 
 class Source(NamedTuple):
@@ -40,28 +153,6 @@ class Source(NamedTuple):
     benchmark: Benchmark
     document: Document
     board: Board
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """One measured time or energy, in seconds or joules, and the work that was measured."""
-
-    file: Benchmark
-    row: Row
-    network: Network
-    work: Work
-    quantity: Quantity
-    measured: float
-
-    @property
-    def inference(self) -> bool:
-        """Whether the runtime for inference is predicted."""
-        return self.file.measures == INFERENCE
-
-    @property
-    def fitted(self) -> frozenset[str]:
-        """The board's numbers that were fitted to it."""
-        return self.row.fitted_for(self.quantity)
 
 
 def read(name: str) -> Source:
@@ -92,44 +183,113 @@ def read(name: str) -> Source:
     return Source(path.stem if is_path else name, benchmark, document, board)
 
 
-def samples(source: Source, known: Known) -> Iterator[Sample]:
-    """The samples of a file's rows.
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One configuration's measurement beside its prediction, in seconds or joules.
 
-    Args:
-        source: the file.
-        known: the work that was traced before, to which this is added.
-
-    Raises:
-        UserError: a network is unknown, or cannot be traced.
+    Attributes:
+        predicted: None where a number is unknown, or the board refuses the work.
+        low, high: the least and the most that the board's numbers allow, where they are intervals; None for
+            no bound, and for a prediction with numbers that were fitted again.
+        error: predicted over measured, less 1.
+        counted: whether it counts in the score.
+        remark: why it does not; "refitted" if its numbers were fitted again without its network.
     """
-    benchmark = source.benchmark
-    for place, row in enumerate(benchmark.rows):
-        network, batch = benchmark.network(row), benchmark.batch_of(row)
-        key = (repr(network), str(batch), benchmark.measures, repr(benchmark.optimizer))
-        if key not in known:
-            known[key] = _traced(source, place, network, batch)
-        for quantity, measured in zip(QUANTITIES, (row.time, row.energy), strict=True):
-            if measured is not None:
-                yield Sample(benchmark, row, network, known[key], quantity, measured)
+
+    network: str
+    batch: int
+    measured: float
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    error: float | None = field(init=False)
+    status: str
+    source: str
+    counted: bool = False
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        error = None if self.predicted is None else self.predicted / self.measured - 1
+        object.__setattr__(self, "error", error)
 
 
-def _traced(source: Source, place: int, network: Network, batch: int) -> Work:
-    """The work of a row's network.
+@dataclass(frozen=True)
+class Score:
+    """How far predictions are from measurements, and whether both are in the same order.
 
-    Raises:
-        UserError: there is no such network, or it does not run on this image; placed at the row.
+    Attributes:
+        rows, left_out: how many count, and how many do not.
+        median_error: the median absolute error, relative to what was measured; None without rows.
+        inside, bounded: how many rows were measured between both bounds of their prediction, of how many
+            that have both.
+        spearman, kendall: rank correlations (Kendall's tau-b); None for fewer than three rows, or where all
+            predictions or all measurements are equal.
     """
-    measures, make = source.benchmark.measures, maker(network, source.document, place)
-    where = str(source.document.place(["rows", place]))
-    try:
-        if measures in {FORWARD, INFERENCE}:
-            return forward_pass(make, batch, network.image, fused=measures == INFERENCE)
-        last = measures == LAST_LAYER
-        return training_step(make, batch, network.image, source.benchmark.optimizer, last_layer=last)
-    except UserError as error:
-        error.where = where
-        raise
-    except (RuntimeError, ValueError, NotImplementedError) as error:
-        size = "x".join(map(str, network.image))
-        what = f"{network.name} cannot be traced on {size}: {in_one_line(error)}"
-        raise UserError(what, where=where) from error
+
+    rows: int
+    left_out: int
+    median_error: float | None
+    inside: int
+    bounded: int
+    spearman: float | None
+    kendall: float | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Compared]) -> Score:
+        """The score of rows."""
+        from scipy.stats import kendalltau, spearmanr
+
+        counted = [row for row in rows if row.counted and row.predicted is not None]
+        measured, predicted = [row.measured for row in counted], [row.predicted for row in counted]
+        errors = [abs(row.error) for row in counted if row.error is not None]
+        between = [
+            row.low <= row.measured <= row.high
+            for row in counted
+            if row.low is not None and row.high is not None
+        ]
+        ranks: list[float | None] = [None, None]
+        if len(counted) >= _LEAST_RANKED and min(len(set(measured)), len(set(predicted))) > 1:
+            ranks = [float(rank(measured, predicted).statistic) for rank in (spearmanr, kendalltau)]
+        middle = median(errors) if errors else None
+        return cls(len(counted), len(rows) - len(counted), middle, sum(between), len(between), *ranks)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A file's measurements of one quantity beside their predictions; see ``Benchmark``."""
+
+    name: str
+    board: str
+    title: str
+    measures: str
+    quantity: Quantity
+    runtime: str
+    source: str
+    notes: str
+    rows: tuple[Compared, ...]
+    score: Score
+
+
+@dataclass(frozen=True)
+class Total:
+    """The score of several files of one kind together.
+
+    Attributes:
+        files: how many there are.
+        boards, networks: how many boards have rows that count, and how many networks, counted by board.
+    """
+
+    measures: str
+    quantity: Quantity
+    files: int
+    boards: int
+    networks: int
+    score: Score
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All comparisons, and their totals by what was measured."""
+
+    comparisons: tuple[Comparison, ...]
+    totals: tuple[Total, ...]

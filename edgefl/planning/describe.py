@@ -110,12 +110,7 @@ _RADIO_UNITS = {
 
 
 def written_number(name: str, number: Sourced[Any]) -> str:
-    """A number with its bounds: ``"5 W (4 to 8 W)"``, ``"at most 15 W"``; a radio's by its parts.
-
-    Args:
-        name: its dotted name in the record that it is of.
-        number: the number.
-    """
+    """A number with its bounds: ``"5 W (4 to 8 W)"``, ``"at most 15 W"``; a radio's by its parts."""
     ends = number.low, number.value, number.high
     if not any(isinstance(one, Radio) for one in ends):
         kind = type(number)
@@ -150,13 +145,7 @@ def _amount(name: str, kind: type[Sourced[Any]], amount: float) -> str:
 
 
 def shown_number(name: str, number: Sourced[Any], value: Any) -> str:
-    """A value of a number's kind as text, to three digits.
-
-    Args:
-        name: its dotted name in a device or a link.
-        number: the number.
-        value: the value.
-    """
+    """A value as text, to three digits, of a number of a dotted name in a device or a link."""
     if not isinstance(value, Radio):
         return _amount(name, type(number), float(f"{value:.3g}"))
     draws = value.model_dump(exclude_defaults=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -74,9 +74,7 @@ def link(name: str, *, where: str = "") -> Link:
 def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     """A scenario's fleet: its own or the named profile, with all links that its members name.
 
-    Args:
-        draft: the scenario.
-        known: profiles that were read before, by name; reading one takes tens of milliseconds.
+    ``known`` has profiles that were read before, by name; reading one takes tens of milliseconds.
 
     Raises:
         UserError: a file is wrong.
@@ -87,30 +85,20 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
         fleet = _known_users(fleet, item(draft.document.data["fleet"], "users"), where)
         if fleet.link is not None:
             where = str(draft.document.place(["fleet", "link"]))
-            fleet = _behind(fleet, fleet.link)
-        return _linked(fleet, where)
+            members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
+            users = fleet.users and fleet.users.without("link")
+            fleet = fleet.model_copy(update={"members": members, "users": users, "link": None})
+        return fleet.model_copy(update={"links": links_of(fleet, where)})
     if fleet not in known:
-        known[fleet] = _linked(profile(fleet, where=where), where)
+        found = profile(fleet, where=where)
+        known[fleet] = found.model_copy(update={"links": links_of(found, where)})
     return known[fleet]
-
-
-def _behind(fleet: Fleet, link: str) -> Fleet:
-    """A fleet with all its clients on one link."""
-    members = tuple(one.model_copy(update={"link": link}) for one in fleet.members)
-    users = fleet.users and fleet.users.without("link")
-    return fleet.model_copy(update={"members": members, "users": users, "link": None})
 
 
 def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
     """A fleet whose recorded users have names as their files spell them.
 
-    Args:
-        fleet: whose users.
-        given: as they are written: with the file that they are from, if any.
-        where: the fleet's place, for messages where there is no file.
-
-    Raises:
-        UserError: nothing has a device, a link or a number of the availability.
+    ``where`` is the fleet's place, for messages where the users were not given by a file.
     """
     users, file, mistakes = fleet.users, item(given, "file"), Mistakes()
     if users is None:
@@ -136,10 +124,6 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
     return fleet.model_copy(update={"users": users})
 
 
-def _linked(fleet: Fleet, where: str) -> Fleet:
-    return fleet.model_copy(update={"links": links_of(fleet, where)})
-
-
 def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
     """The links that a fleet's clients have: the fleet's own first, then network classes.
 
@@ -161,22 +145,17 @@ def named(names: Sequence[str], where: str) -> dict[str, Board]:
     Raises:
         UserError: names are unknown, or files are wrong.
     """
-    if ALL in names:
-        return dict(_readable())
-    found, mistakes = {}, Mistakes()
-    for name in dict.fromkeys(names):
-        with mistakes.collected():
+    found, mistakes = dict[str, Board](), Mistakes()
+    for name in catalogue.entries("devices") if ALL in names else dict.fromkeys(names):
+        try:
             found[name] = device(name, where=where)
+        except UserError as error:
+            if ALL in names:
+                note(f"device {name} is left out: {in_one_line(error)}")
+            else:
+                mistakes.add(error)
     mistakes.check()
     return found
-
-
-def _readable() -> Iterator[tuple[str, Board]]:
-    for name in catalogue.entries("devices"):
-        try:
-            yield name, device(name)
-        except UserError as error:
-            note(f"device {name} is left out: {in_one_line(error)}")
 
 
 def dtype_of(text: str | None) -> DType | None:

@@ -1,4 +1,4 @@
-"""The torch side of a plan: federated data, nets, methods and codecs."""
+"""The torch side of a plan: federated data, nets, methods, codecs and measures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
@@ -24,7 +25,7 @@ from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
-from edgefl.core.user_code import defined_at, returned
+from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
     Arrays,
@@ -41,10 +42,9 @@ from edgefl.data import (
     source_of,
 )
 from edgefl.data.partitions._deal import TooFewError
-from edgefl.planning.measures import Measure, measures_of
-from edgefl.planning.models import check_fit, checked, nets_of
-from edgefl.protocol import Method, Net, Phase, Site
+from edgefl.protocol import Method, Net, Observation, Phase, Row, Site, shapes
 from edgefl.protocol.codec import Codec
+from edgefl.protocol.values import tensors
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,10 @@ class Learning:
 
     Attributes:
         spec: the settings, with every component's parameters written out.
-        federation: the data, split among clients.
         nets: one for each model of the scenario.
         methods: the method built on each net.
-        augmentations: the augmentations of training batches; see ``augment``.
-        down: the codec of payloads to clients.
-        up: the codec of uploads to the server.
+        augmentations: of training batches; see ``augment``.
+        down, up: the codecs of payloads and of uploads.
         measures: what is measured of each version that is evaluated.
     """
 
@@ -112,15 +110,15 @@ class DataAccess:
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
 
-    def source(self, component: Component, module: ModuleType, params: Any) -> Source:
+    def source(self, component: Component, document: Document, path: Sequence[str]) -> Source:
         """A dataset, described but not read.
 
         Raises:
-            UserError: the module or what its parameters name is no dataset.
+            UserError: its module or what its parameters name is no dataset.
         """
         key = _key(component)
         if key not in self._sources:
-            self._sources[key] = source_of(module, params)
+            self._sources[key] = source_of(*resolve("datasets", component, document, path))
         return self._sources[key]
 
     def content(self, component: Component, source: Source) -> Content:
@@ -150,13 +148,7 @@ class DataAccess:
 
 
 class Content(NamedTuple):
-    """A dataset, and as much of its content as was needed and available.
-
-    Attributes:
-        spec: the dataset.
-        arrays: its images.
-        labels: those of its images, where they alone are known.
-    """
+    """A dataset, and its images or their labels alone, as far as they were needed and available."""
 
     spec: Spec
     arrays: Arrays | None
@@ -170,8 +162,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         UserError: a name, a parameter or the data is wrong.
     """
     task, evaluate = spec.task, spec.evaluate
-    module, params = resolve("datasets", task.dataset, document, ["task", "dataset"])
-    source = access.source(task.dataset, module, params)
+    source = access.source(task.dataset, document, ["task", "dataset"])
     if task.samples is not None:
         return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
@@ -211,18 +202,14 @@ def _with_public(
     document: Document,
     access: DataAccess,
 ) -> Federation:
-    """The federation with public images of another dataset.
-
-    Raises:
-        UserError: they have another shape, or are too few.
-    """
+    """The federation with public images of another dataset."""
     path = ["task", "public", "dataset"]
-    source = access.source(dataset, *resolve("datasets", dataset, document, path))
+    source = access.source(dataset, document, path)
     content, own = access.content(dataset, source), federation.spec
     if content.spec.shape != own.shape:
+        its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
         raise ScenarioError(
-            f"the images of {content.spec.name} are {_by(content.spec.shape)}, and those of {own.name} "
-            f"{_by(own.shape)}",
+            f"the images of {content.spec.name} are {its}, and those of {own.name} {theirs}",
             where=str(document.place(path)),
             hint="choose a dataset of the same shape, or none, to draw from the task's own",
         )
@@ -231,11 +218,6 @@ def _with_public(
     return replace(
         federation, public_x=public_images(content.spec, x, chosen), public_content=content.spec.content
     )
-
-
-def _by(shape: tuple[int, int, int]) -> str:
-    """A shape in words: "3x32x32"."""
-    return "x".join(map(str, shape))
 
 
 def _parted(partition: ModuleType, params: Any, share: float | None) -> Callable[..., list[Ints]]:
@@ -257,11 +239,7 @@ _MOST_SAMPLES = 10**7
 
 
 def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Ints:
-    """Each client's number of samples.
-
-    Raises:
-        ScenarioError: a client has too many.
-    """
+    """Each client's number of samples."""
     with np.errstate(over="ignore"):
         drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
     if drawn.max() > _MOST_SAMPLES:
@@ -276,13 +254,7 @@ def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Int
 def learn_from(
     spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net] | None = None
 ) -> Learning:
-    """Nets, methods and codecs on a federation.
-
-    Args:
-        spec: the settings.
-        document: where they come from, for messages.
-        federation: the data.
-        known: nets that were built before, by what they depend on; see ``DataAccess.nets``.
+    """Nets, methods and codecs on a federation; ``known`` as ``DataAccess.nets``.
 
     Raises:
         UserError: a name or a parameter is wrong, or the models do not fit the method.
@@ -307,11 +279,9 @@ def _augmentations(
 ) -> Mapping[str, Augmentation | None]:
     """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
     chosen: dict[str, tuple[Composed, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
-    for method in methods:
-        for exchange in method.exchanges:
-            for phase in exchange.work.phases:
-                if phase.augment is not None:
-                    chosen[_key(phase.augment)] = (phase.augment, ("method", "augment"))
+    for exchange in (exchange for method in methods for exchange in method.exchanges):
+        own = [phase.augment for phase in exchange.work.phases if phase.augment is not None]
+        chosen |= {_key(one): (one, ("method", "augment")) for one in own}
     found: dict[str, Augmentation | None] = {}
     for key, (composed, path) in chosen.items():
         places: list[tuple[Component, tuple[str | int, ...]]] = (
@@ -360,15 +330,7 @@ def build_method(
     local: Local,
     federation: Federation,
 ) -> Method:
-    """A method on a net, with the base that its parameters name.
-
-    Args:
-        component: the method.
-        document: where it is named.
-        path: its place there.
-        net: the net.
-        local: the clients' training settings.
-        federation: the data.
+    """A method on a net, with the base that its parameters name; ``path`` is its place in the document.
 
     Raises:
         UserError: a name or a parameter is wrong, or the method cannot be built.
@@ -428,3 +390,155 @@ def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
             where=str(module.__file__),
         )
     return found
+
+
+T = TypeVar("T")
+_FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedavg need features of one width"
+
+
+def nets_of(
+    spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net]
+) -> tuple[Net, ...]:
+    """The scenario's models, for the data's shape and classes; ``known`` has those that were built before.
+
+    Raises:
+        UserError: a name or a parameter is wrong, or a model cannot be built.
+    """
+    nets, shape, classes = [], federation.spec.shape, federation.spec.classes
+    for index, model in enumerate(spec.models):
+        path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
+        module, params = resolve("models", model, document, path)
+        key = repr((model, shape, classes))
+        if key not in known:
+            known[key] = _net(
+                module, model.name, params, data=(shape, classes), where=str(document.place(path))
+            )
+        nets.append(known[key])
+    return tuple(nets)
+
+
+def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], where: str) -> Net:
+    """A model for data of a shape and a number of classes."""
+    own = is_users(str(module.__file__))
+    try:
+        built = module.build(params, *data)
+    except RuntimeError as error:
+        if own:
+            raise
+        # Sizes that no tensor can have.
+        raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
+    net = checked(built, Net, module, "model")
+    if own:
+        # Calls its functions on two samples without data, lest one return what it should not.
+        with torch.device("meta"):
+            weights = tensors(net.init(0), net.init, "weights by part (a dict of dicts of tensors)")
+            x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
+            features, _ = net.passed(weights, x, training=True)
+            logits = net.classified(weights, features)
+            returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
+    return net
+
+
+def checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
+    """What a module's ``build`` returned.
+
+    Raises:
+        UserError: it is not of the expected class.
+    """
+    if isinstance(built, expected):
+        return built
+    what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
+    raise UserError(
+        f"this {kind} cannot be used: {what}",
+        where=str(module.__file__),
+        hint="return the object built; see docs/extending.md for an example",
+    )
+
+
+def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, document: Document) -> None:
+    """Refuses models between which what clients receive or send has different shapes.
+
+    The server has one state for all of them.
+
+    Raises:
+        ScenarioError: a part differs between two models.
+    """
+    if len(set(nets)) == 1:
+        return
+    first, *others = [
+        [meta.payloads(method, exchange, net) for exchange in method.exchanges]
+        for method, net in zip(methods, nets, strict=True)
+    ]
+    for place, (net, other) in enumerate(zip(nets[1:], others, strict=True), start=2):
+        for ours, theirs in zip(first, other, strict=True):
+            for way, *pair in zip(("receive", "send"), ours, theirs, strict=True):
+                one, two = map(shapes, pair)
+                part = next((part for part in {**one, **two} if one.get(part) != two.get(part)), None)
+                if part is not None:
+                    raise ScenarioError(
+                        f"with {name}, clients {way} {part!r}, whose shapes differ between model 1 "
+                        f"({nets[0].name}) and model {place} ({net.name})",
+                        where=str(document.place(["model"])),
+                        hint=_FOR_DIFFERENT,
+                    )
+
+
+GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure as the scenario names it, with its parameters, and the line that names it."""
+
+    name: str
+    module: ModuleType
+    params: Any
+    where: str
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """What there are no rows without: "global model", "participants"; and "local steps"."""
+        return tuple(getattr(self.module, "NEEDS", ()))
+
+    @property
+    def unit(self) -> str:
+        """Of its values: "share", another, or empty."""
+        return str(getattr(self.module, "UNIT", ""))
+
+    @property
+    def rows(self) -> Callable[[Any, Observation], Iterable[Row]]:
+        """The function that measures."""
+        function: Callable[[Any, Observation], Iterable[Row]] = self.module.measure
+        return function
+
+
+def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
+    """The measures that a scenario asks for, in order.
+
+    Raises:
+        UserError: a name or a parameter is wrong.
+    """
+    asked, path = [*(spec.evaluate.measures or ())], list[str | int](["evaluate", "measures"])
+    if spec.evaluate.steps is not None:
+        asked.append(Component.model_validate({"name": "local-steps", "every": spec.evaluate.steps}))
+    found = []
+    for place, component in enumerate(asked):
+        module, params = resolve("measures", component, document, [*path, place])
+        name = component.name.replace("_", "-")
+        found.append(Measure(name, module, params, str(document.place([*path, place]))))
+    return tuple(found)
+
+
+def check_measures(measures: Sequence[Measure], net: Net) -> None:
+    """Makes the measures' own checks, which may read files of this machine; of several models, on the first.
+
+    Raises:
+        UserError: a parameter does not fit the run.
+    """
+    for one in measures:
+        if not hasattr(one.module, "check"):
+            continue
+        try:
+            one.module.check(one.params, net)
+        except UserError as error:
+            raise ScenarioError(f"{one.name}: {error.what}", where=one.where, hint=error.hint) from error

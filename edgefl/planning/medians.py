@@ -10,6 +10,8 @@ same model are compared in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -57,43 +59,34 @@ class Medians:
     def link(self) -> Changes:
         """That of links."""
         names = sorted({self._rows[kind][1] for kind in self._here})
-        there = []
-        for prices in self._prices:
-            demand, ones = prices.demand(np.array(self._here)), np.ones(len(self._here))
-            there.append(
-                [
-                    demand._replace(
-                        down_delay_s=np.where(demand.down_bytes > 0, link.delay_s, 0.0),
-                        up_delay_s=np.where(demand.up_bytes > 0, link.delay_s, 0.0),
-                        down_bps=link.down_bps * ones,
-                        up_bps=link.up_bps * ones,
-                    )
-                    for link in (self._links[name] for name in names)
-                ]
+        links = [self._links[name] for name in names]
+        delay_s, down_bps, up_bps = (
+            np.array([[getattr(link, name)] for link in links]) for name in ("delay_s", "down_bps", "up_bps")
+        )
+        there = [
+            demand._replace(
+                down_delay_s=np.where(demand.down_bytes > 0, delay_s, 0.0),
+                up_delay_s=np.where(demand.up_bytes > 0, delay_s, 0.0),
+                down_bps=np.broadcast_to(down_bps, (len(names), len(self._here))),
+                up_bps=np.broadcast_to(up_bps, (len(names), len(self._here))),
             )
-        seconds = np.array([[one.down_s + one.up_s for one in each] for each in there])
+            for demand in (prices.demand(np.array(self._here)) for prices in self._prices)
+        ]
+        seconds = np.array([one.down_s + one.up_s for one in there]).sum(axis=0)
         own = np.array([names.index(self._rows[kind][1]) for kind in self._here])
-        chosen = _slower(seconds.sum(axis=0).T, own, self._count)
         return {
-            self._here[row]: [
-                {name: float(getattr(each[other], name)[row]) for name in _LINK} for each in there
-            ]
-            for row, other in chosen.items()
+            self._here[row]: [{name: float(getattr(each, name)[to, row]) for name in _LINK} for each in there]
+            for row, to in _slower(seconds.T, own, np.bincount(own, self._count, len(names))).items()
         }
 
     def device(self) -> Changes:
         """That of devices."""
         rows = [(self._rows[kind][0], self._rows[kind][2]) for kind in self._here]
         boards = sorted(set(rows))
-        seconds = np.array(
-            [
-                [[self._seconds(place, kind, kind, board) for board in boards] for kind in self._here]
-                for place in range(len(self._prices))
-            ]
-        )
+        seconds = np.array([self._seconds([(kind, board) for board in boards], kind) for kind in self._here])
         own = np.array([boards.index(row) for row in rows])
-        chosen = _slower(seconds.sum(axis=0), own, self._count)
-        return {self._here[row]: _worked(seconds[:, row, board]) for row, board in chosen.items()}
+        chosen = _slower(seconds.sum(axis=2), own, np.bincount(own, self._count, len(boards)))
+        return {self._here[row]: _worked(seconds[row, board]) for row, board in chosen.items()}
 
     def work(self) -> Changes:
         """That of work."""
@@ -105,25 +98,25 @@ class Medians:
         found: Changes = {}
         for (model, *board), rows in groups.items():
             alike = np.flatnonzero(models == model)
-            kind = self._here[rows[0]]
-            seconds = np.array(
-                [
-                    [self._seconds(place, kind, self._here[one], (board[0], board[1])) for one in alike]
-                    for place in range(len(self._prices))
-                ]
-            )
-            every = np.broadcast_to(seconds.sum(axis=0), (len(rows), len(alike)))
+            choices = [(self._here[one], (board[0], board[1])) for one in alike]
+            seconds = self._seconds(choices, self._here[rows[0]])
+            every = np.broadcast_to(seconds.sum(axis=1), (len(rows), len(alike)))
             own = np.searchsorted(alike, rows)
-            for row, one in _slower(every, own, self._count[alike], by_row=False).items():
-                found[self._here[rows[row]]] = _worked(seconds[:, one])
+            for row, one in _slower(every, own, self._count[alike]).items():
+                found[self._here[rows[row]]] = _worked(seconds[one])
         return found
 
-    def _seconds(self, place: int, kind: int, taken: int, board: tuple[str, str]) -> float:
-        """How long a kind's work with the steps of another takes; NaN where nobody can price that."""
-        try:
-            return self._time(place, kind, taken, board).seconds
-        except UserError:
-            return math.nan
+    def _seconds(self, choices: Sequence[tuple[int, tuple[str, str]]], kind: int) -> Floats:
+        """How long a kind's work takes with the steps of another, on a device: (choices, exchanges).
+
+        NaN where nobody can price that.
+        """
+        found = np.full((len(choices), len(self._prices)), math.nan)
+        for row, (taken, board) in enumerate(choices):
+            for place in range(len(self._prices)):
+                with suppress(UserError):
+                    found[row, place] = self._time(place, kind, taken, board).seconds
+        return found
 
     def _time(self, place: int, kind: int, taken: int, board: tuple[str, str]) -> Bounds:
         prices = self._prices[place]
@@ -135,21 +128,19 @@ def _worked(seconds: Floats) -> list[dict[str, float]]:
     return [{"work_s": one} for one in seconds.tolist()]
 
 
-def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray, *, by_row: bool = True) -> dict[int, int]:
+def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray) -> dict[int, int]:
     """The median choice of those rows whose own takes longer than it.
 
     Args:
         seconds: what each row's client would take with each choice, (rows, choices); NaN where unknown.
         own: each row's choice now, (rows,).
-        clients: how many clients there are of each row, or of each choice, as ``by_row`` says.
-        by_row: see ``clients``.
+        clients: how many clients there are of each choice, (choices,).
     """
-    weights = np.bincount(own, weights=clients, minlength=seconds.shape[1]) if by_row else clients
-    half = (int(weights.sum()) + 1) // 2
+    half = (int(clients.sum()) + 1) // 2
     found = {}
     for row, each in enumerate(seconds):
         order = np.argsort(each, kind="stable")
-        middle = int(order[np.searchsorted(np.cumsum(weights[order]), half)])
+        middle = int(order[np.searchsorted(np.cumsum(clients[order]), half)])
         if each[own[row]] > each[middle] * (1 + _ROUNDING):
             found[row] = middle
     return found

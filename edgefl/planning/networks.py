@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import Network
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.benchmarks import Network
 from edgefl.protocol.vision import torchvision
 
 Make = Callable[[], nn.Module]
@@ -35,66 +35,47 @@ _NEEDED: Mapping[str, Mapping[str, Any]] = {
 
 
 def maker(network: Network, document: Document, row: int) -> Make:
-    """A function that makes the network as a module, on torch's default device.
-
-    Args:
-        network: which.
-        document: the file that names it.
-        row: its place among the rows there, for messages.
+    """A function that makes a network, named in a row of a document, as a module on torch's default device.
 
     Raises:
         UserError: the library has no such network, or its definition refuses the settings.
     """
     where = str(document.place(["rows", row, "network"]))
-    if network.library == "torchvision":
-        return _of_torchvision(network, where)
-    settings, channels = dict(network.settings), network.image[0]
+    settings = dict(network.settings)
+    if network.library == "edgefl":
+        module = catalogue.load("models", network.name, where=where)
+        params = validate(module.Params, settings, document, ["rows", row, "settings"])
+        net = partial(module.build, params, network.image, network.classes)
+        return lambda: (built := net()).module(built.init(0))
+    found = _torchvisions() if network.library == "torchvision" else _PUBLISHED
+    if network.name not in found:
+        what = f"{network.library} has no network {network.name!r}"
+        raise UnknownNameError(what, where=where, hint=nearest(network.name, found))
+    build = found[network.name]
     if network.library == "published":
-        if network.name not in _PUBLISHED:
-            raise _unknown(network, _PUBLISHED, where)
         if settings:
             raise UserError(f"{network.name!r} has no settings", where=where)
-        return partial(_PUBLISHED[network.name], channels, network.classes)
-    module = catalogue.load("models", network.name, where=where)
-    params = validate(module.Params, settings, document, ["rows", row, "settings"])
-
-    def make() -> nn.Module:
-        net = module.build(params, network.image, network.classes)
-        made: nn.Module = net.module(net.init(0))
-        return made
-
-    return make
-
-
-def _of_torchvision(network: Network, where: str) -> Make:
-    models = torchvision().models
-    builders = {name: models.get_model_builder(name) for name in models.list_models(module=models)}
-    classes = {
-        name: found
-        for name, found in vars(models).items()
-        if inspect.isclass(found) and issubclass(found, nn.Module)
-    }
-    build = (builders | classes).get(network.name)
-    if build is None:
-        raise _unknown(network, [*builders, *classes], where)
-    settings = {**_NEEDED.get(network.name, {}), **dict(network.settings), "num_classes": network.classes}
+        return partial(build, network.image[0], network.classes)
     if "weights" in settings:
         raise UserError("networks are built without weights: leave out 'weights'", where=where)
+    settings = {**_NEEDED.get(network.name, {}), **settings, "num_classes": network.classes}
 
     def make() -> nn.Module:
         try:
-            made: nn.Module = build(**settings)
+            return build(**settings)
         except (TypeError, ValueError) as error:
             what = f"torchvision's {network.name!r} refuses these settings: {in_one_line(error)}"
             raise UserError(what, where=where) from error
-        return made
 
     return make
 
 
-def _unknown(network: Network, known: Any, where: str) -> UnknownNameError:
-    what = f"{network.library} has no network {network.name!r}"
-    return UnknownNameError(what, where=where, hint=nearest(network.name, known))
+def _torchvisions() -> dict[str, Callable[..., nn.Module]]:
+    """By name: its functions, then its classes."""
+    models = torchvision().models
+    classes = {name: one for name, one in vars(models).items() if inspect.isclass(one)}
+    builders = {name: models.get_model_builder(name) for name in models.list_models(module=models)}
+    return builders | {name: one for name, one in classes.items() if issubclass(one, nn.Module)}
 
 
 def _mnn_lenet(channels: int, classes: int) -> nn.Module:
@@ -211,7 +192,7 @@ def _cifar_mobilenet_v3_small(channels: int, classes: int) -> nn.Module:
 
 
 # By name: (channels, classes) -> the network.
-_PUBLISHED: dict[str, Callable[[int, int], nn.Module]] = {
+_PUBLISHED: Mapping[str, Callable[..., nn.Module]] = {
     "mnn-lenet": _mnn_lenet,
     "mnn-alexnet": _mnn_alexnet,
     "mnn-googlenet": _mnn_googlenet,

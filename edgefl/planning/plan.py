@@ -22,21 +22,19 @@ from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
+from edgefl.core.notes import note
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
-from edgefl.core.units import show_share
+from edgefl.core.units import show_seconds, show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import carbon_notes, with_carbon
-from edgefl.planning.fit import fit_note, fitted
+from edgefl.planning.costs import asked_at_once, tight
+from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
 from edgefl.planning.fleets import devices_of, fleet_of
-from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.lengths import lengths, note
-from edgefl.planning.limits import check_limits, check_size
-from edgefl.planning.measures import check_measures
-from edgefl.planning.memory import tight
+from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
 from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
 from edgefl.protocol import Assignment, Ctx
@@ -47,8 +45,6 @@ class Planned:
     """A plan with its learning.
 
     Attributes:
-        plan: what the world simulates.
-        learning: what engines train.
         resolved: everything the result depends on, as plain data.
         data_notes: what the plan assumes of the data, and which of them nobody has, as sentences.
     """
@@ -99,25 +95,15 @@ class Ground(NamedTuple):
 
 @placed
 @user_code()
-def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> Ground:
+def ground_of(draft: Draft, access: DataAccess) -> Ground:
     """The fleet and its devices, with all checks of a draft that come before anything is built.
-
-    Args:
-        draft: the run.
-        access: what was read before.
-        known: the fleet and its devices, if they are not to be read from files.
 
     Raises:
         UserError: the first mistake, with all others.
     """
     mistakes = Mistakes()
     with mistakes.collected():
-        _check_participants(draft)
-    with mistakes.collected():
-        _check_schedule(draft)
-    if known is not None:
-        mistakes.check()
-        return known
+        check_server(draft)
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
         _check_draws(draft, fleet)
@@ -138,15 +124,9 @@ def planned(
     data_notes: Sequence[str],
     notes: Sequence[str] = (),
 ) -> Planned:
-    """The plan of a learning on a fleet.
+    """The plan of a learning, whose batch size is a number, on a fleet.
 
-    Args:
-        draft: the run.
-        learning: what is trained; its batch size is a number.
-        ground: the fleet.
-        traces: known ones, to which others are added; see ``DataAccess``.
-        data_notes: see ``Planned``.
-        notes: what else is assumed.
+    Traces are added to the known ones, see ``DataAccess``; ``notes`` say what else is assumed.
 
     Raises:
         UserError: the learning and the fleet, or the server's settings, do not go together.
@@ -155,9 +135,18 @@ def planned(
     fleet, devices = ground.fleet, ground.devices
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
-    _check_settings(draft, learning, fleet)
+    if server.until.rounds is None:
+        assigned(learning, fleet, None)
     check_measures(learning.measures, learning.nets[0])
-    _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
+    exchanges = learning.methods[0].exchanges
+    fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
+    if fresh and merges_stale(policy_module, policy):
+        raise ScenarioError(
+            f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
+            f"{fresh[0]!r} cannot be stale",
+            where=str(document.place(["server", "policy"])),
+            hint="choose a synchronous policy, such as sync",
+        )
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
@@ -181,7 +170,7 @@ def planned(
             *notes,
             *([fleet.users.assumption(len(clients))] if fleet.users is not None else []),
             *fit_note(asked.local, scenario.local),
-            *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
+            *([lengths_note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
             *server_notes(draft, learning, server_, devices),
@@ -198,11 +187,19 @@ def planned(
 
 def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
     """What is assumed of the data, and which of them nobody has, in words."""
-    return [
-        *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
-        *(["task.samples: clients have numbers of samples and no data"] if scenario.task.samples else []),
-        *_left_out(data, scenario),
-    ]
+    task, notes = scenario.task, list[str]()
+    if data.assumed:
+        notes.append(f"{data.spec.name}: no files, so labels are assumed balanced")
+    if task.samples:
+        notes.append("task.samples: clients have numbers of samples and no data")
+    held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
+    whole, given = len(data.train_y) - held - task.withheld, int(data.samples.sum())
+    # What task.share leaves out is what was asked for.
+    if data.parts and given < whole and not task.share:
+        share = show_share((whole - given) / whole)
+        left = f"{whole - given:,} of {whole:,} training samples ({share}) are left out"
+        notes.append(f"task.partition: {left}")
+    return notes
 
 
 def _settings_notes(learning: Learning) -> Iterator[str]:
@@ -243,25 +240,16 @@ def check_whole(plan: Plan) -> None:
             module.check(params, plan)
 
 
-def _left_out(data: Federation, scenario: Scenario) -> list[str]:
-    """How many training samples the partition gives to nobody, in words; nothing where there are none."""
-    task = scenario.task
-    held = len(data.test) if scenario.evaluate.on == "holdout" or task.pooled else 0
-    held += task.withheld
-    whole, given = len(data.train_y) - held, int(data.samples.sum())
-    # What task.share leaves out is what was asked for.
-    if not data.parts or given >= whole or task.share:
-        return []
-    share = show_share((whole - given) / whole)
-    return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
-
-
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
     """Each client's device, link, model, kind and slowdown."""
     count, root = scenario.task.clients, scenario.seed
     found = dealt(fleet, count, root)
     cell, cells = fleet.share_cells(found.member)
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
+    slowdown = found.slowdown
+    if slowdown is None:
+        drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
+        slowdown = _multipliers(fleet.slowdown, drawn)
     return Clients(
         device=found.device.place,
         link=found.link.place,
@@ -269,7 +257,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         model=model,
         samples=samples,
         kind=kinds_of(found.device.place, found.link.place, found.dtype.place, model, samples),
-        slowdown=_slowdowns(fleet, count, root) if found.slowdown is None else found.slowdown,
+        slowdown=slowdown,
         admitted=np.ones(count, dtype=bool),
         cell=cell,
         user=found.user,
@@ -281,10 +269,6 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         batteries=tuple(boards[name].battery for name in found.device.names),
         throttling=tuple(boards[name].throttling for name in found.device.names),
     )
-
-
-def _slowdowns(fleet: Fleet, clients: int, root: int) -> Floats:
-    return _multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(clients)))
 
 
 def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
@@ -312,48 +296,29 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
             )
 
 
-def _check_participants(draft: Draft) -> None:
-    scenario = draft.scenario
-    participants = scenario.server.participants
-    if participants is not None and participants > scenario.task.clients:
-        raise ScenarioError(
-            f"{participants} participants per round, but only {scenario.task.clients} clients",
-            where=str(draft.document.place(["server", "participants"])),
-            hint="lower server.participants or raise task.clients",
-        )
-
-
-def _check_schedule(draft: Draft) -> None:
-    """Refuses a learning-rate schedule over a number of rounds that nobody knows."""
-    schedule, rounds = draft.scenario.local.optimizer.schedule, draft.scenario.server.until.rounds
-    if rounds is None and schedule.NEEDS_ROUNDS:
-        raise ScenarioError(
-            f"the schedule {schedule.name!r} needs to know the number of rounds",
-            where=str(draft.document.place(["server", "until"])),
-            hint="add rounds to server.until; the first limit that is met ends the run",
-        )
-
-
-def _check_settings(draft: Draft, learning: Learning, fleet: Fleet) -> None:
-    """Refuses what a method sets for jobs by the number of rounds, where nobody knows it.
+def check_server(draft: Draft) -> None:
+    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows.
 
     Raises:
-        ScenarioError: an exchange's settings need it.
+        UserError: the first mistake, with the other.
     """
-    if draft.scenario.server.until.rounds is None:
-        assigned(learning, fleet, None)
+    scenario, server, mistakes = draft.scenario, draft.scenario.server, Mistakes()
+    schedule, clients = scenario.local.optimizer.schedule, scenario.task.clients
+    if (server.participants or 0) > clients:
+        what = f"{server.participants} participants per round, but only {clients} clients"
+        hint, where = "lower server.participants or raise task.clients", ["server", "participants"]
+        mistakes.add(ScenarioError(what, where=str(draft.document.place(where)), hint=hint))
+    if server.until.rounds is None and schedule.NEEDS_ROUNDS:
+        what = f"the schedule {schedule.name!r} needs to know the number of rounds"
+        hint = "add rounds to server.until; the first limit that is met ends the run"
+        mistakes.add(ScenarioError(what, where=str(draft.document.place(["server", "until"])), hint=hint))
+    mistakes.check()
 
 
 def assigned(
     learning: Learning, fleet: Fleet, rounds: int | None, round_: int = 0
 ) -> list[Mapping[str, float]]:
-    """What the methods' exchanges set for jobs, on each of the fleet's devices.
-
-    Args:
-        learning: with the methods.
-        fleet: with the devices.
-        rounds: how many the run has; None if nobody knows.
-        round_: the jobs' round.
+    """What the methods' exchanges set for jobs of a round, on each of the fleet's devices.
 
     Raises:
         ScenarioError: an exchange's settings need the number of rounds, and nobody knows it.
@@ -366,22 +331,6 @@ def assigned(
         for exchange in method.exchanges
         for device in devices
     ]
-
-
-def _check_staleness(draft: Draft, learning: Learning, *, stale: bool) -> None:
-    """Refuses a policy that merges stale uploads for a method with an exchange that cannot be stale."""
-    if not stale:
-        return
-    exchanges = learning.methods[0].exchanges
-    fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
-    if fresh:
-        server, method = draft.scenario.server, draft.scenario.method
-        raise ScenarioError(
-            f"the policy {server.policy.name!r} merges stale uploads, and {method.name}'s exchange "
-            f"{fresh[0]!r} cannot be stale",
-            where=str(draft.document.place(["server", "policy"])),
-            hint="choose a synchronous policy, such as sync",
-        )
 
 
 def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[str, Any]:
@@ -397,3 +346,95 @@ def _resolved(scenario: Scenario, learning: Learning, ground: Ground) -> dict[st
         "devices": {name: device.model_dump(mode="json") for name, device in ground.devices.items()},
         **({"server_device": ground.server.model_dump(mode="json")} if ground.server is not None else {}),
     }
+
+
+# Assumed of the clock: measured by benchmarks/world.py, and of rounds of a job or none, on one core.
+_JOBS_PER_S = 200_000
+_ROUNDS_PER_S = 3_000
+_LONG_S = 60.0
+_DAY_S = 86_400.0
+
+_COUNTED = {"flops": "operations", "down_bytes": "bytes down", "up_bytes": "bytes up"}
+_MOST = 2**63 - 1
+
+
+def check_limits(plan: Plan) -> None:
+    """Rounds end at some time.
+
+    Raises:
+        ScenarioError: traffic or energy alone limit the rounds, and no client's rounds add to them.
+    """
+    until = plan.scenario.server.until
+    clients = plan.clients
+    if until.rounds is not None or until.time is not None or not clients.admitted.any():
+        return
+    kinds = np.unique(clients.kind[clients.admitted])
+    rounds = [prices for prices in plan.prices if prices.at == "round"]
+    moved = any((one.down_bytes[kinds] + one.up_bytes[kinds]).any() for one in rounds)
+    # A client's energy counts if it is known in all exchanges.
+    powers = [np.stack((one.idle_w, one.compute_w, one.radio_w))[:, kinds] for one in plan.prices]
+    known = (~np.isnan(np.concatenate(powers))).all(axis=0).any()
+    if (until.bytes is not None and moved) or (until.energy is not None and known):
+        return
+    reason = "no client's energy is known" if until.energy is not None else "the method sends nothing"
+    raise ScenarioError(
+        f"the rounds would never end: {reason}",
+        where="server.until",
+        hint="give rounds or time too",
+    )
+
+
+def _size(plan: Plan) -> tuple[float, dict[str, float]]:
+    """About how many rounds a plan with clients has, or merges without rounds, and how many jobs by exchange.
+
+    As its limits of rounds and of time say; inf where none does.
+    """
+    server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
+    asked = min(clients, asked_at_once(server, policy) or clients)
+    # An asynchronous policy merges what has arrived from those that are at work.
+    merged = getattr(policy, "buffer", 1.0) if hasattr(policy, "concurrency") else asked
+    rounds = float(server.until.rounds or math.inf)
+    each_round = [prices for prices in plan.prices if prices.at == "round"]
+    if server.until.time is not None and each_round:
+        demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
+        job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
+        length_s = getattr(policy, "interval", None) or job_s * merged / asked
+        length_s = min(length_s, getattr(policy, "seconds", None) or math.inf)
+        rounds = min(rounds, server.until.time / max(length_s, 1e-12))
+    return rounds, {
+        prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)
+        if prices.at == "round"
+        else clients
+        for prices in plan.prices
+    }
+
+
+def check_size(plan: Plan) -> None:
+    """Totals fit into 64 bits; a note says how long the clock takes if that is more than a minute.
+
+    Raises:
+        ScenarioError: the operations or bytes of all jobs together do not fit.
+    """
+    if not plan.clients.admitted.any():
+        return
+    rounds, by_exchange = _size(plan)
+    # Of other limits it is not known how many rounds they let through.
+    only_rounds = plan.scenario.server.until.model_dump(exclude_none=True).keys() == {"rounds"}
+    admitted = np.unique(plan.clients.kind[plan.clients.admitted])
+    for name, words in _COUNTED.items():
+        each = {prices.exchange: float(getattr(prices, name)[admitted].max()) for prices in plan.prices}
+        total = sum(jobs * each[exchange] for exchange, jobs in by_exchange.items())
+        if only_rounds and total > _MOST:
+            raise ScenarioError(
+                f"all jobs have about {total:.2g} {words}; the most that can be counted is {_MOST:.2g}",
+                where="local" if name == "flops" else "server",
+                hint="lower the epochs or steps, or the rounds",
+            )
+    jobs = sum(by_exchange.values())
+    seconds = jobs / _JOBS_PER_S + rounds / _ROUNDS_PER_S
+    if math.isfinite(seconds) and seconds > _LONG_S:
+        long = f"{seconds / _DAY_S:,.0f} days" if seconds > 2 * _DAY_S else show_seconds(seconds)
+        note(
+            f"{plan.scenario.name}: the clock alone takes about {long}, for {rounds:.2g} rounds with "
+            f"{jobs:.2g} jobs (assumed: {_ROUNDS_PER_S:,} rounds and {_JOBS_PER_S:,} jobs a second)"
+        )

@@ -9,51 +9,54 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
+from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import Kind, kinds
-from edgefl.core.devices import Board, DType
+from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.host import machine_title
 from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.plan import Clients, Floats, Plan, Prices
-from edgefl.core.price import Energy, Working, above_idle_between, times
+from edgefl.core.notes import note
+from edgefl.core.plan import Clients, Plan
+from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
 from edgefl.core.pricer import Pricer
-from edgefl.core.scenario import Task
-from edgefl.data import Federation
+from edgefl.core.scenario import LearningSpec, Task
+from edgefl.core.units import show_bytes
+from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row
+from edgefl.planning.costs import Profile, Row, fits, fits_with_margin, shared_links
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
-from edgefl.planning.learning import DataAccess, data_of, learn_from
-from edgefl.planning.measuring import machines, measured
-from edgefl.planning.memory import fits, fits_with_margin
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import apart
-from edgefl.planning.pricing import Traced, priced
-from edgefl.planning.repricing import Pricers, Repricer, rows_of
-from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
-from edgefl.planning.sharing import Payload, SharedLink, shared_links
+from edgefl.planning.pricing import worked
+from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
+from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
+from edgefl.protocol import Phase
 
 Figures: TypeAlias = Mapping[str, Any]
-Ends: TypeAlias = Sequence[tuple[Prices, Mapping[str, Floats]]]
-"""An exchange's prices and what a job takes alone, by client: as they are, then at both corners."""
-
 # With more links than these, only some of a device's are shown.
 _MOST_LINKS = 5
 
@@ -67,8 +70,8 @@ class ProfileOptions:
         link: a network class; None for each device's own in the fleet, or else the fleet's first.
         dtype: the number type that devices compute in; None for the fleet's own.
         layers: whether to add counts layer by layer.
-        measure: what each exchange takes on this host, to be compared: "memory", "time"; empty for nothing.
-            Times are compared with those of the devices given, or else of this machine.
+        measure: what each exchange takes on this host, to be compared: "memory", "time". Times are compared
+            with those of the devices given, or else of this machine.
     """
 
     devices: Sequence[str] = ()
@@ -116,7 +119,7 @@ class _Kinds:
         setups: the kinds; ``plan`` has a client of each model for each, one kind after another.
         samples: of each client.
         notes: what is assumed of the clients, as sentences.
-        work: the clients'.
+        works: by exchange, the clients' work.
         why_not: by exchange and client, why it has no price; empty where it has one.
     """
 
@@ -139,13 +142,14 @@ class _Kinds:
         self.notes += fit_note(self.scenario.local, self.learning.spec.local)
         clients, self.pricers = self._clients(), Pricers(self.devices)
         no_limits = [None] * len(self.learning.methods[0].exchanges)
-        self.work = Traced(self.learning, clients, no_limits, access.traces)
+        self.works = worked(self.learning, clients, no_limits, access.traces)
         self.why_not = [
-            [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), costs, strict=True)]
-            for costs in self.work.costs
+            [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), work.costs, strict=True)]
+            for work in self.works
         ]
         left_out = [{kind for kind, reason in enumerate(each) if reason} for each in self.why_not]
-        table = priced(self.work, self.links, self.pricers, left_out)
+        works = zip(self.works, left_out, strict=True)
+        table = tuple(priced(work, clients, self.links, self.pricers, without) for work, without in works)
         self.plan = Plan(self.scenario, clients, table, self.fleet)
 
     def _clients(self) -> Clients:
@@ -185,7 +189,7 @@ class _Kinds:
 
     def exchange(self, index: int, model: int) -> dict[str, Any]:
         """The work of an exchange on a model, which is that of every kind's client."""
-        prices, cost = self.plan.prices[index], self.work.costs[index][model]
+        prices, cost = self.plan.prices[index], self.works[index].costs[model]
         return {
             **{name: getattr(prices, name) for name in ("exchange", "at", "every", "everyone")},
             "model": self.models[model],
@@ -200,8 +204,7 @@ class _Kinds:
 
     def tables(self, index: int, model: int, layered: ExchangeLayers | None) -> dict[str, list[Row]]:
         """What an exchange on a model costs each kind; what each of its parts does, and costs."""
-        prices = self.plan.prices[index]
-        ends = [(one, _alone(one)) for one in (prices, *(prices.corners or (prices, prices)))]
+        prices, cost = self.plan.prices[index], self.works[index].costs[model]
         names = {"exchange": prices.exchange, "model": self.models[model]}
         whole, priced_parts = list[Row](), list[Row]()
         for place, setup in enumerate(self.setups):
@@ -210,9 +213,10 @@ class _Kinds:
             why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
             if not why:
                 pricer = self.pricers.of(setup.device, setup.dtype)
-                figures |= _priced(ends, client, pricer, self.work.costs[index][client])
+                ends = [one.demand(client) for one in (prices, *(prices.corners or (prices, prices)))]
+                figures |= _priced(ends, pricer, cost)
                 if layered:
-                    found = _part_prices(ends, client, pricer, self.links[setup.link], layered)
+                    found = _part_prices(ends, pricer, self.links[setup.link], layered)
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
             row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
             row |= {"peak_bytes": needs, "memory_share": needs / room if room else None}
@@ -233,21 +237,21 @@ class _Kinds:
                 yield Side(title, partial(_round, Repricer(plan), setup))
 
 
-def _alone(prices: Prices) -> dict[str, Floats]:
-    """Seconds and joules of a job alone, at full speed, by client; NaN for unknown ones."""
-    demand = prices.demand(np.arange(len(prices.work_s)))
+def _alone(demand: Demand) -> dict[str, float | None]:
+    """Seconds and joules of a job alone, at full speed; None for unknown ones."""
     down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
     seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
-    return {**seconds, **energy._asdict(), "joules": energy.joules}
+    figures = {**seconds, **energy._asdict(), "joules": energy.joules}
+    return {name: known(figure) for name, figure in figures.items()}
 
 
 _BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
 _FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *Energy._fields, "joules", "battery_share")
 
 
-def _priced(ends: Ends, client: int, pricer: Pricer, cost: Cost) -> dict[str, Any]:
-    """A client's figures of an exchange."""
-    found = [{name: known(column[client]) for name, column in alone.items()} for _, alone in ends]
+def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any]:
+    """A client's figures of an exchange, from what it asks for: as its numbers are, then at both corners."""
+    found = [_alone(demand) for demand in ends]
     pricers = pricer, *(pricer.corners or (pricer, pricer))
     for each, at in zip(found, pricers, strict=True):
         battery, joules = at.device.battery, each["joules"]
@@ -255,8 +259,8 @@ def _priced(ends: Ends, client: int, pricer: Pricer, cost: Cost) -> dict[str, An
         each["battery_share"] = joules / capacity_j if joules is not None and capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        work = (Working(one.work_s[client], one.compute_w[client], one.idle_w[client]) for one, _ in ends[1:])
-        cheap["compute_j"], costly["compute_j"] = above_idle_between(*work)
+        works = (Working(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
+        cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
 
@@ -286,30 +290,29 @@ _ROLES = {"forward_s": FORWARD, "grad_input_s": GRAD_INPUT, "grad_weight_s": GRA
 
 
 def _part_prices(
-    ends: Ends, client: int, pricer: Pricer, route: Link, layered: ExchangeLayers
+    ends: Sequence[Demand], pricer: Pricer, route: Link, layered: ExchangeLayers
 ) -> Iterator[dict[str, Any]]:
     """What each part takes, and each transfer; together, the exchange's seconds and joules.
 
     A part's energy is that of the whole device while it computes, idle power included.
     """
-    idle_w = [prices.idle_w[client] for prices, _ in ends]
-    watts = [prices.compute_w[client] + prices.idle_w[client] for prices, _ in ends]
     for what, one in _parts(layered):
         timed = {role: pricer.demands(Cost(steps=((work, 1),)), route) for role, work in one.work.items()}
         found = []
-        for end, power_w in enumerate(watts):
+        for end, demand in enumerate(ends):
             each = {role: demands[end % len(demands)].work_s for role, demands in timed.items()}
             seconds = {name: each.get(role, 0.0) for name, role in _ROLES.items()}
             whole = sum(each.values())
-            found.append({**seconds, "seconds": whole, "joules": times(power_w, whole)})
+            joules = times(demand.draw.compute_w + demand.draw.idle_w, whole)
+            found.append({**seconds, "seconds": whole, "joules": joules})
         memory = {"memory_bytes": pricer.in_dtype(one.memory_bytes)}
         yield {"what": what, "part": one.name, **_bounded(*found), **memory}
-    transfers = {"download": ("down_s", "receive_j"), "upload": ("up_s", "transmit_j"), _TAIL: ("", "tail_j")}
-    for part, (lasts, takes) in transfers.items():
+    for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
         found = []
-        for (_, alone), power_w in zip(ends, idle_w, strict=True):
-            lasts_s = alone[lasts][client] if lasts else 0.0
-            found.append({"seconds": lasts_s, "joules": alone[takes][client] + times(power_w, lasts_s)})
+        for demand in ends:
+            lasts_s = getattr(demand, lasts) if lasts else 0.0
+            joules = demand.energy()[takes] + times(demand.draw.idle_w, lasts_s)
+            found.append({"seconds": lasts_s, "joules": joules})
         if part != _TAIL or found[0]["joules"] != 0:
             yield {"what": "transfer", "part": part, **_bounded(*found)}
 
@@ -323,21 +326,22 @@ def profile(
     The client has an even share of the dataset's training images, or the mean of ``task.samples``. Times are
     without slowdown and jitter.
 
-    Args:
-        draft: the scenario.
-        options: what to profile.
-        access: holds the traces that the runs of a sweep share.
-
     Raises:
         UserError: something in the scenario, or a name, is wrong.
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
-    learning, rounds_per_day = found.learning, _rounds_per_day(draft)
+    server = draft.scenario.server
+    policy_module, policy = resolve("policies", server.policy, draft.document, ["server", "policy"])
+    learning, rounds_per_day = found.learning, None
+    if hasattr(policy_module, "round_s"):
+        clients = draft.scenario.task.clients
+        asked = server.participants or clients
+        rounds_per_day = float(DAY_S / policy_module.round_s(policy) * asked / clients)
     boards = found.devices if options.devices or "time" not in options.measure else machines()
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
         method, net, work = learning.methods[model], learning.nets[model], found.exchange(index, model)
-        steps, trace = found.work.steps[index][model], found.work.traces[index][model]
+        steps, trace = found.works[index].taken[model], found.works[index].traces[model]
         layered = by_layer(method, method.exchanges[index], net, steps, trace) if options.layers else None
         own = found.tables(index, model, layered)
         if rounds_per_day and work["at"] == "round":
@@ -350,7 +354,10 @@ def profile(
         tables["exchanges"].append(work)
         for name, rows in own.items():
             tables[name] += rows
-    server = server_work(draft, learning, server_board(draft))
+    links = found.fleet.links
+    if options.link:
+        links = dict.fromkeys(links, link(options.link, where="--link"))
+    merging = server_work(draft, learning, server_board(draft))
     return Profile(
         scenario=found.scenario.name,
         method=found.scenario.method.name,
@@ -359,9 +366,9 @@ def profile(
         assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
         **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
-        shared=_shared(draft, options, found.fleet, tables["exchanges"]),
-        server=None if server is None else merge_costs(draft, learning, server),
-        server_intervals=None if server is None else merge_bounds(draft, learning, server) or None,
+        shared=shared_links(draft.scenario, policy, found.fleet, links, tables["exchanges"]),
+        server=None if merging is None else merge_costs(draft, learning, merging),
+        server_intervals=None if merging is None else merge_bounds(draft, learning, merging) or None,
     )
 
 
@@ -371,12 +378,6 @@ def swept_rounds(
     """What the time and the energy of a client's round depend on: a study for each kind.
 
     Its sides are the runs and models that have a price there.
-
-    Args:
-        drafts: the runs.
-        options: what is profiled.
-        access: as of ``profile``.
-        factor: by which assumed numbers are changed; 1 for intervals alone.
 
     Raises:
         UserError: the factor is below 1, or there is no number to sweep.
@@ -392,42 +393,20 @@ def swept_rounds(
                 records[setup.device] = each.devices[setup.device]
                 records[f"link {setup.link}"] = each.links[setup.link]
         if sides:
-            name, numbers = f"{setup.device}, {setup.dtype}, {setup.link}", numbers_of(records, factor)
-            found.append(study(sides, ["energy", "time"], records, numbers, factor, name))
+            name = f"{setup.device}, {setup.dtype}, {setup.link}"
+            found.append(study(sides, ["energy", "time"], records, factor, name))
     return found
 
 
 def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float]:
     """The energy and the time of a round on other numbers; NaN for an unknown energy."""
     links = {setup.link: records[f"link {setup.link}"]}
-    found = [_alone(one) for one in repricer.prices({setup.device: records[setup.device]}, links)]
-    energy, time = (math.fsum(one[name][0] for one in found) for name in ("joules", "seconds"))
-    return {"energy": energy, "time": time}
-
-
-def _shared(
-    draft: Draft, options: ProfileOptions, fleet: Fleet, works: Sequence[Row]
-) -> list[SharedLink] | None:
-    """What exchanges cost what clients share, by their work on each model."""
-    links = fleet.links
-    if options.link:
-        links = dict.fromkeys(links, link(options.link, where="--link"))
-    _, policy = resolve("policies", draft.scenario.server.policy, draft.document, ["server", "policy"])
-    payloads = []
-    for name, everyone in dict.fromkeys((work["exchange"], work["everyone"]) for work in works):
-        mine = [work for work in works if work["exchange"] == name]
-        down, up = ([sum(work[way].values()) for work in mine] for way in ("down", "up"))
-        payloads.append(Payload(name, everyone, down, up))
-    return shared_links(draft.scenario, policy, fleet, links, payloads)
-
-
-def _rounds_per_day(draft: Draft) -> float | None:
-    """A client's rounds a day in the mean over all clients; None where they depend on how long jobs take."""
-    server, clients = draft.scenario.server, draft.scenario.task.clients
-    policy, params = resolve("policies", server.policy, draft.document, ["server", "policy"])
-    if not hasattr(policy, "round_s"):
-        return None
-    return float(DAY_S / policy.round_s(params) * (server.participants or clients) / clients)
+    prices = repricer.prices({setup.device: records[setup.device]}, links)
+    found = [_alone(one.demand(0)) for one in prices]
+    figures = {"energy": [one["joules"] for one in found], "time": [one["seconds"] for one in found]}
+    return {
+        name: math.fsum(math.nan if one is None else one for one in each) for name, each in figures.items()
+    }
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
@@ -446,3 +425,114 @@ def _flops(work: Work, by: str = "role") -> dict[str, int]:
         found[getattr(kernel, by) or "other"] += kernel.flops * count
     roles = FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE
     return {role: found[role] for role in roles} if by == "role" else {k: n for k, n in found.items() if n}
+
+
+# Steps of one size take the same time and memory.
+_MOST_STEPS = 10
+_LAPTOP = "laptop-cpu"
+
+TOLERANCE = 0.25
+"""The largest error of a prediction that agrees with the measurement."""
+
+PROCESS_BYTES = 16_000_000
+"""What a process may take besides its tensors, mostly code that libraries generate.
+
+Measured as ``MARGIN``: 7.6 MB for an MLP's steps, 14.7 MB for a CNN's.
+"""
+
+
+def measured(
+    learning: Learning,
+    work: Row,
+    model: int,
+    rows: Sequence[Row],
+    kernels: Work,
+    what: Collection[str],
+    boards: Mapping[str, Board],
+) -> dict[str, Any]:
+    """One client's share run on this host: the figures of ``MeasuredExchange``, and those of the model.
+
+    These are under ``memory``, see ``memory_check``, and ``time``, where there are steps: a step's time on
+    one thread of this host, the mean over all; by device the predicted one in fp32, and its error, predicted
+    over measured, less 1. Devices without a figure for fp32, or a number, have none.
+
+    Raises:
+        RunError: the measuring process failed.
+    """
+    given = learning.spec.resolved(), work["exchange"], model, work["samples"]
+    host = measure(client_work, *given, limit=_MOST_STEPS)
+    found = asdict(host)
+    if "memory" in what:
+        found["memory"] = memory_check(sum(work["peak"].values()), host.added_bytes, rows)
+    if "time" in what and host.steps:
+        step_s, predicted_s = host.cpu_s / host.steps, dict[str, float]()
+        for name, board in boards.items():
+            with suppress(UserError):
+                predicted_s[name] = board.clock(name, TRACED).time(kernels).seconds / work["steps"]
+        errors = {name: one / step_s - 1 for name, one in predicted_s.items()}
+        found["time"] = {"measured_s": step_s, "predicted_s": predicted_s, "errors": errors}
+    return found
+
+
+def machines() -> dict[str, Board]:
+    """The devices that were calibrated on this machine, by name; the laptop, with a note, if none was."""
+    title, shipped = machine_title(), catalogue.shipped("devices")
+    own = [one for one in catalogue.entries("devices").values() if not one.path.is_relative_to(shipped)]
+    names = [one.name for one in own if catalogue.summary(one) == title]
+    if not names:
+        note(f"no device was calibrated on this machine, so {_LAPTOP} stands for it: edgefl calibrate NAME")
+    return named(names or [_LAPTOP], "")
+
+
+def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
+    """The work of a client, in the process that runs it, from a resolved ``LearningSpec`` alone."""
+    spec, document = LearningSpec.of_resolved(resolved, "scenario")
+    learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
+    method, net = learning.methods[model], learning.nets[model]
+    (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
+
+    def prepare(phase: Phase, size: int, generator: torch.Generator) -> Tensor:
+        data = learning.federation.spec
+        shape = size, *data.shape
+        x = torch.rand(shape) if data.signals else torch.randint(256, shape, dtype=torch.uint8)
+        return prepared(data, phase, learning.augment(phase), x, generator)
+
+    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr, prepare)
+
+
+def memory_check(predicted: int, measured: int, rows: Iterable[Row]) -> dict[str, Any]:
+    """Holds the traced peak in fp32 against what the work added to a process, and both against the devices.
+
+    Returns:
+        Both; ``error``, predicted over measured, less 1, None where nothing was added; ``verdict``, whether
+        they agree, or what explains the difference; ``limits``, by device that computes in fp32, which of the
+        two fits its memory.
+    """
+    rooms = {
+        row["device"]: row["peak_bytes"] / row["memory_share"]
+        for row in rows
+        if row["dtype"] == TRACED and row["memory_share"]
+    }
+    limits = {name: _FITTING[predicted <= room, measured <= room] for name, room in rooms.items()}
+    error = predicted / measured - 1 if measured else None
+    both = {"predicted_bytes": predicted, "measured_bytes": measured, "error": error}
+    return {**both, "verdict": _verdict(predicted, measured), "limits": limits}
+
+
+def _verdict(predicted: int, measured: int) -> str:
+    if measured and abs(predicted / measured - 1) <= TOLERANCE:
+        return f"agree within {TOLERANCE:.0%}"
+    apart = show_bytes(abs(measured - predicted))
+    if predicted > measured:
+        return f"{apart} less than predicted: the process used memory that it held already"
+    if measured - predicted <= PROCESS_BYTES:
+        return f"{apart} more than predicted: a process takes that much besides its tensors"
+    return f"{apart} more than predicted: the library's own buffers, such as a convolution's, are not traced"
+
+
+_FITTING = {
+    (True, True): "both fit",
+    (True, False): "the predicted fits, the measured does not",
+    (False, True): "the measured fits, the predicted does not",
+    (False, False): "neither fits",
+}

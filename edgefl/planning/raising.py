@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from edgefl.core.errors import Mistakes, ScenarioError, UserError
 from edgefl.core.nodes import written
@@ -35,9 +34,11 @@ def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
         UserError: another setting is among them, a limit would be lower or is new, none that ends the run
             would be left, what was done depends on the number of rounds, or a value is wrong.
     """
-    before = planned.plan.scenario.server.until
-    root = written({"server": {"until": _as_in_files(before)}}, planned.plan.scenario.name)
-    mistakes = Mistakes()
+    scenario, resolved = planned.plan.scenario, planned.resolved
+    before, mistakes = scenario.server.until, Mistakes()
+    values = before.model_dump(exclude_none=True)
+    texts = {key: f"{value!r}{_UNITS[key]}" if key in _UNITS else value for key, value in values.items()}
+    root = written({"server": {"until": texts}}, scenario.name)
     for setting in settings:
         with mistakes.collected():
             root = put(root, _keys(setting), setting.node)
@@ -50,21 +51,17 @@ def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
     with document.placing():
         if until.rounds != before.rounds:
             _check_rounds(planned, until.rounds, str(document.place([*_UNTIL, "rounds"])))
-        return _with(planned, until)
-
-
-def _as_in_files(until: Until) -> dict[str, Any]:
-    """Limits as a scenario has them, with units."""
-    values = until.model_dump(exclude_none=True)
-    return {key: f"{value!r}{_UNITS[key]}" if key in _UNITS else value for key, value in values.items()}
+        server = scenario.server.model_copy(update={"until": until})
+        plan = replace(planned.plan, scenario=scenario.model_copy(update={"server": server}))
+        check_whole(plan)
+    limits = until.model_dump(mode="json", exclude_none=True)
+    of_server = {**resolved["scenario"]["server"], "until": limits}
+    changed = {**resolved, "scenario": {**resolved["scenario"], "server": of_server}}
+    return replace(planned, plan=plan, resolved=changed)
 
 
 def _keys(setting: Override) -> list[str]:
-    """The keys of a limit, in its long form.
-
-    Raises:
-        UserError: it is another setting.
-    """
+    """The keys of a limit, in its long form."""
     keys = setting.keys
     if keys[0] == "server" and ".".join(keys[1:]) in Server.SHORT_FORMS:
         keys = ["server", *Server.SHORT_FORMS[".".join(keys[1:])].split(".")]
@@ -95,11 +92,7 @@ def _check_raised(before: Until, until: Until, document: Document) -> None:
 
 
 def _check_rounds(planned: Planned, rounds: int | None, where: str) -> None:
-    """Refuses another number of rounds where what jobs were given would have been different with it.
-
-    Raises:
-        UserError: their learning rates, or a method's settings, depend on it.
-    """
+    """Refuses another number of rounds where what jobs were given would have been different with it."""
     scenario = planned.plan.scenario
     before, schedule = scenario.server.until.rounds, scenario.local.optimizer.schedule
     places = range(0, before or 0, max(1, (before or 0) // _LOOKED_AT))
@@ -126,20 +119,3 @@ def _differ(planned: Planned, round_: int, *rounds: int | None) -> bool:
         # Of an endless run it cannot be said.
         return True
     return one != other
-
-
-def _with(planned: Planned, until: Until) -> Planned:
-    """The run with other limits.
-
-    Raises:
-        UserError: its rounds would never end, or its policy or its selector refuses them.
-    """
-    scenario, resolved = planned.plan.scenario, planned.resolved
-    server = scenario.server.model_copy(update={"until": until})
-    plan = replace(planned.plan, scenario=scenario.model_copy(update={"server": server}))
-    check_whole(plan)
-    limits = until.model_dump(mode="json", exclude_none=True)
-    of_server = {**resolved["scenario"]["server"], "until": limits}
-    return replace(
-        planned, plan=plan, resolved={**resolved, "scenario": {**resolved["scenario"], "server": of_server}}
-    )

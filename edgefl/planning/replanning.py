@@ -1,26 +1,34 @@
-"""A run's learning planned again on another fleet: without data, and without tracing what was traced."""
+"""A run's learning, built again of what its directory has: as it ran, or planned on another fleet.
+
+On another fleet it needs no data, and what was traced is not traced again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from edgefl.core.cost import Trace
 from edgefl.core.drafts import Draft, redrafted
-from edgefl.core.errors import UserError
+from edgefl.core.errors import DataError, UserError
+from edgefl.core.link_traces import Way
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Assumption, Plan
-from edgefl.core.scenario import Wire, as_given
+from edgefl.core.scenario import LABELS, LearningSpec, Task, Wire, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.data import Federation, Spec, public_images, sized
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
-from edgefl.planning.learning import DataAccess, Learning, codec, learn_from
+from edgefl.planning.learning import DataAccess, Learning, codec, data_of, learn_from
 from edgefl.planning.merging import server_board
-from edgefl.planning.plan import Ground, Planned, ground_of, planned
+from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.planning.recorded_learning import federation_of
 from edgefl.protocol.codec import Codec
 from edgefl.store import Reader, read_plan
 
@@ -30,13 +38,67 @@ REPLAYED = "replayed"
 SETTABLE = ("fleet", "server", "wire", "costs")
 
 
-class Replanned(NamedTuple):
-    """A run's plan, and that of the same learning elsewhere.
+def learning_of(reader: Reader, access: DataAccess) -> Learning:
+    """The learning of a run, on the data that it had.
 
-    Attributes:
-        recorded: as the run's directory has it.
-        planned: with the other settings.
+    Args:
+        reader: the run.
+        access: how to get at its dataset; without a folder, from where the run found it.
+
+    Raises:
+        UserError: the run is damaged, or a component or data that it names are gone or have changed.
     """
+    resolved, data_dir = reader.resolved(), reader.meta.get("data_dir")
+    if access.folder is None and isinstance(data_dir, str) and Path(data_dir).is_dir():
+        access = DataAccess(Path(data_dir), download=access.download, need=access.need)
+    spec, document = LearningSpec.of_resolved(resolved["scenario"], f"{reader.folder.name}/plan.yaml")
+    data = data_of(spec, document, access)
+    if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
+        raise DataError(
+            f"the images of {data.spec.name} have changed since the run",
+            where=spec.task.dataset.params.get("path", ""),
+            hint="restore the files as they were, or run the scenario again",
+        )
+    return learn_from(spec, document, data)
+
+
+def federation_of(reader: Reader, task: Task) -> Federation:
+    """What is known of a run's data without their files, which need not be there any more.
+
+    The numbers of samples, all in all and by class as far as the run has them; images and labels there are
+    none, and public images are zeros.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    resolved, spec = reader.resolved(), Spec.of_plain(reader.meta["data"])
+    rows = reader.arrays(
+        "SELECT samples, test_samples FROM fleet JOIN kinds USING (kind) ORDER BY client",
+        samples=np.int64,
+        test_samples=np.int64,
+    )
+    tests = rows["test_samples"].tolist()
+    known = reader.arrays(
+        "SELECT client, label, samples FROM class_counts", client=np.int64, label=np.int64, samples=np.int64
+    )
+    # (clients, classes); empty where the run does not say.
+    counts = np.zeros((len(tests) if len(known["client"]) else 0, spec.classes), dtype=np.int64)
+    counts[known["client"], known["label"]] = known["samples"]
+    public = None
+    if task.public is not None:
+        public = public_images(spec, None, np.zeros(task.public.samples, dtype=np.int64))
+    return replace(
+        sized(spec, rows["samples"]),
+        test_parts=tuple(np.zeros(count, dtype=np.int64) for count in tests) if any(tests) else (),
+        class_counts=counts,
+        assumed=LABELS in resolved["scenario"]["task"],
+        public_x=public,
+        public_content=resolved.get("public_data", ""),
+    )
+
+
+class Replanned(NamedTuple):
+    """A run's plan as its directory has it, and that of the same learning with other settings."""
 
     recorded: Plan
     planned: Planned
@@ -47,29 +109,35 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
 
     Where the fleet is not replaced, it is the recorded one, whatever has become of its files.
 
-    Args:
-        reader: the run.
-        overrides: settings of the fleet, the server and the wire.
-        name: of the plan.
-
     Raises:
         UserError: an override is wrong or changes what was learned, the run is damaged, or a component that
             it names is gone.
     """
     for override in overrides:
-        _check_settable(override)
-    file = f"{reader.folder.name}/plan.yaml"
-    draft = _draft(reader, overrides, name, file)
+        if override.keys[0] not in SETTABLE:
+            can = f"{', '.join(SETTABLE[:-1])} and {SETTABLE[-1]}"
+            raise UserError(
+                f"a replay cannot change {override.key!r}: nothing is learned again",
+                where=override.where,
+                hint=f"it can change {can}; for others run the scenario",
+            )
+    resolved = reader.resolved()
+    kept: dict[str, Any] = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
+    settings = {**as_given(resolved["scenario"]), "name": name, **kept}
+    changed = [override.keys for override in overrides if override.keys[0] == "fleet"]
+    if changed and ["fleet"] not in changed:
+        # As it was read then, with all its links.
+        settings["fleet"] = resolved["fleet"]
+    draft = redrafted(settings, f"{reader.folder.name}/plan.yaml", overrides)
     recorded = read_plan(reader)
-    ground = _ground(reader, draft, overrides, recorded.assumed)
+    ground = _ground(reader, draft, changed, recorded.assumed)
     before = recorded.server_work
     same = before is not None and before.name == draft.scenario.server.device
     ground = ground._replace(server=before.board if before and same else server_board(draft))
     learning = learn_from(
         draft.scenario.learning, draft.document, federation_of(reader, recorded.scenario.task)
     )
-    learned = learned_wire(reader)
-    notes = [*_batch_notes(recorded, learning), *_codec_notes(learned, learning, draft.document)]
+    notes = list(_notes(recorded, learning, learned_wire(reader), draft.document))
     found = planned(draft, learning, ground, _traces(recorded), reader.meta["data_notes"], notes)
     return Replanned(recorded, found)
 
@@ -86,47 +154,15 @@ def learned_wire(reader: Reader) -> Wire:
     return validate(Wire, wire, document, ["scenario", "wire"])
 
 
-def _check_settable(override: Override) -> None:
-    """Refuses to change what was learned.
-
-    Raises:
-        UserError: the override would.
-    """
-    if override.keys[0] not in SETTABLE:
-        raise UserError(
-            f"a replay cannot change {override.key!r}: nothing is learned again",
-            where=override.where,
-            hint=f"it can change {', '.join(SETTABLE[:-1])} and {SETTABLE[-1]}; for others run the scenario",
-        )
-
-
-def _draft(reader: Reader, overrides: Sequence[Override], name: str, file: str) -> Draft:
-    """The run's settings with others in their place."""
-    resolved = reader.resolved()
-    kept: dict[str, Any] = {key: reader.meta[key] for key in ("published", "scale") if key in reader.meta}
-    settings = {**as_given(resolved["scenario"]), "name": name, **kept}
-    if _changes_fleet(overrides) and not _replaces_fleet(overrides):
-        # As it was read then, with all its links.
-        settings["fleet"] = resolved["fleet"]
-    return redrafted(settings, file, overrides)
-
-
-def _changes_fleet(overrides: Sequence[Override]) -> bool:
-    return any(override.keys[0] == "fleet" for override in overrides)
-
-
-def _replaces_fleet(overrides: Sequence[Override]) -> bool:
-    return any(override.keys == ["fleet"] for override in overrides)
-
-
-def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override], assumed: Sequence[str]) -> Ground:
-    """The fleet and its devices: the recorded ones, but for those that are replaced."""
+def _ground(reader: Reader, draft: Draft, changed: Sequence[Sequence[str]], assumed: Sequence[str]) -> Ground:
+    """The fleet and its devices: the recorded ones, but for those that the changed keys replace."""
     fleet, known = recorded_fleet(reader), recorded_devices(reader)
     before = recorded_assumptions(assumed, known, fleet.links)
-    if not _changes_fleet(overrides):
-        return ground_of(draft, DataAccess(), Ground(fleet, known, before))
+    if not changed:
+        check_server(draft)
+        return Ground(fleet, known, before)
     ground = ground_of(draft, DataAccess())
-    if _replaces_fleet(overrides):
+    if ["fleet"] in changed:
         return ground
     devices = {name: known.get(name, device) for name, device in ground.devices.items()}
     links = {name: link for name, link in ground.fleet.links.items() if fleet.links.get(name) != link}
@@ -148,21 +184,13 @@ def _traces(plan: Plan) -> dict[str, tuple[Trace, ...]]:
     return found
 
 
-def _batch_notes(recorded: Plan, learning: Learning) -> Iterator[str]:
-    """Where a batch size comes from that was fitted to the recorded fleet."""
+def _notes(recorded: Plan, learning: Learning, learned: Wire, document: Document) -> Iterator[str]:
+    """Where a fitted batch size comes from, and codecs other than those that accuracies were learned with."""
     if any(line.kind == FIT for line in recorded.assumed if isinstance(line, Assumption)):
         yield fitted_size(learning.spec.local.size, "which was fitted to the fleet of the run that trained")
-
-
-def _codec_notes(learned: Wire, learning: Learning, document: Document) -> Iterator[str]:
-    """The ways on which payloads have other values than those that the accuracies were learned with."""
-    for way, now in _ways(learning):
+    ways: list[tuple[Way, Codec]] = [("down", learning.down), ("up", learning.up)]
+    for way, now in ways:
         before = codec(learned, way, document)
         if before.component != now.component and not (before.lossless and now.lossless):
             names = now.component.name, before.component.name
             yield f"wire.{way}: bytes are those of {names[0]}, and accuracies were learned with {names[1]}"
-
-
-def _ways(learning: Learning) -> Iterator[tuple[Literal["down", "up"], Codec]]:
-    yield "down", learning.down
-    yield "up", learning.up

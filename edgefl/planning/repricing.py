@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.core.cost import Cost
+from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices
@@ -40,6 +40,22 @@ class Pricers:
         return self._made[key]
 
 
+class Traced(NamedTuple):
+    """An exchange's work for each kind of client, before any price.
+
+    Attributes:
+        about: the fields of ``Prices`` that say when it is and who takes part.
+        traces: for each model.
+        taken: by kind: for each phase, how many steps of each batch size.
+        costs: by kind.
+    """
+
+    about: Mapping[str, Any]
+    traces: tuple[Trace, ...]
+    taken: Sequence[Steps]
+    costs: Sequence[Cost]
+
+
 class Repricer:
     """Prices a plan's exchanges on other numbers; neither data nor the method's code is needed.
 
@@ -48,8 +64,8 @@ class Repricer:
 
     def __init__(self, plan: Plan) -> None:
         """Takes a plan with its traces."""
-        self._prices, self._kinds = plan.prices, plan.clients.one_of_each_kind()
-        self._costs = [_costs(prices, self._kinds) for prices in plan.prices]
+        self._kinds = plan.clients.one_of_each_kind()
+        self._works = [_recorded(prices, self._kinds) for prices in plan.prices]
         self._left_out = [set(np.flatnonzero(np.isnan(prices.work_s)).tolist()) for prices in plan.prices]
         self._made: dict[tuple[str, str], Pricer] = {}
 
@@ -61,84 +77,56 @@ class Repricer:
         """
         # The times of a device that is the same record as before are known.
         same = {key: made for key, made in self._made.items() if made.device is devices[key[0]]}
-        pricers = Pricers(devices, same)
-        table = []
-        for prices, costs, without in zip(self._prices, self._costs, self._left_out, strict=True):
-            here, *ends = quantities(self._kinds, prices.taken, costs, links, pricers, without)
-            table.append(cornered(replace(prices, corners=None, **here), ends))
-        self._made = same
-        return tuple(table)
+        self._made, pricers = same, Pricers(devices, same)
+        works = zip(self._works, self._left_out, strict=True)
+        return tuple(priced(work, self._kinds, links, pricers, without) for work, without in works)
 
 
-def _costs(prices: Prices, kinds: Clients) -> list[Cost]:
-    """What an exchange costs each kind of client, from its traces."""
-    known: dict[str, Cost] = {}
-    found = []
+_ABOUT = ("exchange", "at", "every", "everyone", "stateful")
+
+
+def _recorded(prices: Prices, kinds: Clients) -> Traced:
+    """An exchange's work, from its traces."""
+    about, known, costs = {name: getattr(prices, name) for name in _ABOUT}, dict[str, Cost](), list[Cost]()
     for model, steps in zip(kinds.model.tolist(), prices.taken, strict=True):
         key = repr((model, steps))
         if key not in known:
             known[key] = prices.traces[model].cost(steps)
-        found.append(known[key])
-    return found
+        costs.append(known[key])
+    return Traced(about, prices.traces, prices.taken, costs)
 
 
-def quantities(
-    kinds: Clients,
-    steps: Sequence[Steps],
-    costs: Sequence[Cost],
-    links: Mapping[str, Link],
-    pricers: Pricers,
-    left_out: Container[int],
-) -> list[dict[str, Any]]:
-    """The columns of an exchange's ``Prices``; where some kind's corners differ, theirs too.
-
-    Args:
-        kinds: a client of each kind.
-        steps: of each.
-        costs: of each.
-        links: by name.
-        pricers: of the devices.
-        left_out: kinds that have no price.
+def priced(
+    work: Traced, kinds: Clients, links: Mapping[str, Link], pricers: Pricers, left_out: Container[int]
+) -> Prices:
+    """An exchange's prices; with corners where those of a kind differ, without for the kinds left out.
 
     Raises:
         UserError: a number that pricing needs is unknown for a device.
     """
     places, peaks = [], []
-    for kind, ((device, link, dtype), taken, cost) in enumerate(
-        zip(rows_of(kinds), steps, costs, strict=True)
-    ):
+    rows = zip(rows_of(kinds), work.taken, work.costs, strict=True)
+    for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
         count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, math.nan, _NO_DRAW, route, count)])
+            places.append([Demand.of(cost, math.nan, NO_DRAW, route, count)])
         else:
             places.append(pricers.of(device, dtype).demands(cost, route, count))
         peaks.append(peak_bytes(cost, dtype))
-    # A kind without corners is at its only price there.
-    ends = range(max(map(len, places), default=1))
-    return [_columns([demands[end % len(demands)] for demands in places], peaks) for end in ends]
+    ends = []
+    for end in range(max(map(len, places), default=1)):
+        # A kind without corners is at its only price there.
+        demands = [demands[end % len(demands)] for demands in places]
+        found: dict[str, Any] = {name: [getattr(one, name) for one in demands] for name in Demand._fields}
+        draws = zip(*found.pop("draw"), strict=True)
+        found |= {**dict(zip(PowerDraw._fields, map(list, draws), strict=True)), "peak_bytes": peaks}
+        ends.append(Prices(**work.about, **{name: column(found[name]) for name, column in COLUMNS.items()}))
+    here, *corners = ends
+    cornered = (corners[0], corners[1]) if corners else None
+    return replace(here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
 
 
-def cornered(here: Prices, ends: Sequence[dict[str, Any]]) -> Prices:
-    """Prices with their corners, where there are any."""
-    if not ends:
-        return here
-    bare = replace(here, traces=(), taken=())
-    cheap, costly = (replace(bare, **end) for end in ends)
-    return replace(here, corners=(cheap, costly))
-
-
-def _columns(demands: Sequence[Demand], peaks: Sequence[int]) -> dict[str, Any]:
-    """The columns of ``Prices``."""
-    found: dict[str, Any] = {
-        name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]
-    }
-    draws = zip(*(demand.draw for demand in demands), strict=True)
-    found |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
-    found["peak_bytes"] = peaks
-    return {name: column(found[name]) for name, column in COLUMNS.items()}
-
-
-_NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))
+NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))
 
 
 def rows_of(kinds: Clients) -> Iterator[tuple[str, str, str]]:

@@ -12,16 +12,18 @@ those that bring the two nearest to each other and farthest apart, as far as a s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 from pydantic import BaseModel
 
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import known
 from edgefl.core.sourced import Sourced, changed, replaced
@@ -30,6 +32,7 @@ from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
 """Devices and links by owner; see ``Swept.owner``."""
+Cell = TypeVar("Cell")
 
 SAMPLES, SEED = 256, 0
 """Of the Latin hypercube."""
@@ -39,12 +42,7 @@ _MOST = 1000.0
 
 
 class Side(NamedTuple):
-    """One of what is compared.
-
-    Attributes:
-        name: to show.
-        figures: quantities by name on some devices and links; NaN for one that is unknown.
-    """
+    """One of what is compared, and its quantities by name on some devices and links; NaN for unknown ones."""
 
     name: str
     figures: Callable[[Records], Mapping[str, float]]
@@ -52,13 +50,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Effect:
-    """What a number does.
-
-    Attributes:
-        number: its owner and its name.
-        low, value, high: its range, as text.
-        figures: by quantity and side, the figure at its least and at its most value.
-    """
+    """What a number does: its range as text, and by quantity and side the figure at both ends of it."""
 
     number: str
     low: str
@@ -69,13 +61,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Turn:
-    """A value of a number at which the order of two sides turns, while the others stay at theirs.
-
-    Attributes:
-        number: its owner and its name.
-        value: as text.
-        above: whether it turns as the number rises above the value; else as it falls below.
-    """
+    """A value, as text, at which an order turns: as the number rises above it, or falls below."""
 
     number: str
     value: str
@@ -87,7 +73,6 @@ class Verdict:
     """Whether one side has less of a quantity than another.
 
     Attributes:
-        quantity: such as "energy".
         less, more: the sides, by their figures where each number has its own value.
         samples: how many samples know both.
         holds: the share of them in which the order is the same.
@@ -119,10 +104,9 @@ class Sensitivity:
     Attributes:
         factor: by which assumed numbers were changed; 1 for intervals alone.
         samples, seed: of the Latin hypercube.
-        figures: by quantity and side, the figure where each number has its own value; None if unknown.
+        figures: by quantity and side, where each number has its own value; None if unknown.
         between: the same, the least and the most over all samples.
         effects: of the numbers that change a figure, those that change it most first.
-        verdicts: for each quantity and pair of sides.
     """
 
     factor: float
@@ -133,49 +117,6 @@ class Sensitivity:
     effects: Sequence[Effect]
     verdicts: Sequence[Verdict]
     name: str | None = field(default=None, metadata=OPTIONAL)
-
-
-def study(
-    sides: Sequence[Side],
-    quantities: Sequence[str],
-    records: Records,
-    numbers: Sequence[Swept],
-    factor: float,
-    name: str | None = None,
-) -> Sensitivity:
-    """Sweeps numbers one by one and all together.
-
-    Args:
-        sides: what is compared.
-        quantities: the names of their figures.
-        records: the devices and links of all sides, by owner.
-        numbers: those to sweep.
-        factor: by which they were widened; 1 for intervals alone.
-        name: of what is studied, if there are several.
-    """
-    space = _Space(sides, records, numbers)
-    ends = [(space.at({place: -1.0}), space.at({place: 1.0})) for place in range(len(numbers))]
-    here, drawn = space.at({}), [space.at(dict(enumerate(shares))) for shares in _hypercube(len(numbers))]
-    effects = [_effect(number, end, quantities, sides) for number, end in zip(numbers, ends, strict=True)]
-    found = [
-        verdict
-        for quantity in quantities
-        for pair in combinations(range(len(sides)), 2)
-        if (verdict := _verdict(space, quantity, pair, here, ends, drawn))
-    ]
-    every = [here, *drawn, *(point for end in ends for point in end)]
-    return Sensitivity(
-        factor=factor,
-        samples=len(drawn),
-        seed=SEED,
-        figures={one: {side.name: known(here[n][one]) for n, side in enumerate(sides)} for one in quantities},
-        between={
-            one: {side.name: _range(every, n, one) for n, side in enumerate(sides)} for one in quantities
-        },
-        effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
-        verdicts=found,
-        name=name,
-    )
 
 
 def check_factor(factor: float) -> None:
@@ -190,96 +131,60 @@ def check_factor(factor: float) -> None:
         )
 
 
-def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
-    """The numbers of devices and links to sweep, by owner.
+def study(
+    sides: Sequence[Side],
+    quantities: Sequence[str],
+    records: Records,
+    factor: float,
+    name: str | None = None,
+) -> Sensitivity:
+    """Sweeps numbers one by one and all together.
+
+    Args:
+        sides: what is compared.
+        quantities: the names of their figures.
+        records: the devices and links of all sides, by owner.
+        factor: by which assumed numbers are widened; 1 for intervals alone.
+        name: of what is studied, if there are several.
 
     Raises:
-        UserError: there are none.
+        UserError: the factor is below 1, or there is no number to sweep.
     """
-    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
-    if not found:
+    check_factor(factor)
+    numbers = [one for owner, record in records.items() for one in swept(owner, record, factor)]
+    if not numbers:
         raise UserError(
             "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
             where="--sensitivity",
             hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
         )
-    return found
+    found = _Study(sides, quantities, records, numbers)
+    every = np.concatenate([found.here[None], found.drawn, *found.ends])
 
-
-Figures: TypeAlias = Sequence[Mapping[str, float]]
-"""By side, then by quantity."""
-
-
-class _Space:
-    """All sides' figures at any point of the numbers' ranges."""
-
-    def __init__(self, sides: Sequence[Side], records: Records, numbers: Sequence[Swept]) -> None:
-        self.sides, self.numbers = sides, numbers
-        self._records = {owner: changed(record, _without_bounds) for owner, record in records.items()}
-        self._center = {owner: self._record(owner, {}) for owner in records}
-
-    def at(self, shares: Mapping[int, float], asked: Collection[int] | None = None) -> Figures:
-        """The figures with some numbers at other places of their ranges, see ``Swept.at``.
-
-        Args:
-            shares: the places of these numbers.
-            asked: the sides that have figures; None for all.
-        """
-        moved = {self.numbers[place].owner for place in shares}
-        found = {
-            owner: self._record(owner, shares) if owner in moved else record
-            for owner, record in self._center.items()
+    def table(of: Callable[[int, int], Cell]) -> dict[str, dict[str, Cell]]:
+        """By quantity and side."""
+        return {
+            quantity: {side.name: of(n, q) for n, side in enumerate(sides)}
+            for q, quantity in enumerate(quantities)
         }
-        return [
-            side.figures(found) if asked is None or place in asked else {}
-            for place, side in enumerate(self.sides)
-        ]
 
-    def _record(self, owner: str, shares: Mapping[int, float]) -> Any:
-        """A device or link with its numbers at their places."""
-        fixed = {
-            number.name: number.fixed(shares.get(place, 0.0))
-            for place, number in enumerate(self.numbers)
-            if number.owner == owner
-        }
-        return _consistent(replaced(self._records[owner], fixed))
-
-
-def _without_bounds(_: str, number: Sourced[Any]) -> Sourced[Any]:
-    """A number that has a value, without its bounds."""
-    return number if number.value is None else number.model_copy(update={"low": None, "high": None})
-
-
-def _consistent(record: Any) -> Any:
-    """A record of which no idle power is above the active one."""
-    if not isinstance(record, Board):
-        return record
-    idle, active = record.power.idle, record.power.active
-    if idle.value is None or active.value is None or idle.value <= active.value:
-        return record
-    lower = idle.model_copy(update={"value": least(idle.value, active.value)})
-    return record.model_copy(update={"power": record.power.model_copy(update={"idle": lower})})
-
-
-def _hypercube(dimensions: int) -> Iterator[list[float]]:
-    """Samples of all numbers' places in their ranges, from -1 to 1."""
-    if not dimensions:
-        return
-    # Loads much of SciPy, which no other command needs.
-    from scipy.stats.qmc import LatinHypercube
-
-    yield from (2 * LatinHypercube(dimensions, seed=SEED).random(SAMPLES) - 1).tolist()
-
-
-def _effect(
-    number: Swept, ends: tuple[Figures, Figures], quantities: Sequence[str], sides: Sequence[Side]
-) -> Effect:
-    low, value, high = (_shown(number, one) for one in (number.low, number.value, number.high))
-    figures = {
-        one: {side.name: (ends[0][n][one], ends[1][n][one]) for n, side in enumerate(sides)}
-        for one in quantities
-    }
-    return Effect(_named(number), low, value, high, figures)
+    effects = []
+    for number, end in zip(numbers, found.ends, strict=True):
+        low, value, high = (_shown(number, one) for one in (number.low, number.value, number.high))
+        figures = table(lambda n, q, end=end: (float(end[0, n, q]), float(end[1, n, q])))  # type: ignore[misc]
+        effects.append(Effect(_named(number), low, value, high, figures))
+    pairs = list(combinations(range(len(sides)), 2))
+    verdicts = (found.verdict(q, pair) for q in range(len(quantities)) for pair in pairs)
+    return Sensitivity(
+        factor=factor,
+        samples=len(found.drawn),
+        seed=SEED,
+        figures=table(lambda n, q: known(found.here[n, q])),
+        between=table(lambda n, q: _range(every[:, n, q])),
+        effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
+        verdicts=[one for one in verdicts if one],
+        name=name,
+    )
 
 
 def _shown(number: Swept, value: Any) -> str:
@@ -294,6 +199,11 @@ def _shown(number: Swept, value: Any) -> str:
 
 def _named(number: Swept) -> str:
     return f"{number.owner} {number.name}"
+
+
+def _range(figures: Floats) -> Interval | None:
+    found = figures[~np.isnan(figures)].tolist()
+    return Interval(min(found), max(found)) if found else None
 
 
 def strength(effect: Effect, quantity: str) -> float:
@@ -318,94 +228,138 @@ def _strongest(effect: Effect) -> float:
 _LEAST = 1e-6
 
 
-def _range(points: Sequence[Figures], side: int, quantity: str) -> Interval | None:
-    known = [point[side][quantity] for point in points if not math.isnan(point[side][quantity])]
-    return Interval(min(known), max(known)) if known else None
+class _Study:
+    """All sides' figures at points of the numbers' ranges: (sides, quantities) at each.
 
-
-def _verdict(
-    space: _Space,
-    quantity: str,
-    pair: tuple[int, int],
-    here: Figures,
-    ends: Sequence[tuple[Figures, Figures]],
-    drawn: Sequence[Figures],
-) -> Verdict | None:
-    """Which of two sides has less, and what turns that; None where a figure is unknown, or both are alike."""
-    if not here[pair[0]][quantity] < math.inf or not here[pair[1]][quantity] < math.inf:
-        return None
-    first, second = pair if here[pair[0]][quantity] <= here[pair[1]][quantity] else pair[::-1]
-
-    def excess(point: Figures) -> float:
-        """How much more the second side has."""
-        return point[second][quantity] - point[first][quantity]
-
-    if not excess(here) > 0:
-        return None
-
-    def apart(point: Figures) -> float:
-        """How far the second side is above the first, from -1 to 1; grows with their ratio."""
-        return excess(point) / ((point[second][quantity] + point[first][quantity]) or 1.0)
-
-    samples = [point for point in drawn if not math.isnan(excess(point))]
-    nearest = _vertex(space, pair, ends, lambda point: -apart(point), climbs=True)
-    farthest = _vertex(space, pair, ends, apart)
-    every = [here, *samples, *(point for end in ends for point in end), nearest, farthest]
-    ratios = [
-        point[second][quantity] / point[first][quantity] for point in every if point[first][quantity] > 0
-    ]
-    turns = [
-        _turn(space, place, sign, excess)
-        for place, end in enumerate(ends)
-        for sign, point in zip((-1.0, 1.0), end, strict=True)
-        if excess(point) < 0
-    ]
-    return Verdict(
-        quantity=quantity,
-        less=space.sides[first].name,
-        more=space.sides[second].name,
-        samples=len(samples),
-        holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
-        ratio=Interval(min(ratios), max(ratios)) if ratios else None,
-        together=excess(nearest) < 0,
-        turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
-    )
-
-
-def _vertex(
-    space: _Space,
-    pair: tuple[int, int],
-    ends: Sequence[tuple[Figures, Figures]],
-    figure: Callable[[Figures], float],
-    *,
-    climbs: bool = False,
-) -> Figures:
-    """Where a figure is greatest of the points at which each number is at an end of its range.
-
-    Each number is at the end at which the figure is greater while the others stay at their values. If it
-    ``climbs``, numbers then go to their other ends while that makes the figure greater, until it is above 0.
+    Attributes:
+        here: where each number has its own value.
+        ends: with each number at both ends of its range, (numbers, 2, sides, quantities).
+        drawn: at the samples, (samples, sides, quantities).
     """
-    alone = [(figure(low), figure(high)) for low, high in ends]
-    shares = {place: 1.0 if high > low else -1.0 for place, (low, high) in enumerate(alone) if high != low}
-    best, moved = space.at(shares, pair), climbs
-    while moved and figure(best) <= 0:
-        moved = False
-        for place, share in tuple(shares.items()):
-            other = space.at({**shares, place: -share}, pair)
-            if figure(other) > figure(best) + _LEAST:
-                best, shares[place], moved = other, -share, True
-    return best
+
+    def __init__(
+        self, sides: Sequence[Side], quantities: Sequence[str], records: Records, numbers: Sequence[Swept]
+    ) -> None:
+        # Loads much of SciPy, which no other command needs.
+        from scipy.stats.qmc import LatinHypercube
+
+        self._sides, self._quantities, self._numbers = sides, quantities, numbers
+        self._records = {owner: changed(record, _without_bounds) for owner, record in records.items()}
+        self._center = {owner: self._record(owner, {}) for owner in records}
+        count, shape = len(numbers), (-1, len(sides), len(quantities))
+        ends = [self._at({place: share}) for place in range(count) for share in (-1.0, 1.0)]
+        self.here, self.ends = self._at({}), np.array(ends).reshape(count, 2, *shape[1:])
+        shares = 2 * LatinHypercube(count, seed=SEED).random(SAMPLES) - 1
+        self.drawn = np.array([self._at(dict(enumerate(each))) for each in shares.tolist()]).reshape(shape)
+
+    def _at(self, shares: Mapping[int, float], asked: Collection[int] | None = None) -> Floats:
+        """The figures with some numbers at other places of their ranges, see ``Swept.at``.
+
+        Args:
+            shares: the places of these numbers.
+            asked: the sides that have figures, others NaN; None for all.
+        """
+        moved = {self._numbers[place].owner for place in shares}
+        found = {
+            owner: self._record(owner, shares) if owner in moved else record
+            for owner, record in self._center.items()
+        }
+        point = np.full((len(self._sides), len(self._quantities)), math.nan)
+        for place in range(len(self._sides)) if asked is None else asked:
+            figures = self._sides[place].figures(found)
+            point[place] = [figures[quantity] for quantity in self._quantities]
+        return point
+
+    def _record(self, owner: str, shares: Mapping[int, float]) -> Any:
+        """A device or link with its numbers at their places; no idle power is above the active one."""
+        fixed = {
+            number.name: number.fixed(shares.get(place, 0.0))
+            for place, number in enumerate(self._numbers)
+            if number.owner == owner
+        }
+        record = replaced(self._records[owner], fixed)
+        if not isinstance(record, Board):
+            return record
+        idle, active = record.power.idle, record.power.active
+        if idle.value is None or active.value is None or idle.value <= active.value:
+            return record
+        lower = idle.model_copy(update={"value": least(idle.value, active.value)})
+        return record.model_copy(update={"power": record.power.model_copy(update={"idle": lower})})
+
+    def verdict(self, q: int, pair: tuple[int, int]) -> Verdict | None:
+        """Which of two sides has less, and what turns that; None where one is unknown, or both are alike."""
+        one, other = self.here[list(pair), q].tolist()
+        if not one < math.inf or not other < math.inf:
+            return None
+        first, second = pair if one <= other else pair[::-1]
+
+        def excess(point: Floats) -> float:
+            """How much more the second side has."""
+            return float(point[second, q] - point[first, q])
+
+        if not excess(self.here) > 0:
+            return None
+
+        def apart(point: Floats) -> float:
+            """How far the second side is above the first, from -1 to 1; grows with their ratio."""
+            return excess(point) / (float(point[second, q] + point[first, q]) or 1.0)
+
+        samples = [point for point in self.drawn if not math.isnan(excess(point))]
+        nearest = self._vertex(pair, lambda point: -apart(point), climbs=True)
+        farthest = self._vertex(pair, apart)
+        every = [self.here, *samples, *(point for end in self.ends for point in end), nearest, farthest]
+        ratios = [float(point[second, q] / point[first, q]) for point in every if point[first, q] > 0]
+        turns = [
+            self._turn(place, sign, excess)
+            for place, end in enumerate(self.ends)
+            for sign, point in zip((-1.0, 1.0), end, strict=True)
+            if excess(point) < 0
+        ]
+        return Verdict(
+            quantity=self._quantities[q],
+            less=self._sides[first].name,
+            more=self._sides[second].name,
+            samples=len(samples),
+            holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
+            ratio=Interval(min(ratios), max(ratios)) if ratios else None,
+            together=excess(nearest) < 0,
+            turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
+        )
+
+    def _vertex(
+        self, pair: tuple[int, int], figure: Callable[[Floats], float], *, climbs: bool = False
+    ) -> Floats:
+        """Where a figure is greatest of the points at which each number is at an end of its range.
+
+        Each number is at the end at which the figure is greater while the others stay at their values. If it
+        ``climbs``, numbers then go to their other ends while that makes the figure greater, until it is above
+        0.
+        """
+        alone = [(figure(low), figure(high)) for low, high in self.ends]
+        ends = {place: 1.0 if high > low else -1.0 for place, (low, high) in enumerate(alone) if high != low}
+        best, moved = self._at(ends, pair), climbs
+        while moved and figure(best) <= 0:
+            moved = False
+            for place, share in tuple(ends.items()):
+                other = self._at({**ends, place: -share}, pair)
+                if figure(other) > figure(best) + _LEAST:
+                    best, ends[place], moved = other, -share, True
+        return best
+
+    def _turn(self, place: int, sign: float, excess: Callable[[Floats], float]) -> tuple[float, Turn]:
+        """Where on the way from a number's own value to an end the order turns, and how far that is."""
+        before, after = 0.0, 1.0
+        for _ in range(_BISECTIONS):
+            middle = (before + after) / 2
+            if excess(self._at({place: sign * middle})) > 0:
+                before = middle
+            else:
+                after = middle
+        number = self._numbers[place]
+        value = between(number.value, number.high if sign > 0 else number.low, after)
+        return after, Turn(_named(number), _shown(number, value), above=sign > 0)
 
 
-def _turn(space: _Space, place: int, sign: float, excess: Callable[[Figures], float]) -> tuple[float, Turn]:
-    """Where on the way from a number's own value to an end the order turns, and how far that is."""
-    before, after = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        middle = (before + after) / 2
-        if excess(space.at({place: sign * middle})) > 0:
-            before = middle
-        else:
-            after = middle
-    number = space.numbers[place]
-    value = between(number.value, number.high if sign > 0 else number.low, after)
-    return after, Turn(_named(number), _shown(number, value), above=sign > 0)
+def _without_bounds(_: str, number: Sourced[Any]) -> Sourced[Any]:
+    """A number that has a value, without its bounds."""
+    return number if number.value is None else number.model_copy(update={"low": None, "high": None})

@@ -11,27 +11,58 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import POWER, QUANTITIES, Quantity
 from edgefl.core.corners import Corner, at_corner, has_interval
+from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import EfficiencyByClass
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.ledger import known
 from edgefl.core.notes import note
 from edgefl.core.price import Working, above_idle_between
 from edgefl.core.sourced import replaced, sourced
 from edgefl.core.yamls import text_of
-from edgefl.planning.benchmarks import KIND, Known, Sample, Source, read, samples
-from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.planning.benchmarks import (
+    ALL,
+    FORWARD,
+    INFERENCE,
+    KIND,
+    LAST_LAYER,
+    POWER,
+    QUANTITIES,
+    Benchmark,
+    Compared,
+    Comparison,
+    Quantity,
+    Row,
+    Score,
+    Source,
+    Total,
+    Validation,
+    read,
+)
+from edgefl.planning.networks import maker
 
-Predict: TypeAlias = Callable[[Sample], Working]
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+
+
+class Sample(NamedTuple):
+    """One measured time or energy, in seconds or joules, and the work that was measured."""
+
+    file: Benchmark
+    row: Row
+    work: Work
+    quantity: Quantity
+    measured: float
+
+
+Predict: TypeAlias = Callable[[Sample], Working]
 
 
 def validation(
@@ -52,7 +83,7 @@ def validation(
     """
     for board in boards:
         catalogue.find("devices", board, where="--device")
-    strict, known_work = bool(names), Known()
+    strict, known_work = bool(names), dict[str, Work]()
     found = _each(read, names or catalogue.entries(KIND), strict=strict)
     sources = [source for source in found if not boards or source.benchmark.board in boards]
     if not sources:
@@ -61,44 +92,42 @@ def validation(
             where="--device" if boards else "",
             hint="`edgefl list validation` lists all; docs/validation.md says how to add your own",
         )
-    behind = list(_behind(sources)) if names else []
-
+    behind = _behind(sources) if names else []
     works: dict[str, list[Sample]] = {}
+    judges: dict[str, _Judge] = {}
 
     def trace(source: Source) -> Source:
         if progress:
             progress(source.name, len(works), len(sources) + len(behind))
-        works[source.document.file] = list(samples(source, known_work))
+        own = works[source.document.file] = list(samples(source, known_work))
+        judges.setdefault(source.benchmark.board, _Judge(source)).samples += own
         return source
 
-    judges: dict[str, _Judge] = {}
+    def compare(source: Source) -> list[Comparison]:
+        return list(_comparisons(source, works[source.document.file], judges[source.benchmark.board]))
+
     traced = _each(trace, sources, strict=strict)
-    for source in [*traced, *_each(trace, behind, strict=False)]:
-        judge = judges.setdefault(source.benchmark.board, _Judge(source))
-        judge.samples += works[source.document.file]
-    compared = _each(
-        lambda one: list(_comparisons(one, works[one.document.file], judges[one.benchmark.board])),
-        traced,
-        strict=strict,
-    )
-    comparisons = tuple(comparison for group in compared for comparison in group)
+    _each(trace, behind, strict=False)
+    comparisons = tuple(one for group in _each(compare, traced, strict=strict) for one in group)
     return Validation(comparisons, tuple(_totals(comparisons)))
 
 
-def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
+def _behind(chosen: Sequence[Source]) -> list[Source]:
     """The catalogue's other files that numbers of the chosen ones' boards were fitted to."""
     boards = {source.benchmark.board for source in chosen}
     files = {source.document.file for source in chosen}
-    for name, entry in catalogue.entries(KIND).items():
-        # Parsing a file takes a tenth of a second.
-        if str(entry.path) in files or not any(board in text_of(entry.path) for board in boards):
-            continue
-        try:
-            source = read(name)
-        except UserError:  # asked for by name or with all others, it is told
-            continue
-        if source.benchmark.board in boards and any(row.fitted for row in source.benchmark.rows):
-            yield source
+    # Parsing a file takes a tenth of a second.
+    names = [
+        name
+        for name, entry in catalogue.entries(KIND).items()
+        if str(entry.path) not in files and any(board in text_of(entry.path) for board in boards)
+    ]
+    others = _each(read, names, strict=False)
+    return [
+        one
+        for one in others
+        if one.benchmark.board in boards and any(row.fitted for row in one.benchmark.rows)
+    ]
 
 
 def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool) -> list[Made]:
@@ -114,6 +143,39 @@ def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool
     return made
 
 
+def samples(source: Source, known_work: dict[str, Work]) -> Iterator[Sample]:
+    """The samples of a file's rows; their work is added to what was traced before.
+
+    Raises:
+        UserError: a network is unknown, or cannot be traced; placed at the row.
+    """
+    file = source.benchmark
+    for place, row in enumerate(file.rows):
+        key = repr((row.measured, row.batch, file.measures, file.optimizer))
+        if key not in known_work:
+            known_work[key] = _traced(source, place, row)
+        for quantity, measured in zip(QUANTITIES, (row.time, row.energy), strict=True):
+            if measured is not None:
+                yield Sample(file, row, known_work[key], quantity, measured)
+
+
+def _traced(source: Source, place: int, row: Row) -> Work:
+    file, make = source.benchmark, maker(row.measured, source.document, place)
+    where = str(source.document.place(["rows", place]))
+    try:
+        if file.measures in {FORWARD, INFERENCE}:
+            return forward_pass(make, row.batch, row.image, fused=file.measures == INFERENCE)
+        last = file.measures == LAST_LAYER
+        return training_step(make, row.batch, row.image, file.optimizer, last_layer=last)
+    except UserError as error:
+        error.where = where
+        raise
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        size = "x".join(map(str, row.image))
+        what = f"{row.network} cannot be traced on {size}: {in_one_line(error)}"
+        raise UserError(what, where=where) from error
+
+
 class _Judge:
     """Predicts the samples of a board, each with numbers that were not fitted to its network."""
 
@@ -126,21 +188,22 @@ class _Judge:
 
     def compared(self, sample: Sample) -> Compared:
         """A measurement beside what is predicted for it."""
-        file, row = sample.file, sample.row
-        refusal = self._board.refusal(sample.work, file.dtype)
+        row = sample.row
+        refusal = self._board.refusal(sample.work, sample.file.dtype)
         return Compared(
             network=row.label or row.network,
-            batch=file.batch_of(row),
+            batch=row.batch,
             measured=sample.measured,
-            status=row.status or file.status,
-            source=row.source or file.source,
+            status=row.status,
+            source=row.source,
             **({"remark": refusal} if refusal else self._prediction(sample)),
         )
 
     def _prediction(self, sample: Sample) -> dict[str, Any]:
         """What is predicted, its bounds, whether it counts and why not, by the fields of ``Compared``."""
-        numbers, network = self._fitted_to(sample), repr(sample.network)
-        counted = numbers <= frozenset().union(*(one.fitted for one in self._others(network, numbers)))
+        numbers, network = self._fitted_to(sample), repr(sample.row.measured)
+        others = (_fitted(one) for one in self._others(network, numbers))
+        counted = numbers <= frozenset().union(*others)
         again = counted and bool(numbers)
         predict = self._again(network, numbers) if again else self._predict
         predicted = _figure(predict(sample), sample)
@@ -156,18 +219,15 @@ class _Judge:
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
         """The numbers behind a sample's prediction that were fitted to its network."""
-        same = (one for one in self.samples if one.network == sample.network)
-        fitted = (one.fitted for one in same if sample.quantity in {one.quantity, "energy"})
-        return frozenset(
-            number
-            for number in frozenset().union(*fitted)
-            if number.startswith(POWER)
-            or self._board.reads(number, sample.file.dtype, inference=sample.inference)
-        )
+        file, same = sample.file, (one for one in self.samples if one.row.measured == sample.row.measured)
+        fitted = (_fitted(one) for one in same if sample.quantity in {one.quantity, "energy"})
+        reads = cache(lambda name: self._board.reads(name, file.dtype, inference=file.measures == INFERENCE))
+        numbers = frozenset[str]().union(*fitted)
+        return frozenset(name for name in numbers if name.startswith(POWER) or reads(name))
 
     def _others(self, network: str, numbers: frozenset[str]) -> list[Sample]:
         """The samples of other networks that any of these numbers was fitted to."""
-        return [one for one in self.samples if repr(one.network) != network and one.fitted & numbers]
+        return [one for one in self.samples if repr(one.row.measured) != network and _fitted(one) & numbers]
 
     def _between(self, sample: Sample) -> tuple[float | None, float | None]:
         """The least and the most that the board's numbers allow; None where nothing bounds it."""
@@ -205,12 +265,19 @@ class _Judge:
         return scaled(found.x)
 
 
+def _fitted(sample: Sample) -> frozenset[str]:
+    return sample.row.fitted_for(sample.quantity)
+
+
 def _predictor(name: str, board: Board) -> Predict:
     """Predicts samples on a board; remembers its clocks, and these their kernels' times."""
     clock = cache(lambda dtype, inference: board.clock(name, dtype, inference=inference))
-    return lambda sample: Working.of(
-        board.power, clock(sample.file.dtype, sample.inference).time(sample.work)
-    )
+
+    def predict(sample: Sample) -> Working:
+        timed = clock(sample.file.dtype, sample.file.measures == INFERENCE)
+        return Working.of(board.power, timed.time(sample.work))
+
+    return predict
 
 
 def _bound(predict: Predict, sample: Sample) -> Working | None:
@@ -235,18 +302,8 @@ def _comparisons(source: Source, own: Sequence[Sample], judge: _Judge) -> Iterat
     for quantity in QUANTITIES:
         rows = tuple(judge.compared(sample) for sample in own if sample.quantity == quantity)
         if rows:
-            yield Comparison(
-                source.name,
-                file.board,
-                file.title,
-                file.measures,
-                quantity,
-                file.runtime,
-                file.source,
-                file.notes,
-                rows,
-                Score.of(rows),
-            )
+            about = file.board, file.title, file.measures, quantity, file.runtime, file.source, file.notes
+            yield Comparison(source.name, *about, rows, Score.of(rows))
 
 
 def _totals(comparisons: Sequence[Comparison]) -> Iterator[Total]:

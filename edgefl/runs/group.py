@@ -17,8 +17,7 @@ from edgefl.core.plan import Refusal
 from edgefl.core.user_code import asked, user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
-from edgefl.planning.learning import DataAccess
-from edgefl.planning.measures import GLOBAL
+from edgefl.planning.learning import GLOBAL, DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, engine_options

@@ -18,7 +18,7 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
-from edgefl.planning.measures import GLOBAL, PARTICIPANTS, STEPS, Measure
+from edgefl.planning.learning import GLOBAL, PARTICIPANTS, STEPS, Measure
 from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree
 from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context

@@ -21,8 +21,7 @@ from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
-from edgefl.planning.recorded_learning import learning_of
-from edgefl.planning.replanning import REPLAYED
+from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import NULL, EngineOptions, checked_engine

@@ -12,11 +12,9 @@ from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.merging import MergeCost
 from edgefl.core.units import amount, show_bits, show_bytes, show_flops, show_seconds, show_share
-from edgefl.planning.assumed import in_short
-from edgefl.planning.costs import Profile, Row, added, of, within
-from edgefl.planning.memory import MARGIN
+from edgefl.planning.assumed import guesses, in_short
+from edgefl.planning.costs import MARGIN, Profile, Row, SharedLink, added, of, within
 from edgefl.planning.sensitivity import Sensitivity
-from edgefl.planning.sharing import SharedLink
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
 from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, apart, fits
@@ -56,7 +54,7 @@ def profile(one: Profile) -> RenderableType:
         blocks += [Line(LOWER_BOUND, "dim")] if unbounded else []
         blocks.append(Line())
     # What is unknown shows in the tables.
-    assumed = in_short(note for note in one.assumptions if ": assumed" in note)
+    assumed = in_short(guesses(one.assumptions))
     free = "" if one.server else "; merging on the server is free, as there is no server.device"
     blocks += [Line(note, "dim") for note in (_NOT_COUNTED + free, *assumed)]
     for model in one.layers or ():
@@ -111,14 +109,11 @@ def _exchange(one: Profile, work: Row) -> Iterator[RenderableType]:
         if any(row["fits"] and not row["fits_with_margin"] for row in priced):
             yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
-        battery: Columns = {"of battery": _battery}
-        if a_day := work.get("jobs_per_day"):
-            battery = {
-                **battery,
-                "a day": lambda row: _a_day(row, a_day),
-            }
-        has_battery = any(_battery(row) != MISSING for row in priced)
-        columns = {**_ENERGIES, **battery} if has_battery else _ENERGIES
+        columns = dict(_ENERGIES)
+        if any(_battery(row) != MISSING for row in priced):
+            columns["of battery"] = _battery
+            if a_day := work.get("jobs_per_day"):
+                columns["a day"] = lambda row: _a_day(row, a_day)
         yield Table(columns.items(), priced)
     for row in rows:
         if row["unknown"]:
@@ -187,9 +182,8 @@ def _brief(unit: str, key: str) -> Callable[[Row], str]:
 
 def _a_day(row: Row, jobs: float) -> str:
     """What so many jobs a day take of the battery."""
-    bounds = within(row, "battery_share")
-    write = lambda share: amount(share * jobs, "battery")  # noqa: E731 - as units are written
-    return between(row["battery_share"], bounds, "battery", MISSING, write=write)
+    share, bounds = row["battery_share"], within(row, "battery_share")
+    return between(share, bounds, "battery", MISSING, write=lambda one: amount(one * jobs, "battery"))
 
 
 def _is_bound(row: Row, key: str = "work_s") -> bool:
@@ -235,10 +229,7 @@ def _holds(row: Row) -> str:
     return f"; memory used {_share(row['memory_share'])}, {held if row['fits'] else 'does not fit'}"
 
 
-_ABOUT_SHARED = (
-    "least time: all payloads at the full rate; alone: one client, on its own link; all at once: what each "
-    "gets, max-min fair"
-)
+_ABOUT_SHARED = "least time: all payloads at the full rate; alone: one client, on its own link"
 _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "exchange": lambda one: one.exchange,
     "link": lambda one: one.capacity,
@@ -246,7 +237,6 @@ _SHARED: dict[str, Callable[[SharedLink], Cell]] = {
     "payloads": lambda one: f"{one.clients:,} x {show_bytes(one.payload_bytes)}",
     "least time": lambda one: show_seconds(one.at_least_s),
     "alone": lambda one: between(None, one.alone_s, "s"),
-    "all at once": lambda one: between(None, one.each_bps, "bit/s") if one.is_full else "not full",
 }
 _SERVED: dict[str, Callable[[tuple[str, MergeCost, Mapping[str, Interval]]], Cell]] = {
     "exchange": lambda row: row[0],

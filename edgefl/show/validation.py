@@ -7,10 +7,9 @@ from functools import partial
 
 from rich.console import Group, RenderableType
 
-from edgefl.core.benchmarks import Quantity
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
-from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.planning.benchmarks import ALL, Compared, Comparison, Quantity, Score, Total, Validation
 from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
 from edgefl.show.values import between
 

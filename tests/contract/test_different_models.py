@@ -11,7 +11,7 @@ from builders import build_method, build_net, learned
 import edgefl
 from edgefl.core.errors import ScenarioError
 from edgefl.core.yamls import Document
-from edgefl.planning.models import check_fit
+from edgefl.planning.learning import check_fit
 from edgefl.protocol import Net, Payload
 
 # On digits, of 8x8 pixels: two convolutional nets and a fully connected one, all of 12 features.

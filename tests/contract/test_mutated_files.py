@@ -9,7 +9,6 @@ import warnings
 import pytest
 
 from edgefl.core import catalogue, inheriting
-from edgefl.core.benchmarks import Benchmark
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
@@ -17,6 +16,7 @@ from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.benchmarks import Benchmark
 from edgefl.planning.fleets import device_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan

@@ -50,7 +50,7 @@ def test_there_are_files():
 def test_every_figure_has_a_source(file):
     """Each file, and each row that has another source, names repository, commit and place."""
     benchmark = file.benchmark
-    for text in (benchmark.source, *(row.source for row in benchmark.rows if row.source)):
+    for text in (benchmark.source, *(row.source for row in benchmark.rows)):
         assert SOURCE.match(text), text
 
 
@@ -58,7 +58,7 @@ def test_a_file_says_what_was_measured(file):
     """Its title, its runtime and how it differs from what is predicted, in words; every row once."""
     benchmark = file.benchmark
     assert len(benchmark.notes.split()) >= 8
-    rows = [(repr(benchmark.network(row)), benchmark.batch_of(row)) for row in benchmark.rows]
+    rows = [(repr(row.measured), row.batch) for row in benchmark.rows]
     assert len(set(rows)) == len(rows)
 
 
@@ -67,7 +67,7 @@ def test_fitted_numbers_say_so_in_the_boards_file(file):
     numbers = dict(sourced(file.board))
     for row in file.benchmark.rows:
         for name in row.fitted:
-            assert repository(row.source or file.benchmark.source) in numbers[name].source, name
+            assert repository(row.source) in numbers[name].source, name
 
 
 def test_what_a_board_was_fitted_to_is_marked(file):
@@ -125,7 +125,7 @@ def test_rows_that_were_fitted_count_only_where_they_were_left_out_of_the_fit(fo
             (given,) = (
                 each
                 for each in benchmark.rows
-                if (each.label or each.network, benchmark.batch_of(each)) == (row.network, row.batch)
+                if (each.label or each.network, each.batch) == (row.network, row.batch)
             )
             if given.fitted_for(one.quantity) and row.counted:
                 assert row.remark == "refitted"

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from max_min import Uses, max_min
 
-from edgefl.planning.sharing import fair
-
 CLOSE = 1e-9
 rates = st.just(0.0) | st.just(math.inf) | st.floats(1e-3, 1e9) | st.integers(1, 4).map(float)
 
@@ -167,12 +165,3 @@ def test_the_oracle_in_numbers():
     flows = [Flow(Fraction(9)), Flow(Fraction(9), 0), Flow(Fraction(9), 0)]
     assert shares(Limits(Fraction(12), (Fraction(4),)), flows) == [8, 2, 2]
     assert shares(Limits(Fraction(5), (Fraction(4),)), flows) == [Fraction(5, 3)] * 3
-
-
-@given(st.floats(1, 1e6), st.lists(st.tuples(st.floats(0.1, 50), st.floats(1, 1e6)), min_size=1, max_size=8))
-def test_what_profile_says_of_a_shared_link_is_max_min_fair(rate, groups):
-    """Flows of groups, each as many as it says and with a cap of its own, get what the oracle gives them."""
-    flows, caps = np.array(groups).T
-    uses = Uses(np.arange(len(flows)), np.zeros(len(flows), dtype=np.int64), np.ones(len(flows)))
-    expected = max_min([rate], uses, caps * flows, 1 / flows) / flows
-    np.testing.assert_allclose(fair(rate, flows, caps), expected, rtol=1e-6)

@@ -16,8 +16,9 @@ from edgefl.compute import meta
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Bounds
 from edgefl.core.pricer import Pricer
-from edgefl.planning.benchmarks import read, samples
+from edgefl.planning.benchmarks import read
 from edgefl.planning.fleets import device
+from edgefl.planning.validation import samples
 
 SOURCE = read("mi-9-mnn")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.compute.measured import _Client
+from edgefl.compute.measured import _Client, measure
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.core.errors import RunError
-from edgefl.planning.measuring import client_work, measured_exchange
+from edgefl.planning.profile import client_work
 
 # A hidden layer of 4 million weights: more memory than an allocator's behaviour could hide.
 LARGE = ["sweep=null", "method=fedavg", "model={name: mlp, hidden: [4096, 1024]}", "local.batch_size=8"]
@@ -25,7 +25,7 @@ def draft():
 @pytest.fixture(scope="module")
 def found(draft):
     """A client of 80 samples, limited to 20 steps of its five epochs: a sample meets the peak."""
-    return measured_exchange(draft.scenario.learning, "train", samples=80, limit=20)
+    return measure(client_work, draft.scenario.learning.resolved(), "train", 0, 80, limit=20)
 
 
 def test_the_work_is_done(found):
@@ -44,7 +44,7 @@ def test_memory_holds_what_was_received_and_its_gradients(found):
 def test_a_failure_is_reported(draft):
     """The message has the process's last error."""
     with pytest.raises(RunError, match="measuring process failed"):
-        measured_exchange(draft.scenario.learning, "no such exchange", samples=24)
+        measure(client_work, draft.scenario.learning.resolved(), "no such exchange", 0, 24)
 
 
 def test_every_exchange_of_a_method_can_be_measured():

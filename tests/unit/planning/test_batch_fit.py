@@ -7,8 +7,8 @@ import math
 import pytest
 
 from edgefl.core.errors import ScenarioError, UserError
+from edgefl.planning.costs import MARGIN
 from edgefl.planning.learning import DataAccess
-from edgefl.planning.memory import MARGIN
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
 

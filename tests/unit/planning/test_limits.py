@@ -8,7 +8,7 @@ import edgefl
 from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note
-from edgefl.planning.limits import check_size
+from edgefl.planning.plan import check_size
 
 BASE = ["sweep=null", "method=fedavg"]
 FLEET = f"fleet={{members: [{{device: {UNPOWERED}, link: 4g}}]}}"

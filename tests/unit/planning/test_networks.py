@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from edgefl.compute.steps import forward_pass, training_step
-from edgefl.core.benchmarks import Network
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.yamls import Document
+from edgefl.planning.benchmarks import Network
 from edgefl.planning.networks import maker
 
 IMAGE = (3, 224, 224)

@@ -16,10 +16,9 @@ from edgefl.core.host import machine_title
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
 from edgefl.core.units import show_bytes, show_seconds
-from edgefl.planning.costs import of
+from edgefl.planning.costs import MARGIN, of
 from edgefl.planning.fleets import dtype_of
-from edgefl.planning.memory import MARGIN, PROCESS_BYTES, memory_check
-from edgefl.planning.profile import ProfileOptions, profile
+from edgefl.planning.profile import PROCESS_BYTES, ProfileOptions, memory_check, profile
 from edgefl.runs import drafts
 from edgefl.show.profile import profile as tables
 
@@ -106,12 +105,12 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
     """A stand-in for the measuring process: the ratios are the model's figures over what it says."""
     asked = []
 
-    def stand_in(_, exchange, *, model, samples, limit):
+    def stand_in(_build, _resolved, exchange, model, samples, *, limit):
         asked.append((exchange, model, samples, limit))
         figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
         return MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", stand_in)
+    monkeypatch.setattr("edgefl.planning.profile.measure", stand_in)
     work, (row,) = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=("memory", "time")))
     assert asked == [("train", 0, 500, 10)]
     check, peak = work["measured"]["memory"], sum(work["peak"].values())
@@ -128,7 +127,7 @@ def test_a_step_is_held_against_this_machines_device(monkeypatch, tmp_path, caps
     """The one that was calibrated here, by its title, else a laptop with a note; memory is not asked for."""
     figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5})
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setattr("edgefl.planning.profile.measure", lambda *_, **__: host)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     (tmp_path / "devices").mkdir()
     for name, text in (("", ""), ("mine", f"title: {machine_title()}\nlike: laptop-cpu\n")):
@@ -180,7 +179,7 @@ def test_both_memories_are_printed(monkeypatch, capsys):
     """With the verdict and the devices' limits, within 80 columns."""
     figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 4 * 10**6})
-    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setattr("edgefl.planning.profile.measure", lambda *_, **__: host)
     (draft,) = drafts(SCENARIO)
     found = profile(
         draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=("memory",))

@@ -29,7 +29,7 @@ def found(first, second, record, factor=1.0):
         Side("one", lambda at: {"energy": first(at["board"])}),
         Side("two", lambda at: {"energy": second(at["board"])}),
     ]
-    return study(sides, ["energy"], {"board": record}, list(swept("board", record, factor)), factor)
+    return study(sides, ["energy"], {"board": record}, factor)
 
 
 ACTIVE = {"low": 5.0, "value": 6.0, "high": 15.0, "status": "assumed", "source": "test"}

@@ -10,10 +10,15 @@ from plans import link, plan, prices, sourced
 from edgefl.core.corners import Interval
 from edgefl.core.fleet import Fleet
 from edgefl.planning.assumed import of_cells
-from edgefl.planning.sharing import Payload, shared_links
+from edgefl.planning.costs import shared_links
 
 MB = 10**6
 CELLS = {"home": {"down": sourced("2 Mbit/s"), "up": sourced("2 Mbit/s"), "clients": 4}}
+
+
+def works(*up, everyone=False):
+    """An exchange that sends so many bytes, on as many models."""
+    return [{"exchange": "train", "everyone": everyone, "down": {}, "up": {"net": size}} for size in up]
 
 
 def shared(*, policy=None, cells=None, clients=12, participants=None, payload=None, **server):
@@ -26,8 +31,7 @@ def shared(*, policy=None, cells=None, clients=12, participants=None, payload=No
     fleet = fleet.model_copy(update={"links": {"cable": link()}})
     scenario = plan([prices("train", clients)], participants=participants).scenario
     scenario = scenario.model_copy(update={"server": scenario.server.model_copy(update=server)})
-    payloads = [payload or Payload("train", everyone=False, down=[0], up=[MB])]
-    found = shared_links(scenario, policy, fleet, fleet.links, payloads)
+    found = shared_links(scenario, policy, fleet, fleet.links, payload or works(MB))
     return None if found is None else {one.capacity: one for one in found}
 
 
@@ -37,24 +41,11 @@ def test_nothing_is_said_where_nothing_is_shared():
 
 
 def test_a_server_link_takes_all_bytes_over_its_rate():
-    """12 MB over 8 Mbit/s are 12 s, one alone takes 2.5 s, and a twelfth is each client's share."""
+    """12 MB over 8 Mbit/s are 12 s, and one alone takes 2.5 s."""
     (found,) = shared(uplink=8e6).values()
-    assert (found.capacity, found.exchange, found.clients, found.is_full) == (
-        "server.uplink",
-        "train",
-        12,
-        True,
-    )
+    assert (found.capacity, found.exchange, found.clients) == ("server.uplink", "train", 12)
     assert (found.payload_bytes, found.at_least_s) == (MB, 12)
     assert found.alone_s == (2.5, 2.5)
-    assert found.each_bps == pytest.approx((8e6 / 12, 8e6 / 12))
-
-
-def test_clients_that_do_not_fill_a_link_have_their_own_rates():
-    """12 clients with 4 Mbit/s each use 48 of 100 Mbit/s."""
-    (found,) = shared(uplink=100e6).values()
-    assert not found.is_full
-    assert found.each_bps == pytest.approx((4e6, 4e6))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +54,7 @@ def test_clients_that_do_not_fill_a_link_have_their_own_rates():
         ({"participants": 5}, 5),
         ({"participants": 5, "policy": SimpleNamespace(factor=1.3)}, 6),
         ({"participants": 5, "policy": SimpleNamespace(concurrency=9)}, 9),
-        ({"participants": 5, "payload": Payload("train", everyone=True, down=[0], up=[MB])}, 12),
+        ({"participants": 5, "payload": works(MB, everyone=True)}, 12),
     ],
 )
 def test_those_share_a_link_who_are_asked_at_a_time(settings, clients):
@@ -74,25 +65,15 @@ def test_those_share_a_link_who_are_asked_at_a_time(settings, clients):
 
 def test_models_count_with_the_mean_of_their_payloads():
     """Of 1 and 3 MB, 24 MB in all; alone, 2.5 to 6.5 s."""
-    payload = Payload("train", everyone=False, down=[0, 0], up=[MB, 3 * MB])
+    payload = works(MB, 3 * MB)
     (found,) = shared(uplink=8e6, payload=payload).values()
     assert (found.payload_bytes, found.at_least_s, found.alone_s) == (2 * MB, 24, Interval(2.5, 6.5))
 
 
-def test_cells_limit_their_clients_below_the_server():
-    """4 clients have 2 Mbit/s, 0.5 each; of 21 Mbit/s, 8 in cells get that, and the other 8 share 17."""
-    found = shared(uplink=21e6, cells=CELLS, clients=16)
-    home, server = found["cell home, up"], found["server.uplink"]
-    assert (home.clients, home.at_least_s, home.is_full) == (4, 16, True)
-    assert home.each_bps == pytest.approx((0.5e6, 0.5e6))
-    assert server.is_full
-    assert server.each_bps == pytest.approx((0.5e6, 17e6 / 8))
-
-
-def test_few_clients_do_not_fill_a_cell():
-    """One alone has no more than its cell's 2 Mbit/s or its own 4; a cell of 4 with one client takes 1 MB."""
-    found = shared(uplink=100e6, cells=CELLS, clients=16, participants=1)
-    assert found["server.uplink"].each_bps == pytest.approx((2e6, 4e6))
+def test_a_cell_is_shared_by_its_own_clients():
+    """Four at most, of 2 Mbit/s; with two clients, of which one is inside, 1 MB takes 4 s."""
+    home = shared(uplink=21e6, cells=CELLS, clients=16)["cell home, up"]
+    assert (home.clients, home.at_least_s, home.alone_s) == (4, 16, (2.5, 2.5))
     home = shared(cells=CELLS, clients=2)["cell home, up"]
     assert (home.clients, home.at_least_s) == (1, 4)
 

@@ -8,7 +8,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core.errors import UserError
-from edgefl.planning.scores import Compared, Score
+from edgefl.planning.benchmarks import Compared, Score
 from edgefl.planning.validation import validation
 
 BOARD = """title: Mine
