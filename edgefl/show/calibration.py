@@ -18,9 +18,8 @@ class Prediction:
     Attributes:
         network: its name and batch size.
         use: "fit" or "held out".
-        measured_s: seconds of one step, or of one batch inferred.
+        measured_s, predicted_s: seconds of one step, or of one batch inferred.
         spread: the slowest process over the fastest, less 1.
-        predicted_s: seconds.
         error: predicted over measured, less 1.
     """
 
@@ -42,8 +41,7 @@ class MethodPrediction:
     Attributes:
         network: its name and batch size.
         method: the method, and the exchange where it is not training.
-        measured_s, predicted_s: seconds of the step.
-        base_measured_s, base_predicted_s: seconds of FedAvg's.
+        base_measured_s, base_predicted_s: of FedAvg's step.
         measured, predicted: the ratio.
         error: the predicted ratio over the measured one, less 1.
     """

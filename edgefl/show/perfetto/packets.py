@@ -39,12 +39,7 @@ class Packets:
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
-        """Begins a trace.
-
-        Args:
-            stream: what it is written to.
-            name: the run's.
-        """
+        """Begins the trace of a run of that name."""
         self.count = 0
         self._stream = stream
         self._tracks = 0
@@ -59,13 +54,7 @@ class Packets:
         self.finish()
 
     def track(self, name: str, *, unit: str | None = None, about: str = "") -> int:
-        """A new track, which is shown below those made before; its number.
-
-        Args:
-            name: what is shown.
-            unit: of a counter; None for slices.
-            about: more on it.
-        """
+        """A new track, which is shown below those made before; its number. Without a unit it is of slices."""
         descriptor = self._descriptor(name).track_descriptor
         descriptor.parent_uuid = _ROOT
         descriptor.sibling_order_rank = self._tracks
@@ -86,6 +75,7 @@ class Packets:
         *,
         through: Sequence[int] = (),
         into: Sequence[int] = (),
+        kind: int = _BEGIN,
     ) -> None:
         """The beginning of a slice.
 
@@ -97,33 +87,20 @@ class Packets:
             arguments: what is shown of it.
             through: flows that begin here or pass, by number.
             into: flows that end here.
+            kind: of the event.
         """
-        event = self._event(track, t_ns, _BEGIN)
+        event = self._event(track, t_ns, kind)
         self._describe(event, name, categories, arguments or {})
-        if through:
-            event.flow_ids.extend(through)
-        if into:
-            event.terminating_flow_ids.extend(into)
+        event.flow_ids.extend(through)
+        event.terminating_flow_ids.extend(into)
 
     def end(self, track: int, t_ns: int) -> None:
         """The end of the slice that began last."""
         self._event(track, t_ns, _END)
 
-    def instant(
-        self,
-        track: int,
-        t_ns: int,
-        name: str,
-        arguments: Arguments,
-        *,
-        through: Sequence[int] = (),
-        into: Sequence[int] = (),
-    ) -> None:
+    def instant(self, track: int, t_ns: int, name: str, arguments: Arguments, **flows: Sequence[int]) -> None:
         """Something without a duration; the arguments are those of ``begin``."""
-        event = self._event(track, t_ns, _INSTANT)
-        self._describe(event, name, (name,), arguments)
-        event.flow_ids.extend(through)
-        event.terminating_flow_ids.extend(into)
+        self.begin(track, t_ns, name, (name,), arguments, kind=_INSTANT, **flows)
 
     def counter(self, track: int, t_ns: int, value: float) -> None:
         """A counter's value from a time on."""
