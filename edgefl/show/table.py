@@ -115,12 +115,11 @@ class Table:
         del console
         if self.title:
             yield Line(self.title, "italic")
+        shown = any(self.heads)
         for number, widths in enumerate(_widths(self, options.max_width)):
             if number:
                 yield Line()
-            laid = RichTable(
-                show_edge=False, pad_edge=False, show_header=any(self.heads), header_style="bold"
-            )
+            laid = RichTable(show_edge=False, pad_edge=False, show_header=shown, header_style="bold")
             for place, width in widths.items():
                 justify: JustifyMethod = "left" if self.columns[place].left else "right"
                 head = _filled(self.columns[place].head, width)
