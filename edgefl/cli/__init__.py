@@ -8,6 +8,6 @@ from edgefl.cli import (  # noqa: I001
     catalogue,  # noqa: F401
     onnx,  # noqa: F401
 )
-from edgefl.cli.main import main
+from edgefl.cli.answering import main
 
 __all__ = ["main"]

@@ -11,8 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
-from edgefl.cli.answering import command
-from edgefl.cli.options import Force
+from edgefl.cli.answering import Force, command
 from edgefl.core.documents import document
 from edgefl.show.answers import Answer, Steps, quiet
 

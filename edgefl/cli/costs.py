@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Group
 from typer import Argument, Option
 
-from edgefl.cli.answering import command, stderr
-from edgefl.cli.options import Force, Overridden, OwnModel, Seed, Sensitivity
+from edgefl.cli.answering import Force, Overridden, OwnModel, Seed, Sensitivity, command, stderr
 from edgefl.show.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from edgefl.cli.answering import command
-from edgefl.cli.options import Force, Offline
+from edgefl.cli.answering import Force, Offline, command
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Answer, Steps, quiet, several
 

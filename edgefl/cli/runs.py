@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from rich.console import Group
 from typer import Argument, Option
 
-from edgefl.cli.answering import command, stderr
-from edgefl.cli.options import (
+from edgefl.cli.answering import (
     FleetLink,
     Offline,
     Overridden,
@@ -23,6 +22,8 @@ from edgefl.cli.options import (
     Sensitivity,
     SomeRuns,
     TargetAccuracy,
+    command,
+    stderr,
 )
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
@@ -308,13 +309,11 @@ def compare(
     one_unit = chosen in {"latex", "markdown"}
     view = comparison(compared, every=all, names=rows, one_unit=one_unit)
 
-    def text(stream: TextIO) -> None:
-        if chosen == "csv":
-            write_csv(stream, *records(compared))
-        else:
-            stream.write(latex(view) if chosen == "latex" else markdown(view))
-
-    plain = None if chosen in {"table", "json"} else text
+    formats: dict[str, Callable[[TextIO], object]] = {
+        "csv": lambda stream: write_csv(stream, *records(compared)),
+        "latex": lambda stream: stream.write(latex(view)),
+        "markdown": lambda stream: stream.write(markdown(view)),
+    }
     title = f"comparison of {show_count(len(compared), 'run')}"
-    view = Group(view, *([Line(), swept(found)] if found else []))
-    return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)
+    shown = Group(view, *([Line(), swept(found)] if found else []))
+    return Answer(title, Comparison(compared, found), shown, notes=notes, plain=formats.get(chosen))

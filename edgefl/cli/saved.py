@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from rich.console import Group
 from typer import Argument, Exit, Option
 
-from edgefl.cli.answering import command, stderr
-from edgefl.cli.options import FleetLink, Force, Overridden, RunFolders, Sensitivity, SomeRuns, TargetAccuracy
+from edgefl.cli.answering import (
+    FleetLink,
+    Force,
+    Overridden,
+    RunFolders,
+    Sensitivity,
+    SomeRuns,
+    TargetAccuracy,
+    command,
+    stderr,
+)
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 

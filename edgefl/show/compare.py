@@ -27,7 +27,7 @@ from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target
 from edgefl.analysis.published import Beside, of_runs
 from edgefl.analysis.settings import differences, differing
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.turnout import Turnout, mean_turnout
+from edgefl.analysis.turnout import mean_turnout
 from edgefl.analysis.values import Value, deviations, over_seeds
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError, closest
@@ -64,12 +64,11 @@ _FEW_SEEDS = 2
 _FEW = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass
 class Comparison:
     """The document that ``edgefl compare --json`` prints.
 
     Attributes:
-        runs: every run.
         averages: of runs that differ in nothing but their seeds.
         pairs: what one of those is above another, seed by seed.
         published: what papers report of such runs, beside these.
@@ -86,10 +85,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         groups = seeds_together(self.runs)
-        object.__setattr__(self, "averages", averages(groups))
-        object.__setattr__(self, "pairs", pairs(groups))
-        object.__setattr__(self, "published", of_runs(groups))
-        object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
+        self.averages, self.pairs, self.published = averages(groups), pairs(groups), of_runs(groups)
+        self.differences = differences([run.settings or {} for run in self.runs])
 
 
 class Summaries(list[Summary], Shown):
@@ -100,12 +97,7 @@ class Summaries(list[Summary], Shown):
 
 
 class Fact(NamedTuple):
-    """What runs are, in words: a row of texts.
-
-    Attributes:
-        label, key: as of ``Metric``.
-        texts: each group's.
-    """
+    """What runs are, in words: each group's text; label and key as of ``Metric``."""
 
     label: str
     key: str
@@ -134,7 +126,10 @@ def comparison(
     """
     groups = seeds_together(runs)
     ends = [Line(f"scale: {words}", "dim") for words in scales(runs)]
-    ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
+    for run in runs:
+        if run.status != "done":
+            words = unfinished(run.name, run.status, run.reason if reasons else "")
+            ends.append(Line(words, "red" if run.status == "failed" else "yellow"))
     ends += [Line(text, "yellow") for text in few(groups)]
     found = chosen(groups, names) if names else []
     papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
@@ -206,12 +201,10 @@ def texts(
     if isinstance(row, Fact):
         return [row.label, *row.texts]
     values = [row.value(one.runs) for one in groups]
-    ends = [
-        end for value in values if value for end in (value.mean, *(value.between or ())) if end is not None
-    ]
-    means = [value.mean for value in values if value and value.mean is not None]
-    found = alike(row.unit, means or ends) if one_unit else None
-    label, write = (f"{row.label} ({found[0]})", found[1]) if found else (row.label, None)
+    there = [value for value in values if value]
+    means = [value.mean for value in there if value.mean is not None]
+    ends = [end for value in there for end in value.between or () if end is not None]
+    label, write = alike(row.label, row.unit, means or ends) if one_unit else (row.label, None)
     return [label, *(cell(value, row.unit, bounds=bounds, write=write) for value in values)]
 
 
@@ -241,8 +234,7 @@ def _first_table(
         table = by_run(groups, cells, verdicts, seeds=averaged)
         notes = [*marks(verdicts, "best of its column"), *([] if asked else ["every figure with --all"])]
     else:
-        table = Table(["", *map(head, groups)], cells)
-        notes = list(_ahead(groups, verdicts))
+        table, notes = Table(["", *map(head, groups)], cells), list(_ahead(groups, verdicts))
     notes += _bounds(groups, shown)
     if averaged:
         notes.append(about_seeds([len(one.runs) for one in groups]))
@@ -343,20 +335,19 @@ def _bounds(groups: Sequence[Group], shown: Sequence[Metric | Fact]) -> Iterator
     """How far times and energies may be from what is shown: the widest of each kind."""
     found: dict[str, tuple[float, float]] = {}
     for row in shown:
-        unit = row.unit if isinstance(row, Metric) else ""
-        for value in (row.value(one.runs) for one in groups if isinstance(row, Metric) and unit in _KINDS):
+        if not isinstance(row, Metric) or row.unit not in _KINDS:
+            continue
+        for value in (row.value(one.runs) for one in groups):
             if value and value.between and value.mean:
                 low, high = value.between
-                least, most = found.get(unit, (1.0, 1.0))
+                least, most = found.get(row.unit, (1.0, 1.0))
                 top = math.inf if high is None else high / value.mean
-                found[unit] = min(least, low / value.mean), max(most, top)
-    if found:
-        words = (
-            f"{_KINDS[unit]} at least {_times(low)}"
-            if math.isinf(high)
-            else f"{_KINDS[unit]} {_times(low)} to {_times(high)}"
-            for unit, (low, high) in found.items()
-        )
+                found[row.unit] = min(least, low / value.mean), max(most, top)
+    words = []
+    for unit, (low, top) in found.items():
+        ends = f"at least {_times(low)}" if math.isinf(top) else f"{_times(low)} to {_times(top)}"
+        words.append(f"{_KINDS[unit]} {ends}")
+    if words:
         yield f"bounds, where known: {', '.join(words)} what is shown; each with --all"
 
 
@@ -379,12 +370,7 @@ _AGAINST = (
 
 
 class PairTable(NamedTuple):
-    """What groups of seeds are above others.
-
-    Attributes:
-        table: a column for each pair.
-        notes: what its signs mean.
-    """
+    """What groups of seeds are above others, a column for each pair, and what its signs mean."""
 
     table: Table
     notes: Sequence[str]
@@ -398,13 +384,13 @@ def pair_table(
     for metric in (row for row in rows if isinstance(row, Metric) and row.judged and found):
         each = [apart(metric, own, other) for own, other in found]
         if any(each):
-            means = [one.mean for one in each if one]
-            unit = alike(metric.unit, means) if one_unit else None
-            label, write = (f"{metric.label} ({unit[0]})", unit[1]) if unit else (metric.label, None)
+            there, label, write = [one for one in each if one], metric.label, None
+            if one_unit:
+                label, write = alike(label, metric.unit, [one.mean for one in there])
             shown = (difference_text(one, metric.unit, write) for one in each)
             # What is said of a figure stands below it, which keeps columns narrow.
             cells.append([label.strip(), *(text.replace(" (", "\n(") for text in shown)])
-            told += [one for one in each if one]
+            told += there
     if not cells:
         return None
     heads = [f"{own.line}\nagainst {other.line}" for own, other in found]
@@ -451,26 +437,15 @@ def few(groups: Iterable[Group]) -> list[str]:
     """A line for each group in whose rounds few of those asked for took part."""
     names: dict[str, list[str]] = {}
     for one in groups:
-        found = [run.turnout for run in one.runs if run.turnout]
-        if found and (line := _turnout_text(mean_turnout(found))):
+        turnouts = [run.turnout for run in one.runs if run.turnout]
+        if turnouts and (mean := mean_turnout(turnouts)).merged < _FEW * mean.asked:
+            away, lost = mean.asked - mean.dispatched, mean.dispatched - mean.merged
+            why = [f"{away:.1f} were away or busy"] if away > 0 else []
+            why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
+            of = f"{mean.merged:.1f} of the {mean.asked} clients asked for"
+            line = f"on average, {of} took part in a round; {' and '.join(why)}"
             names.setdefault(line, []).append(one.line)
     return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
-
-
-def _turnout_text(found: Turnout) -> str:
-    """A line where few of those asked for took part; else empty."""
-    if found.merged >= _FEW * found.asked:
-        return ""
-    away, lost = found.asked - found.dispatched, found.dispatched - found.merged
-    why = [f"{away:.1f} were away or busy"] if away > 0 else []
-    why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
-    of = f"{found.merged:.1f} of the {found.asked} clients asked for"
-    return f"on average, {of} took part in a round; {' and '.join(why)}"
-
-
-def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
-    words = unfinished(run.name, run.status, run.reason if reasons else "")
-    return Line(words, "red" if run.status == "failed" else "yellow")
 
 
 def _settings(groups: Sequence[Group]) -> Iterator[Fact]:

@@ -119,15 +119,15 @@ def span(low: tuple[str, str], high: tuple[str, str]) -> str:
     return joined([high]) if low == high else joined([low, high], " to ")
 
 
-def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Write] | None:
-    """The unit of amounts that are printed in one unit, and such an amount without it.
+def alike(label: str, unit: str, amounts: Sequence[float]) -> tuple[str, Write | None]:
+    """The label of amounts that are printed in one unit, with that unit, and such an amount without it.
 
     All have as many decimals: the greatest three digits or up to two more, so that the least but 0 has two.
-    None where all are 0, or the unit has no larger and smaller ones.
+    The label alone where all are 0, or the unit has no larger and smaller ones.
     """
     sizes = [size for size in map(abs, amounts) if size and math.isfinite(size)]
     if not sizes or unit not in {"s", "B", "J", "FLOP", "g"}:
-        return None
+        return label, None
     scale, name = common_unit(unit, max(sizes))
     most, least = (math.floor(math.log10(size / scale)) for size in (max(sizes), min(sizes)))
     digits = max(0, 2 - most, min(1 - least, 4 - most))
@@ -136,7 +136,7 @@ def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Write] | None:
         text = f"{value / scale:,.{digits}f}"
         return (text if not value or float(text.replace(",", "")) else f"<{10.0**-digits:.{digits}f}"), ""
 
-    return name, write
+    return f"{label} ({name})", write
 
 
 def difference_text(one: Difference | None, unit: str, write: Write | None = None) -> str:

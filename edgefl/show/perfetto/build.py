@@ -10,21 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.run import Ints, Run
+from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.core.availability import BatteryTimetable, Timetable
+from edgefl.core.availability.always import Params as Always
 from edgefl.core.errors import UserError
-from edgefl.core.event import ENDINGS, Kind, joules
+from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.show.answers import Steps, quiet
-from edgefl.show.perfetto.away import away_of
 from edgefl.show.perfetto.choice import Choice, Span, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
 from edgefl.store import Reader
 
+MOST_INTERVALS = 500_000
+"""Of times away, more are not shown."""
 _SHOWN_EVERY = 256
 _FOR_EVER_NS = 2**62
 _TIMES = ("dispatched_s", "received_s", "worked_s", "arrived_s", "until_s")
@@ -55,6 +58,8 @@ _COLUMNS = (
 )  # fmt: skip
 
 Columns = Mapping[str, Any]
+Away = tuple[Ints, Floats, Floats]
+"""Clients, and the virtual seconds from and to which each of them was away, (n,)."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ def write(
         reader.meta.get("virtual_s", 0.0),
     )
     from_s, to_s = max(window.from_s, 0.0), min(window.to_s, last_s)
-    away = {} if plan is None else away_of(plan, run, clients, from_s, to_s, note)
+    away = {} if plan is None else _away(plan, run, clients, from_s, to_s, note)
     for name in _TIMES:
         missing = np.isnan(jobs[name])
         jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
@@ -149,6 +154,82 @@ def write(
         _write_evaluations(packets, evaluations, reader, window)
         packets.finish()
     return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), len(shown))
+
+
+def _away(
+    plan: Plan, run: Run, clients: Ints, from_s: float, to_s: float, note: Callable[[str], None]
+) -> dict[int, list[tuple[int, int]]]:
+    """When clients were away in a span of virtual time, in nanoseconds, ascending, none touching another.
+
+    What jobs take from batteries is taken where they end, as in the run. Too many intervals are none, with a
+    note.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    if isinstance(plan.fleet.availability, Always):
+        return {}
+    timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
+    starts, ends = np.full(len(clients), from_s), np.full(len(clients), to_s)
+    if isinstance(timetable, BatteryTimetable):
+        pieces = _drained(timetable, run, clients, starts, ends)
+    else:
+        pieces = _walked(timetable, clients, starts, ends)
+    found, count = [(clients[:0], np.zeros(0), np.zeros(0))], 0
+    for piece in pieces:
+        found.append(piece)
+        count += len(piece[0])
+        if count > MOST_INTERVALS:
+            note(
+                f"when clients were away is not shown: there are more than {MOST_INTERVALS:,} intervals; "
+                "choose fewer --clients or --rounds"
+            )
+            return {}
+    client, begin_s, end_s = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.lexsort((begin_s, client))
+    client, begin_s, end_s = client[order], begin_s[order], end_s[order]
+    fresh = np.ones(len(client), dtype=bool)
+    fresh[1:] = (client[1:] != client[:-1]) | (begin_s[1:] > end_s[:-1])
+    last = np.append(fresh[1:], True)[: len(client)]
+    times: dict[int, list[tuple[int, int]]] = {}
+    columns = (client[fresh], nanoseconds(begin_s[fresh]), nanoseconds(end_s[last]))
+    for number, begin_ns, end_ns in zip(*(column.tolist() for column in columns), strict=True):
+        times.setdefault(number, []).append((begin_ns, end_ns))
+    return times
+
+
+def _walked(timetable: Timetable, clients: Ints, t_s: Floats, to_s: Floats) -> Iterator[Away]:
+    """The times that clients are away, one interval of each at a time."""
+    at = t_s < to_s
+    clients, t_s, to_s = clients[at], t_s[at], to_s[at]
+    while len(clients):
+        there, changes = timetable.at(clients, t_s)
+        until_s = np.minimum(changes, to_s)
+        yield clients[~there], t_s[~there], until_s[~there]
+        on = changes < to_s
+        clients, t_s, to_s = clients[on], changes[on], to_s[on]
+
+
+def _drained(
+    timetable: BatteryTimetable, run: Run, clients: Ints, from_s: Floats, to_s: Floats
+) -> Iterator[Away]:
+    """As ``_walked``, from one end of a client's jobs to the next."""
+    jobs = run.jobs[np.isin(run.jobs.client, clients)]
+    jobs = jobs[np.lexsort((jobs.ended_s, jobs.client))]
+    taken_j = sum(np.nan_to_num(jobs[name]) for name in JOULES if not name.endswith("idle_j"))
+    first = np.searchsorted(jobs.client, clients, side="left")
+    last = np.searchsorted(jobs.client, clients, side="right")
+    since_s, nth = from_s, 0
+    while len(clients):
+        at = first + nth
+        more = at < last
+        ended_s = to_s.copy()
+        ended_s[more] = jobs.ended_s[at[more]]
+        yield from _walked(timetable, clients, since_s, np.minimum(ended_s, to_s))
+        clients, first, last = clients[more], first[more], last[more]
+        from_s, to_s, at, ended_s = from_s[more], to_s[more], at[more], ended_s[more]
+        timetable.spend(clients, ended_s, taken_j[at])
+        since_s, nth = np.maximum(ended_s, from_s), nth + 1
 
 
 def _jobs(run: Run, clients: Ints, window: Window) -> dict[str, Any]:
