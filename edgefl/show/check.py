@@ -44,7 +44,8 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     ):
         rows = [metric for metric in every if metric.key.startswith(keys)]
         if which and rows:
-            groups = [Group(_name(run), (run.summary,)) for run in which]
+            names = (dict.fromkeys((run.scenario, run.summary.name)) for run in which)
+            groups = [Group(", ".join(name), (run.summary,)) for name, run in zip(names, which, strict=True)]
             more.append(Table(["", *map(head, groups)], [texts(metric, groups) for metric in rows]))
     return Rendered(
         Table([*_DRY, *figures], runs, names=2),
@@ -55,11 +56,6 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *(Line(text, "dim") for text in boundaries(found)),
         *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
     )
-
-
-def _name(run: DryRun) -> str:
-    name = run.summary.name
-    return name if run.scenario == name else f"{run.scenario}, {name}"
 
 
 def _figure(metric: Metric, run: DryRun) -> str:

@@ -51,11 +51,10 @@ _OF_SHARED = {
 
 def shown(found: Explanation | RoundExplanation) -> RenderableType:
     """The sentence, and the tables behind it."""
+    first = Line(said(found), "bold")
     if isinstance(found, RoundExplanation):
-        behind = [Line(), _round(found)] if found.path else []
-    else:
-        behind = [Line(), *_run(found)] if found.phases else []
-    return Group(Line(said(found), "bold"), *behind)
+        return Group(first, Line(), _round(found)) if found.path else first
+    return Group(first, Line(), *_run(found)) if found.phases else first
 
 
 def said(found: Explanation | RoundExplanation) -> str:

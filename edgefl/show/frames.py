@@ -61,16 +61,13 @@ def to_pandas(found: Sequence[Source], table: str) -> Any:
     pandas, kinds = _installed("pandas", "frames", "frames"), _kinds(table)
     own = pandas.DataFrame({name: pandas.Series(values) for name, values in _own(found).items()}).dtypes
     dtypes = {**own, **{name: _DTYPES.get(kind) for name, kind in kinds.items()}}
-    parts = [
-        pandas.DataFrame(
-            {
-                name: pandas.Series(values, dtype=dtype)
-                for (name, dtype), values in zip(dtypes.items(), piece, strict=True)
-            }
-        )
-        for piece in [*_pieces(found, table), [()] * len(dtypes)]
-    ]
-    frame = pandas.concat(parts[:-1] or parts, ignore_index=True)
+
+    def part(piece: Sequence[Sequence[Any]]) -> Any:
+        columns = zip(dtypes.items(), piece, strict=True)
+        return pandas.DataFrame({name: pandas.Series(values, dtype=of) for (name, of), values in columns})
+
+    parts = list(map(part, _pieces(found, table))) or [part([()] * len(dtypes))]
+    frame = pandas.concat(parts, ignore_index=True)
     # Integers of which none is missing are NumPy's.
     whole = [name for name, kind in kinds.items() if kind == "INTEGER" and not frame[name].hasnans]
     return frame.astype(dict.fromkeys(whole, "int64"))
@@ -138,26 +135,21 @@ def _pieces(found: Sequence[Source], table: str) -> Iterator[list[Sequence[Any]]
 def _arrow(found: Sequence[Source], table: str) -> tuple[Any, Iterator[Any]]:
     """The schema, and the rows in batches."""
     pyarrow, kinds = _installed("pyarrow", "Arrow tables", "parquet"), _kinds(table)
-    types = {}
-    for name, values in _own(found).items():
+    own, types = _own(found), []
+    for name, values in own.items():
         try:
-            types[name] = pyarrow.array(values).type
+            types.append((name, pyarrow.array(values).type))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
             # A column has one type: values of several are texts.
-            types[name] = None
-    mixed = {name for name, kind in types.items() if kind is None}
-    texts = [source._replace(own=_as_texts(source.own, mixed)) for source in found]
-    types |= {name: pyarrow.type_for_alias(_ARROW[kind]) for name, kind in kinds.items()}
-    schema = pyarrow.schema([(name, kind or pyarrow.string()) for name, kind in types.items()])
-    pieces = (list(map(pyarrow.array, piece, schema.types)) for piece in _pieces(texts, table))
+            own[name] = [one if isinstance(one, str | None) else json.dumps(one) for one in values]
+            types.append((name, pyarrow.string()))
+    schema = pyarrow.schema([*types, *((name, _ARROW[kind]) for name, kind in kinds.items())])
+    rows = zip(*own.values(), strict=True) if found else ()
+    told = [
+        source._replace(own=dict(zip(own, row, strict=True))) for source, row in zip(found, rows, strict=True)
+    ]
+    pieces = (list(map(pyarrow.array, piece, schema.types)) for piece in _pieces(told, table))
     return schema, (pyarrow.record_batch(piece, schema) for piece in pieces)
-
-
-def _as_texts(own: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    return {
-        name: json.dumps(value) if name in names and not isinstance(value, str | None) else value
-        for name, value in own.items()
-    }
 
 
 def _installed(module: str, what: str, extra: str) -> Any:

@@ -34,7 +34,7 @@ def _cells(one: Figure, *, alone: bool, one_unit: bool) -> list[str]:
     known = [value for value in (one.published, one.here) if value is not None]
     unit = "" if one.unit == RATIO else one.unit
     head, write = alike(one.figure, unit, known) if one_unit else (one.figure, None)
-    write = write or (partial(amount, unit=unit) if unit else _four_digits)
+    write = write or (partial(amount, unit=unit) if unit else lambda value: (f"{value:.4g}", ""))
     half = one.interval_95.high - one.here if one.here and one.interval_95 and one.interval_95.high else None
     here = between(one.here, None, unit, MISSING, half=half, write=write)
     ours = "not run here" if one.group is None else "" if alone else one.name
@@ -45,10 +45,6 @@ def _cells(one: Figure, *, alone: bool, one_unit: bool) -> list[str]:
         here,
         deviation_words(one),
     ]
-
-
-def _four_digits(value: float) -> tuple[str, str]:
-    return f"{value:.4g}", ""
 
 
 def deviation_words(one: Figure) -> str:

@@ -32,20 +32,17 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
     figures = [_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
-    for one in (figure for paper in of_runs(groups) for figure in paper.figures):
-        if one.group is not None and one.unit != RATIO:
-            others.setdefault(f"published.{one.figure}", {})[one.group] = one.published
-    found = [
-        [*_words(one), *(values.get(place) for values in others.values()), *map(figures[place].get, keys)]
-        for place, one in enumerate(groups)
-    ]
+    for figure in (each for paper in of_runs(groups) for each in paper.figures):
+        if figure.group is not None and figure.unit != RATIO:
+            others.setdefault(f"published.{figure.figure}", {})[figure.group] = figure.published
+    found = []
+    for place, one in enumerate(groups):
+        seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
+        told = (dict.fromkeys(getattr(run, word) or "" for run in one.runs) for word in _WORDS)
+        words = ("; ".join(filter(None, each)) for each in told)
+        more = (values.get(place) for values in others.values())
+        found.append([one.line, len(one.runs), seeds, *words, *more, *map(figures[place].get, keys)])
     return ["name", "runs", "seed", *_WORDS, *others, *keys], found
-
-
-def _words(one: Group) -> list[Any]:
-    seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
-    told = (dict.fromkeys(getattr(run, word) or "" for run in one.runs) for word in _WORDS)
-    return [one.line, len(one.runs), seeds, *("; ".join(filter(None, each)) for each in told)]
 
 
 def _figures(one: Group, *, averaged: bool) -> dict[str, float | None]:
