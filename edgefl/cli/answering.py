@@ -127,14 +127,17 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
 
     def register(function: Callable[P, A]) -> Callable[P, A]:
         public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
-        hints = {name: one for name, one in hints_of(function).items() if hasattr(one, "__metadata__")}
         given = inspect.signature(function).parameters
-        helps = {name: one.__metadata__[0] for name, one in hints.items()}
-        typed = [
-            given[name].replace(annotation=_typed(one))
-            for name, one in hints.items()
-            if not isinstance(helps[name], str)
-        ]
+        typed, plain, words = [], dict(given), []
+        for name, hint in hints_of(function).items():
+            if not hasattr(hint, "__metadata__"):
+                continue
+            kind, info, *others = get_args(hint)
+            words.append(f"    {name}: {getattr(info, 'help', info)}")
+            in_python = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+            plain[name] = given[name].replace(annotation=in_python)
+            if not isinstance(info, str):
+                typed.append(given[name].replace(annotation=Annotated[others[0] if others else kind, info]))
         if as_json:
             kind = inspect.Parameter.KEYWORD_ONLY
             typed.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
@@ -142,27 +145,11 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
         epilog = "\n\n".join(["Examples:", *(f"edgefl {example}" for example in examples)])
         name = function.__name__.removesuffix("_")
         app.command(name, epilog=epilog)(_printed(public, doc, typed, {"steps", "after"} & {*given}))
-        plain = dict(given) | {
-            name: given[name].replace(annotation=_plain(one)) for name, one in hints.items()
-        }
         public.__signature__ = inspect.Signature(list(plain.values()))  # type: ignore[attr-defined]
-        words = (f"    {name}: {getattr(one, 'help', one)}" for name, one in helps.items())
         public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *words])
         return public
 
     return register
-
-
-def _typed(hint: Any) -> Any:
-    """What typer reads: of an argument with another type on the command line, that one."""
-    kind, info, *others = get_args(hint)
-    return Annotated[others[0] if others else kind, info]
-
-
-def _plain(hint: Any) -> Any:
-    """What is read in Python."""
-    kind = hint.__origin__
-    return kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
 
 
 def _printed(

@@ -226,18 +226,16 @@ def _first_table(
     groups: Sequence[Group], asked: Sequence[Metric | Fact], *, one_unit: bool
 ) -> tuple[Table, list[Line]]:
     """The table of the main figures, or of those that were asked for, and what stands below it."""
-    runs, averaged = runs_of(groups), any(len(one.runs) > 1 for one in groups)
-    shown = list(asked or _main(groups))
+    runs, shown = runs_of(groups), list(asked or _main(groups))
     verdicts = [judged(row, groups) if isinstance(row, Metric) else None for row in shown]
     cells = [texts(row, groups, bounds=False, one_unit=one_unit) for row in shown]
     if len(groups) > ABREAST:
-        table = by_run(groups, cells, verdicts, seeds=averaged)
+        table = by_run(groups, cells, verdicts, seeds=len(runs) > len(groups))
         notes = [*marks(verdicts, "best of its column"), *([] if asked else ["every figure with --all"])]
     else:
         table, notes = Table(["", *map(head, groups)], cells), list(_ahead(groups, verdicts))
     notes += _bounds(groups, shown)
-    if averaged:
-        notes.append(about_seeds([len(one.runs) for one in groups]))
+    notes += about_seeds(groups)
     if any(".target." in f".{row.key}" for row in shown):
         whose = "" if asked else f"{main_model(runs)} model's "
         notes.append(f"to a target: until the {whose}first evaluation at or above it")
@@ -255,17 +253,17 @@ def _main(groups: Sequence[Group]) -> list[Metric]:
         found = [metric for metric in found if not metric.is_known_part]
     if len(groups) <= ABREAST:
         return found[:_ROWS]
-    averaged, main = any(len(one.runs) > 1 for one in groups), f"accuracy.{main_model(runs)}.value"
-    return sorted(found, key=lambda metric: _importance(metric, main))[: _COLUMNS - 1 - averaged]
+    averaged, main = len(runs) > len(groups), f"accuracy.{main_model(runs)}.value"
 
+    def rank(metric: Metric) -> int:
+        """The main model's accuracy, what the target and all took, wasted energy, the rest in their order."""
+        if metric.key == main:
+            return 0
+        wasted = "wasted" in metric.key
+        took = metric.judged and not wasted and metric.unit in _QUANTITIES
+        return 1 if took else 2 if wasted and metric.unit == "J" else 3
 
-def _importance(metric: Metric, main: str) -> int:
-    """The main model's accuracy, what the target and all took, wasted energy, and the rest in their order."""
-    if metric.key == main:
-        return 0
-    if metric.judged and "wasted" not in metric.key and metric.unit in _QUANTITIES:
-        return 1
-    return 2 if "wasted" in metric.key and metric.unit == "J" else 3
+    return sorted(found, key=rank)[: _COLUMNS - 1 - averaged]
 
 
 def by_run(
@@ -355,12 +353,15 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"  # noqa: PLR2004 - else it has an exponent
 
 
-def about_seeds(counts: Sequence[int]) -> str:
-    """What stands behind means over seeds, of how many each; of one there is no interval."""
-    least = min(count for count in counts if count > 1)
+def about_seeds(groups: Sequence[Group]) -> list[str]:
+    """What stands behind means over seeds, where there are any; of one seed there is no interval."""
+    least = min((len(one.runs) for one in groups if len(one.runs) > 1), default=None)
+    if least is None:
+        return []
     wide = f"; of {least} seeds it is {deviations(least):.2g} times the standard deviation"
-    told = wide if least <= _FEW_SEEDS else ""
-    return f"± 95% interval of the mean over seeds (Student's t, n - 1){told}"
+    return [
+        f"± 95% interval of the mean over seeds (Student's t, n - 1){wide if least <= _FEW_SEEDS else ''}"
+    ]
 
 
 _AGAINST = (
@@ -405,15 +406,12 @@ def signs(groups: Sequence[Group], over: PairTable | None) -> Iterator[Line]:
     """What the signs in figures and in their differences mean, and what emissions count."""
     runs = runs_of(groups)
     yield from lower_bounds(runs)
-    if len(runs) > len(groups):
-        yield Line(about_seeds([len(one.runs) for one in groups]), "dim")
-    for text in over.notes if over else ():
-        yield Line(text, "dim")
+    notes = [*about_seeds(groups), *(over.notes if over else ())]
     if any(run.target for run in runs):
-        yield Line("to a target: until the first evaluation at or above it", "dim")
+        notes.append("to a target: until the first evaluation at or above it")
     if runs and not any(run.server for run in runs):
-        yield Line("merging on the server is free, as there is no server.device", "dim")
-    yield from (Line(text, "dim") for text in boundaries(runs))
+        notes.append("merging on the server is free, as there is no server.device")
+    yield from (Line(text, "dim") for text in (*notes, *boundaries(runs)))
 
 
 def boundaries(runs: Iterable[Summary]) -> list[str]:

@@ -72,19 +72,19 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
         trained = replace(run.summary, name=run.source.name, run_dir=run.source.run_dir)
         fleets.setdefault(run.fleet, []).append(trained)
     groups = {fleet: seeds_together(found) for fleet, found in fleets.items()}
-    of_all = runs_of([one for found in groups.values() for one in found])
+    each = [one for found in groups.values() for one in found]
+    of_all, averaged = runs_of(each), len(runs) > len(each)
     model = main_model(of_all)
     every = [metric for metric in metrics(of_all) if metric.main and metric.judged]
     kept = [metric for metric in every if metric.cost or metric.model == model]
     shown = [metric for metric in kept if "wasted" not in metric.key]
-    seeds = [len(one.runs) for found in groups.values() for one in found]
     verdicts, cells = [], []
     for fleet, found in groups.items():
         verdicts.append([judged(metric, found) for metric in shown])
         columns = [texts(metric, found, bounds=False) for metric in shown]
-        table = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        table = by_run(found, columns, verdicts[-1], seeds=averaged)
         cells += [[fleet, *row] for row in table.rows]
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += marks([one for found in verdicts for one in found], "best on its fleet")
-    notes += [about_seeds(seeds)] if max(seeds) > 1 else []
+    notes += about_seeds(each)
     return Rendered(Table(["fleet", *table.heads], cells, names=2), *(Line(note, "dim") for note in notes))

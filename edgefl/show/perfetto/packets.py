@@ -77,20 +77,27 @@ class Packets:
         into: Sequence[int] = (),
         kind: int = _BEGIN,
     ) -> None:
-        """The beginning of a slice.
+        """The beginning of a slice, in virtual nanoseconds from the run's start.
 
-        Args:
-            track: where.
-            t_ns: when, in virtual nanoseconds from the run's start.
-            name: its name.
-            categories: what to find it by.
-            arguments: what is shown of it.
-            through: flows that begin here or pass, by number.
-            into: flows that end here.
-            kind: of the event.
+        It is found by its categories; flows begin in it or pass ``through`` it, or end ``into`` it.
         """
         event = self._event(track, t_ns, kind)
-        self._describe(event, name, categories, arguments or {})
+        number = self._number
+        event.name_iid = number("event_names", name)
+        event.category_iids.extend([number("event_categories", each) for each in categories])
+        add = event.debug_annotations.add
+        for key, value in (arguments or {}).items():
+            # NaN alone differs from itself.
+            if value is None or value != value:  # noqa: PLR0124
+                continue
+            annotation = add()
+            annotation.name_iid = number("debug_annotation_names", key)
+            if isinstance(value, str):
+                annotation.string_value_iid = number("debug_annotation_string_values", value)
+            elif isinstance(value, int):
+                annotation.int_value = value
+            else:
+                annotation.double_value = value
         event.flow_ids.extend(through)
         event.terminating_flow_ids.extend(into)
 
@@ -136,26 +143,6 @@ class Packets:
         event.type, event.track_uuid = kind, track
         self.count += 1
         return event
-
-    def _describe(self, event: Any, name: str, categories: Sequence[str], arguments: Arguments) -> None:
-        known, number = self._known, self._number
-        event.name_iid = number("event_names", name)
-        event.category_iids.extend([number("event_categories", each) for each in categories])
-        add = event.debug_annotations.add
-        for key, value in arguments.items():
-            # NaN alone differs from itself.
-            if value is None or value != value:  # noqa: PLR0124
-                continue
-            annotation = add()
-            # Most of a trace is arguments.
-            iid = known.get(("debug_annotation_names", key))
-            annotation.name_iid = number("debug_annotation_names", key) if iid is None else iid
-            if isinstance(value, str):
-                annotation.string_value_iid = number("debug_annotation_string_values", value)
-            elif isinstance(value, int):
-                annotation.int_value = value
-            else:
-                annotation.double_value = value
 
     def _number(self, kind: str, text: str) -> int:
         """The number of a text; a new one is written before what refers to it."""
