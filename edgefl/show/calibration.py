@@ -13,12 +13,10 @@ from edgefl.show.table import Column, Table
 
 @dataclass
 class Prediction:
-    """A network at one batch size: measured and predicted time.
+    """A network at one batch size: measured and predicted time of a step, or of a batch inferred.
 
     Attributes:
-        network: its name and batch size.
         use: "fit" or "held out".
-        measured_s, predicted_s: seconds of one step, or of one batch inferred.
         spread: the slowest process over the fastest, less 1.
         error: predicted over measured, less 1.
     """
@@ -39,7 +37,6 @@ class MethodPrediction:
     """A step of a method, over FedAvg's training step on the same network and batch.
 
     Attributes:
-        network: its name and batch size.
         method: the method, and the exchange where it is not training.
         base_measured_s, base_predicted_s: of FedAvg's step.
         measured, predicted: the ratio.

@@ -66,7 +66,6 @@ class Overview(NamedTuple):
     """A scenario at a glance.
 
     Attributes:
-        scenario: its name.
         valid: how many runs it has, all of which were checked.
         runs: the first rounds of one of each kind: of those that differ only in seed and learning rate.
     """

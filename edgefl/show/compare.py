@@ -114,12 +114,9 @@ def comparison(
 ) -> RenderableType:
     """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
-    Args:
-        runs: the runs.
-        every: whether every figure is shown: a column for each run or average, a row for each figure.
-        reasons: whether to say why a run failed, unless that was said before.
-        names: of the figures that are shown, as ``chosen`` takes them.
-        one_unit: whether a row has one unit, which its label names.
+    With ``every`` figure, each run or average has a column and each figure a row; those that ``names`` name
+    are shown alone, see ``chosen``. ``reasons`` says why runs failed, unless that was said before. A row has
+    ``one_unit``, which its label names, or each cell its own.
 
     Raises:
         UserError: a name is no figure's.

@@ -156,10 +156,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def write_csv(stream: TextIO, heads: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
     """Writes a line of headings and one for each row after RFC 4180, safe to open in a spreadsheet.
 
-    Args:
-        stream: without translation of line ends, which are CR LF.
-        heads: the columns' names.
-        rows: their values, as ``csv_cell`` takes them.
+    The stream must not translate line ends, which are CR LF.
     """
     writer = csv.writer(stream, lineterminator="\r\n")
     writer.writerows(map(csv_cell, row) for row in chain([heads], rows))

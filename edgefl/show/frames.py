@@ -32,11 +32,9 @@ class Source(NamedTuple):
 
 
 def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]:
-    """The sources of some runs.
+    """The sources of runs: of each its name, its directory and its settings by dotted key.
 
-    Args:
-        runs: each one's name, directory and settings by dotted key. Of those that share a name, each is told
-            from the others by its directory, so that tables can be joined by ``run``.
+    Those that share a name are told apart by their directories, so that tables can be joined by ``run``.
     """
     settings = [
         {key: json.dumps(value) if isinstance(value, list) else value for key, value in each.items()}

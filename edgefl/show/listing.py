@@ -97,11 +97,7 @@ class Listing:
 
 
 def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
-    """What runs there are.
-
-    Args:
-        folder: a run's directory, a group's, or a folder of groups.
-        statuses: those to leave in; all where there are none.
+    """What runs of these statuses, or of any, are in a run's directory, a group's, or a folder of groups.
 
     Raises:
         UserError: the folder does not exist or is a file, or there is no such status.
@@ -200,12 +196,9 @@ _Runs = Sequence[Listed]
 
 
 def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = ()) -> RenderableType:
-    """The runs as a table, and why some cannot be read.
+    """The runs as a table, and why some cannot be read; ``only`` says which statuses were asked for.
 
-    Args:
-        found: the runs.
-        every: whether each run of a group has a line; a group that was asked for itself has them anyway.
-        only: the statuses that were asked for; none for all.
+    ``every`` run of a group has a line, or the group has one; one that was asked for itself has them anyway.
     """
     if not found.runs:
         return Line(f"no {' or '.join(only)}{' ' * bool(only)}runs in {found.folder}")

@@ -24,7 +24,6 @@ class Parity:
     """How an exported model compares with a reference: PyTorch, except where two files are compared.
 
     Attributes:
-        samples: of the test set.
         max_error: of the logits, over all samples and the batch sizes 1, 2, 7 and 64.
         within: whether all errors are within the tolerances.
         agreement: the share of samples with the same largest logit.
@@ -149,7 +148,6 @@ class Measured:
     """Calls of a model in one fresh process.
 
     Attributes:
-        runtime: that ran the model, with its version.
         load_s: None if loading the model was not timed.
         p50_s, p90_s, p99_s: percentiles of a call's seconds.
         images_per_s: samples per second, over all calls.
@@ -228,15 +226,10 @@ class BenchResult:
     """What ``edgefl bench`` reports of a model.
 
     Attributes:
-        sha256: of the file's content.
-        batch: samples per call.
         quantised: whether products run in int8.
         precision: of the file's weights.
-        flops, kernels, moved_bytes, memory: of one call.
-        measured: calls here.
+        flops, kernels, moved_bytes, memory: of one call, which has ``batch`` samples.
         pytorch: why the model is not compared with PyTorch; empty if it is, or if nothing is measured.
-        slowest: operators, the slowest first.
-        devices: predictions.
     """
 
     model: str

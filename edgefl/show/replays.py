@@ -60,11 +60,9 @@ class Replays:
 
 
 def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> RenderableType:
-    """A row for each run, or each average over seeds, on each fleet; the best of each fleet are marked.
+    """A row for each run, or each average over seeds, on each fleet, where the best ones are marked.
 
-    Args:
-        runs: the replays.
-        given: the settings that all of them have in place of their runs' own, in words.
+    ``given`` are the settings that all have in place of their runs' own, in words.
     """
     fleets: dict[str, list[Summary]] = {}
     for run in runs:

@@ -79,7 +79,7 @@ class Table:
     Args:
         columns: each a heading, or what ``Column`` has, in its order.
         records: what the columns are of; where they are of nothing, each row's cells.
-        title: what stands above.
+        title: above the table.
         names: how many columns say what a row is.
         drops: whether a terminal that is too narrow shows no more than the first columns.
     """

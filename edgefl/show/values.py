@@ -26,11 +26,8 @@ Write = Callable[[float], tuple[str, str]]
 def cell(value: Value | None, unit: str, *, bounds: bool = True, write: Write | None = None) -> str:
     """A value as text: ``"12 ±1 J (8 to 21)"``, ``"8 to 25 J"``, ``"not reached"``, ``"-"`` for none.
 
-    Args:
-        value: the value.
-        unit: as of ``core.units.amount``.
-        bounds: whether it has its bounds, too; what is unknown has them anyway.
-        write: in place of the unit, for what is written in one unit; see ``alike``.
+    The unit is as of ``core.units.amount``; what is written in one unit has a ``write`` in its place, see
+    ``alike``. Bounds may be left out; what is unknown has them anyway.
     """
     if value is None:
         return MISSING
@@ -78,13 +75,8 @@ def between(
 ) -> str:
     """A figure with its bounds: ``"12 J (8 to 21)"``, ``"at most 25 J"``, ``"8 to 25 J"``, ``">12 J"``.
 
-    Args:
-        mean: the figure; None if it is unknown.
-        bounds: None if there are none.
-        unit: as of ``cell``.
-        unknown: stands where nothing is known.
-        half: half of its interval over seeds.
-        write: as of ``cell``.
+    ``unknown`` stands where nothing is known, ``half`` is half of the interval over seeds; unit and ``write``
+    are as of ``cell``.
     """
     write = write or partial(amount, unit=unit)
     own = None if mean is None else write(mean)

@@ -90,15 +90,8 @@ def write(
 ) -> Written:
     """Writes a run's timeline.
 
-    Jobs that are not over are not in a run's directory, and not shown.
-
-    Args:
-        reader: the run.
-        path: the file.
-        choice: what is shown.
-        plan: the run's, if it is in memory, where nothing says what bounds work; None to read it back.
-        note: called with a line for what is left out.
-        progress: called with what is written, how much is done, and how much there is.
+    Jobs that are not over are not in a run's directory, and not shown. A plan that is not given is read back,
+    and then says what bounds work. ``note`` is called with a line for what is left out.
 
     Raises:
         UserError: the run is damaged, or has no such clients or rounds.
@@ -377,12 +370,9 @@ class _Lane:
         self._now = t_ns
 
     def write(self, jobs: Iterator[Columns], exchanges: Sequence[str], merged: Collection[int]) -> None:
-        """Writes the client's jobs.
+        """Writes the client's jobs, in order; their times are whole nanoseconds, -1 for none.
 
-        Args:
-            jobs: in order, ``_COLUMNS``, with times in whole nanoseconds, -1 for none.
-            exchanges: their names, by place.
-            merged: the versions whose merges are shown.
+        ``exchanges`` are the names of all by place, ``merged`` the versions whose merges are shown.
         """
         for job in jobs:
             ending, exchange = str(ENDINGS[job["ending"]]), exchanges[job["exchange"]]

@@ -121,7 +121,6 @@ class Span(NamedTuple):
 
     Attributes:
         round: its number; -1 before the first, the number of rounds after the last.
-        in_rounds: whether it is a round.
         from_s, to_s: from the last merge before to its own last merge, in virtual seconds.
     """
 
