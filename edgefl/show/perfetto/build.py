@@ -134,15 +134,20 @@ def write(
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)
         merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
-        owners = _Owners(run, known)
+        versions, bounds = {row["version"] for row in merged}, _bounds(known) if known else {}
+        why = {
+            row["kind"]: row["reason"] or f"its device cannot hold {row['exchange']}"
+            for row in reader.rows("refused_kinds")
+        }
         first = np.searchsorted(jobs["client"], clients, side="left").tolist()
         last = np.searchsorted(jobs["client"], clients, side="right").tolist()
         for place, client in enumerate(clients.tolist()):
             if place % _SHOWN_EVERY == 0:
                 progress("writing clients", place, len(clients))
-            lane = _Lane(packets, owners, client, away.get(client, ()))
+            kind = int(run.clients.kind[client])
+            lane = _Lane(packets, run, client, away.get(client, ()), bounds.get(kind, {}), why.get(kind))
             rows = _rows(jobs, first[place], last[place])
-            lane.write(rows, run.names, {row["version"] for row in merged})
+            lane.write(rows, run.names, versions)
         _write_merges(packets, merges, jobs, merged)
         _write_evaluations(packets, evaluations, reader, window)
         packets.finish()
@@ -291,47 +296,17 @@ def _flows(keys: Ints, jobs: Ints) -> dict[int, list[int]]:
     return {key: piece.tolist() for key, piece in zip(found.tolist(), pieces, strict=False)}
 
 
-class _Owners:
-    """What is known of a run's clients beside their jobs."""
-
-    def __init__(self, run: Run, known: Recorded | None) -> None:
-        self._run = run
-        self._reasons = {
-            row["kind"]: f"refused: {row['reason'] or 'its device cannot hold ' + row['exchange']}"
-            for row in run.reader.rows("refused_kinds")
-        }
-        self._bounds = {} if known is None else _bounds(known)
-
-    def facts(self, client: int) -> Arguments:
-        """Its device, link, model and slowdown."""
-        row = self._run.kinds[self._run.clients.kind[client]]
-        facts = {name: row[name] for name in ("device", "link", "model")}
-        return {**facts, "slowdown": float(self._run.clients.slowdown[client])}
-
-    def bound_by(self, client: int, exchange: str) -> str | None:
-        """What bounds most of its work in an exchange."""
-        return self._bounds.get((int(self._run.clients.kind[client]), exchange))
-
-    def about(self, client: int) -> str:
-        """Its link, number type, model and samples, or why it was refused."""
-        kind = int(self._run.clients.kind[client])
-        if not self._run.clients.admitted[client]:
-            return self._reasons.get(kind, "refused")
-        row = self._run.kinds[kind]
-        return f"{row['link']}, {row['dtype']}, {row['model']}, training samples: {row['samples']}"
-
-
-def _bounds(known: Recorded) -> dict[tuple[int, str], str]:
+def _bounds(known: Recorded) -> dict[int, dict[str, str]]:
     """What bounds most of the work of each kind of client, with its share, by kind and exchange."""
     clients, medians = known.plan.clients, Medians(known)
-    found = {}
+    found: dict[int, dict[str, str]] = defaultdict(dict)
     for kind in np.unique(clients.kind[clients.admitted]).tolist():
         for place, prices in enumerate(known.plan.prices):
             bounds = medians.bounds(place, kind)
             if bounds is not None and bounds.seconds > 0:
                 name, seconds = max(bounds._asdict().items(), key=lambda one: one[1])
                 share = f"{100 * seconds / bounds.seconds:.0f}%"
-                found[kind, prices.exchange] = f"{name.removesuffix('_s')} ({share} of the work)"
+                found[kind][prices.exchange] = f"{name.removesuffix('_s')} ({share} of the work)"
     return found
 
 
@@ -339,13 +314,23 @@ class _Lane:
     """One client's track, written in order of time: its jobs with their stages, and when it was away."""
 
     def __init__(
-        self, packets: Packets, owners: _Owners, client: int, away: Sequence[tuple[int, int]]
+        self,
+        packets: Packets,
+        run: Run,
+        client: int,
+        away: Sequence[tuple[int, int]],
+        bounds: Mapping[str, str],
+        refused: str | None,
     ) -> None:
-        """A track with the times that its client was away, in nanoseconds, ascending."""
-        self._packets, self._owners, self._client, self._away = packets, owners, client, away
-        self._facts = owners.facts(client)
-        name = f"client {client} ({self._facts['device']})"
-        self._track = packets.track(name, about=owners.about(client))
+        """``away`` has nanoseconds, ascending, ``bounds`` what bounds the client's work, by exchange."""
+        row = run.kinds[run.clients.kind[client]]
+        self._packets, self._away, self._bounds = packets, away, bounds
+        self._facts: dict[str, Any] = {name: row[name] for name in ("device", "link", "model")}
+        self._facts["slowdown"] = float(run.clients.slowdown[client])
+        about = f"{row['link']}, {row['dtype']}, {row['model']}, training samples: {row['samples']}"
+        if not run.clients.admitted[client]:
+            about = f"refused: {refused}" if refused else "refused"
+        self._track = packets.track(f"client {client} ({row['device']})", about=about)
         self._nth = self._now = 0
 
     def _begin(self, t_ns: int, name: str, category: str, arguments: Arguments, **flows: Any) -> None:
@@ -381,7 +366,7 @@ class _Lane:
             facts = {name: job[name] for name in ("job", "round", "version")} | {"ending": ending}
             if into >= 0:
                 facts |= {"into_version": into, "staleness": into - 1 - job["version"]}
-            facts |= {name: job[name] for name in ("energy_j", "waiting_j")} | dict(self._facts)
+            facts |= {name: job[name] for name in ("energy_j", "waiting_j")} | self._facts
             flow = {"through" if into in merged else "into": (job["job"] + 1,)}
             self._begin(job["dispatched_s"], exchange + mark, ending, facts, **flow)
             for stage, begins, ends, columns in _STAGES:
@@ -393,7 +378,7 @@ class _Lane:
                 if over == from_ns and not any(arguments.values()):
                     continue
                 if stage == "compute":
-                    arguments["bound_by"] = self._owners.bound_by(self._client, exchange)
+                    arguments["bound_by"] = self._bounds.get(exchange)
                 self._begin(from_ns, stage + (mark if to_ns < 0 else ""), stage, arguments)
                 self._end(over)
             self._end(job["until_s"])
