@@ -25,6 +25,7 @@ from edgefl.cli.answering import (
 )
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
+from edgefl.show.texts import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay
@@ -89,7 +90,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
         "removal",
         {"removed": removed, "freed_bytes": freed, "kept": kept},
         lines=[f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"],
-        notes=_cut([f"kept {path}: edgefl did not write it" for path in kept]),
+        notes=cut([f"kept {path}: edgefl did not write it" for path in kept], _NAMED),
     )
 
 
@@ -107,17 +108,12 @@ def _ask(found: Sequence[Removal]) -> None:
         hint = "confirm with --yes where there is no terminal to ask on"
         raise UserError(f"{show_count(count, 'run')} would be removed; nothing was", where="RUN", hint=hint)
     each = ((one.folder, show_count(len(one.runs), "run"), show_bytes(one.size_bytes)) for one in found)
-    for text in _cut([f"{folder}: {runs}, {size}" for folder, runs, size in each]):
+    for text in cut([f"{folder}: {runs}, {size}" for folder, runs, size in each], _NAMED):
         stderr().print(text, soft_wrap=True)
     stderr().print(f"Remove {show_count(count, 'run')}? [y/N]", end=" ")
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         stderr().print("nothing was removed")
         raise Exit(1)
-
-
-def _cut(lines: Sequence[str]) -> list[str]:
-    left = len(lines) - _NAMED
-    return [*lines[:_NAMED], *([f"and {left:,} more"] if left > 0 else [])]
 
 
 @command(

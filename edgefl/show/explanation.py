@@ -7,13 +7,7 @@ from functools import partial
 
 from rich.console import Group, RenderableType
 
-from edgefl.analysis.explain.records import (
-    Explanation,
-    HeldByClient,
-    HeldByDevice,
-    Round,
-    RoundExplanation,
-)
+from edgefl.analysis.explain.records import Explanation, HeldByClient, HeldByDevice, Round, RoundExplanation
 from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Column, Line, Table
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Cell, Column, Line, Table
+from edgefl.show.texts import cut
 from edgefl.store import (
     OtherFormatError,
     Reader,
@@ -222,7 +223,7 @@ def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = 
     size = show_bytes(sum(one.size_bytes for one in found.runs))
     total = f"{show_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
     unread = [f"{one.run_dir}: {one.reason}" for one in found.runs if one.status in {DAMAGED, OTHER_FORMAT}]
-    reasons = (Line(text, "red") for text in _cut(unread, "more cannot be read"))
+    reasons = (Line(text, "red") for text in cut(unread, _SHOWN, "more cannot be read"))
     return Group(Table(columns, lines), Line(), Line(total, "dim"), *reasons)
 
 
@@ -290,9 +291,5 @@ def _between(values: Sequence[Known | None], show: Callable[[Known], str]) -> st
 
 def to_resume(paths: Sequence[Path]) -> list[str]:
     """How runs that did not end go on; printed without line breaks, the commands can be copied."""
-    return _cut([f"next: edgefl run --resume {quote(str(path))}" for path in paths], "more can be resumed")
-
-
-def _cut(lines: Sequence[str], more: str) -> list[str]:
-    left = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], *([f"and {left:,} {more}"] if left > 0 else [])]
+    lines = [f"next: edgefl run --resume {quote(str(path))}" for path in paths]
+    return cut(lines, _SHOWN, "more can be resumed")
