@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgefl.cli.costs import profile
     from edgefl.cli.onnx import bench, export
-    from edgefl.cli.replay import replay
-    from edgefl.cli.report import report
     from edgefl.cli.runs import check, compare
+    from edgefl.cli.saved import replay, report
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.importing import Imported, import_traces
     from edgefl.runs import Callbacks, Progress, Result, RunResult, run
@@ -42,8 +41,8 @@ _PLACES = {
     "import_traces": "edgefl.importing",
     "open": "edgefl.runs",
     "profile": "edgefl.cli.costs",
-    "replay": "edgefl.cli.replay",
-    "report": "edgefl.cli.report",
+    "replay": "edgefl.cli.saved",
+    "report": "edgefl.cli.saved",
     "resume": "edgefl.runs.resuming",
     "run": "edgefl.runs",
 }

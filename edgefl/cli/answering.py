@@ -7,32 +7,86 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
 import json
 import os
+import signal
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
-from typing import Annotated, Any, ForwardRef, ParamSpec, TypeVar, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar, get_args
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typer import Argument, Option
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.core.user_code import asked, hints_of
+from edgefl.core.notes import passed_to
+from edgefl.core.user_code import Terminated, asked, explained, hints_of, internal, of_path
 from edgefl.show.answers import WIDTH, Shown, Steps, plain_console
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from edgefl.runs.group import Overrides
+    from edgefl.runs.results import Runs
 
 P = ParamSpec("P")
 A = TypeVar("A", bound=Shown)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 _STDOUT, _STDERR = 1, 2
 # What a stream that takes no more fails with.
 _LOST = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 # COLUMNS asks for no less.
 _LEAST = 20
-
+_INTERRUPTED = 130
+# How long workers may take to stop; another interrupt after that ends the process at once.
+_PATIENCE_S = 10.0
+# Behind a help, here and in commands: the type on the command line, where it is not that in Python.
+Overridden = Annotated[
+    "Overrides",
+    Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
+    list[str] | None,
+]
+OwnModel = Annotated[
+    Any, "A module, whose weights a run starts from; a class or function that makes one; or a component."
+]
+Seed = Annotated[int | None, Option(help="Short for --set seed=N.")]
+Seeds = Annotated[
+    int | None,
+    Option(metavar="N", min=1, help="Repeat every run with N seeds, counting up from the scenario's."),
+]
+FleetLink = Annotated[
+    str | None,
+    Option("--link", metavar="NAME", help="Short for --set fleet.link=NAME: all clients' network class."),
+]
+Offline = Annotated[bool, Option("--offline", help="Never download a dataset.")]
+Force = Annotated[bool, Option("--force", help="Overwrite what is there.")]
+Sensitivity = Annotated[
+    float | None,
+    Option(
+        metavar="FACTOR",
+        help="Say whether the order holds over all intervals, with assumed numbers by 1/FACTOR and FACTOR; "
+        "1 for intervals alone.",
+    ),
+]
+_RUNS = Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
+RunFolders = Annotated[list[Path], _RUNS]
+SomeRuns = Annotated["Runs | Sequence[Runs]", _RUNS, list[Path]]
+TargetAccuracy = Annotated[
+    float | str | None,
+    Option(
+        metavar="ACCURACY",
+        help="Target accuracy, such as 0.9, or best-of:RUN, the best of that run; each run's own by default.",
+    ),
+    str | None,
+]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 
 app = typer.Typer(
     help="What would federated learning cost on your devices? Real training under a simulated clock.",
@@ -53,7 +107,7 @@ def _print_version(asked_for: bool) -> None:  # noqa: FBT001 - typer calls it
 @app.callback()
 def _options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Registers the options of the program itself."""
@@ -73,14 +127,17 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
 
     def register(function: Callable[P, A]) -> Callable[P, A]:
         public, doc = asked(function), inspect.cleandoc(function.__doc__ or "")
-        hints = {name: one for name, one in hints_of(function).items() if hasattr(one, "__metadata__")}
         given = inspect.signature(function).parameters
-        helps = {name: one.__metadata__[0] for name, one in hints.items()}
-        typed = [
-            given[name].replace(annotation=_typed(one))
-            for name, one in hints.items()
-            if not isinstance(helps[name], str)
-        ]
+        typed, plain, words = [], dict(given), []
+        for name, hint in hints_of(function).items():
+            if not hasattr(hint, "__metadata__"):
+                continue
+            kind, info, *others = get_args(hint)
+            words.append(f"    {name}: {getattr(info, 'help', info)}")
+            in_python = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+            plain[name] = given[name].replace(annotation=in_python)
+            if not isinstance(info, str):
+                typed.append(given[name].replace(annotation=Annotated[others[0] if others else kind, info]))
         if as_json:
             kind = inspect.Parameter.KEYWORD_ONLY
             typed.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
@@ -88,27 +145,11 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
         epilog = "\n\n".join(["Examples:", *(f"edgefl {example}" for example in examples)])
         name = function.__name__.removesuffix("_")
         app.command(name, epilog=epilog)(_printed(public, doc, typed, {"steps", "after"} & {*given}))
-        plain = dict(given) | {
-            name: given[name].replace(annotation=_plain(one)) for name, one in hints.items()
-        }
         public.__signature__ = inspect.Signature(list(plain.values()))  # type: ignore[attr-defined]
-        words = (f"    {name}: {getattr(one, 'help', one)}" for name, one in helps.items())
         public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *words])
         return public
 
     return register
-
-
-def _typed(hint: Any) -> Any:
-    """What typer reads: of an argument with another type on the command line, that one."""
-    kind, info, *others = get_args(hint)
-    return Annotated[others[0] if others else kind, info]
-
-
-def _plain(hint: Any) -> Any:
-    """What is read in Python."""
-    kind = hint.__origin__
-    return kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
 
 
 def _printed(
@@ -236,3 +277,63 @@ def print_error(error: EdgeflError) -> None:
 def print_note(line: str) -> None:
     """Prints what is worth knowing beside a result to stderr."""
     stderr().print(f"note: {line}", style="yellow", soft_wrap=True)
+
+
+def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
+    """Runs the command line and exits with its status.
+
+    Raises:
+        SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Lest another file be opened as one of the first three.
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif isinstance(stream, io.TextIOWrapper) and name != "stdin":
+            # What its encoding lacks is a question mark.
+            stream.reconfigure(errors="replace")
+    try:
+        # Help too is printed, and what users' code printed is flushed.
+        with _ending_once(), passed_to(print_note), writing():
+            program(arguments)
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    except BaseException as error:
+        told = error if isinstance(error, EdgeflError) else explained(error) or of_path(error)
+        if told is None:
+            if isinstance(error, SystemExit):
+                raise
+            told = internal(error)
+        print_error(told)
+        sys.exit(told.exit_status)
+
+
+@contextmanager
+def _ending_once() -> Iterator[None]:
+    """Around a command: Ctrl-C raises ``KeyboardInterrupt`` and SIGTERM ``Terminated``, once.
+
+    Until the process has ended further ones are ignored, so that workers stop, shared memory is freed and
+    nothing interrupts Python's own exit; after ``_PATIENCE_S`` they end the process without any of this. In
+    other threads than the main one, signals are left as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    first_s: float | None = None
+
+    def end(number: int, _: Any) -> None:
+        nonlocal first_s
+        if first_s is None:
+            first_s = time.monotonic()
+            raise KeyboardInterrupt if number == signal.SIGINT else Terminated(128 + number)
+        if time.monotonic() - first_s > _PATIENCE_S:
+            os._exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # At its exit Python would put the default in place of a function.
+            signal.signal(number, handler if first_s is None else signal.SIG_IGN)

@@ -1,25 +1,109 @@
-"""Commands about what has a name: list it, show it, and the schema of scenarios."""
+"""Commands about what has a name: make, list and show it, and the schema of scenarios."""
 
 from __future__ import annotations
 
 import json
 from operator import itemgetter
+from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
-from edgefl.cli.answering import command
+from edgefl.cli.answering import Force, command
 from edgefl.core.documents import document
-from edgefl.show.answers import Answer
+from edgefl.show.answers import Answer, Steps, quiet
+
+
+@command(
+    "import fedscale-capacity client_device_capacity --out fedscale",
+    "import fedscale-capacity capacity.pkl behavior.pkl --out both",
+    "import flash-states state_traces.json --ready locked,wifi --out flash",
+    "import csv users.csv --device pixel-6 --out office",
+)
+def import_(
+    kind: Annotated[
+        str,
+        Argument(
+            metavar="KIND",
+            help="fedscale-capacity, fedscale-availability, flash-states, flash-speeds or csv.",
+        ),
+    ],
+    files: Annotated[
+        list[Path],
+        Argument(metavar="FILE", help="The trace; or two that go together: speeds, and availability."),
+    ],
+    out: Annotated[
+        Path, Option(metavar="FOLDER", help="Folder to write profiles/NAME.yaml and its tables in.")
+    ],
+    name: Annotated[str | None, Option(help="The profile's name; the folder's by default.")] = None,
+    device: Annotated[
+        str, Option(metavar="DEVICE", help="The device of users whose device is not recorded.")
+    ] = "phone-mid",
+    link: Annotated[
+        str | None,
+        Option(
+            metavar="LINK",
+            help="The network class of what is not recorded, such as latency and radio; by default "
+            "flash-wifi for FLASH and 4g for others.",
+        ),
+    ] = None,
+    ready: Annotated[
+        str | None,
+        Option(
+            metavar="CONDITIONS",
+            help="flash-states: when phones are available: any of locked, screen-off, wifi, online and "
+            "charged; locked,wifi,charged by default.",
+        ),
+    ] = None,
+    repeat: Annotated[
+        str | None, Option(metavar="TIME", help="csv: when intervals repeat, such as '168 h'.")
+    ] = None,
+    users: Annotated[int | None, Option(metavar="N", help="Take N users at random.", min=1)] = None,
+    dealt: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="How users' columns are dealt to clients: together or independently; of two traces that do "
+            "not name the same users, independently by default, else together.",
+        ),
+    ] = None,
+    force: Force = False,
+    steps: Steps = quiet,
+) -> Answer:
+    """Make a profile of a trace: FedScale's, FLASH's, or a table of users."""
+    from edgefl.core.units import show_count
+    from edgefl.importing import import_traces
+
+    done = import_traces(
+        kind,
+        files,
+        out,
+        name=name,
+        device=device,
+        link=link,
+        ready=ready,
+        repeat=repeat,
+        users=users,
+        dealt=dealt,
+        force=force,
+        progress=steps,
+    )
+    lines = [
+        f"{show_count(done.users, 'user')}, dealt {done.dealt}",
+        *(f"read: {sentence}" for sentence in done.read),
+        *(f"dropped: {sentence}" for sentence in done.dropped),
+        *(f"saved {path}" for path in done.files),
+        f"run it: {done.next_step}",
+    ]
+    return Answer(f"import of {done.name}", done, lines=lines)
 
 
 @command("list devices", "list methods --json")
 def list_(
     kind: Annotated[
-        str | None,
-        typer.Argument(metavar="KIND", help="devices, methods, scenarios, ...; all kinds by default."),
+        str | None, Argument(metavar="KIND", help="devices, methods, scenarios, ...; all kinds by default.")
     ] = None,
 ) -> Answer:
     """List devices, methods, models, scenarios and everything else that has a name."""
@@ -44,13 +128,13 @@ def list_(
 def show(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="KIND",
             help="A kind from `edgefl list`, singular or plural; may be left out if no other has the name.",
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")] = "",
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is.")] = False,
+    name: Annotated[str, Argument(metavar="NAME", help="A name of that kind.")] = "",
+    raw: Annotated[bool, Option("--raw", help="Print the file as it is.")] = False,
 ) -> Answer:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.core.catalogue import find, kind_of, only_kind_of
@@ -82,10 +166,10 @@ def show(
 
 @command("new device my-board --like pixel-6", "new fleet my-lab", "new scenario my-first")
 def new(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="device, fleet or scenario.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my-board.")],
+    kind: Annotated[str, Argument(metavar="KIND", help="device, fleet or scenario.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Its name, such as my-board.")],
     like: Annotated[
-        str | None, typer.Option(metavar="OTHER", help="A device or fleet from which it differs.")
+        str | None, Option(metavar="OTHER", help="A device or fleet from which it differs.")
     ] = None,
 ) -> Answer:
     """Write a commented file to start from, in devices/, profiles/ or scenarios/ here."""

@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Group
+from typer import Argument, Option
 
-from edgefl.cli.answering import command, stderr
-from edgefl.cli.options import Force, Overridden, OwnModel, Seed, Sensitivity
+from edgefl.cli.answering import Force, Overridden, OwnModel, Seed, Sensitivity, command, stderr
 from edgefl.show.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:
     from edgefl.runs.group import Scenario
 
 ScenarioName = Annotated[
-    "Scenario",
-    typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
-    str,
+    "Scenario", Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."), str
 ]
 
 
@@ -29,21 +26,21 @@ def profile(
     *,
     device: Annotated[
         str | Sequence[str] | None,
-        typer.Option(help="Device to price, or all; the fleet's devices by default."),
+        Option(help="Device to price, or all; the fleet's devices by default."),
         list[str] | None,
     ] = None,
-    link: Annotated[str | None, typer.Option(help="Network class, from `edgefl list links`.")] = None,
+    link: Annotated[str | None, Option(help="Network class, from `edgefl list links`.")] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own type by default.")
+        str | None, Option(help="fp32, fp16, bf16 or int8; the fleet's own type by default.")
     ] = None,
     layers: Annotated[
-        bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
+        bool, Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
     measure_memory: Annotated[
-        bool, typer.Option("--measure-memory", help="Also run the work here, beside the predicted memory.")
+        bool, Option("--measure-memory", help="Also run the work here, beside the predicted memory.")
     ] = False,
     measure_time: Annotated[
-        bool, typer.Option("--measure-time", help="Also time its steps here, beside the predicted time.")
+        bool, Option("--measure-time", help="Also time its steps here, beside the predicted time.")
     ] = False,
     sensitivity: Sensitivity = None,
     overrides: Overridden = (),
@@ -85,30 +82,28 @@ def profile(
     "calibrate my-board --idle 3W --active 9W",
 )
 def calibrate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="File to write, in a folder that exists; by default devices/NAME.yaml in the first folder "
             "on EDGEFL_PATH, or here."
         ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads for training and inference.")] = 1,
+    threads: Annotated[int, Option(min=1, help="Threads for training and inference.")] = 1,
     power_log: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--power-log",
             help="A wattmeter's CSV log of the machine's power while it is calibrated: lines of time,watts.",
         ),
     ] = None,
     idle: Annotated[
-        str | None, typer.Option(metavar="WATTS", help="The machine's power at rest, read off a meter: 3W.")
+        str | None, Option(metavar="WATTS", help="The machine's power at rest, read off a meter: 3W.")
     ] = None,
-    active: Annotated[str | None, typer.Option(metavar="WATTS", help="Likewise while it trains.")] = None,
+    active: Annotated[str | None, Option(metavar="WATTS", help="Likewise while it trains.")] = None,
     force: Force = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
-    ] = False,
+    quick: Annotated[bool, Option("--quick", hidden=True, help="Too short to be useful; for tests.")] = False,
     steps: Steps = quiet,
 ) -> Answer:
     """Measure this machine and write its device file; takes a few minutes."""
@@ -137,3 +132,25 @@ def calibrate(
     view = Group(calibration(found.steps, found.inference, found.methods), Line())
     lines = [f"saved in {found.file} after {found.took_s:.0f} s", f"next: {found.next}"]
     return Answer(f"calibration of {name}", found, view, lines, found.notes)
+
+
+@command("validate", "validate raspberry-pi-5-training", "validate --device raspberry-pi-4b --json")
+def validate(
+    names: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="NAME|FILE",
+            help="Measurements: names from `edgefl list validation`, or YAML files; all by default.",
+        ),
+    ] = None,
+    device: Annotated[
+        list[str] | None, Option(help="Only measurements on this device; can be repeated.")
+    ] = None,
+    steps: Steps = quiet,
+) -> Answer:
+    """Hold predicted times and energies against those measured on real boards."""
+    from edgefl.planning.validation import validation
+    from edgefl.show import validation as report
+
+    found = validation(tuple(names or ()), tuple(device or ()), steps)
+    return Answer("validation", found, report.validation(found))

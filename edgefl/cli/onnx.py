@@ -6,57 +6,52 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from edgefl.cli.answering import command
-from edgefl.cli.options import Force, Offline
+from edgefl.cli.answering import Force, Offline, command
 from edgefl.core.errors import UserError
 from edgefl.show.answers import Answer, Steps, quiet, several
 
 if TYPE_CHECKING:
     from edgefl.runs.results import Runs
-    from edgefl.show.exports import Exported
+    from edgefl.show.onnx import Exported
 
-RunFolder = Annotated["Runs", typer.Argument(metavar="RUN", help="A run's directory."), Path]
+RunFolder = Annotated["Runs", Argument(metavar="RUN", help="A run's directory."), Path]
 Reference = Annotated[
     "Runs | None",
-    typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
+    Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
     Path | None,
 ]
-_MODEL = typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")
+_MODEL = Argument(metavar="MODEL.onnx", help="An ONNX file.")
 
 
 @command("export runs/first --out model.onnx", "export runs/first --version best --int8")
 def export(
     run: RunFolder,
     *,
-    client: Annotated[
-        int | None, typer.Option(help="Export the own model of the client with this number.")
-    ] = None,
-    all: Annotated[bool, typer.Option("--all", help="Export every client's own model.")] = False,  # noqa: A002 - as the option
-    version: Annotated[
-        str | int, typer.Option(help="last, best, or a saved version's number."), str
-    ] = "last",
+    client: Annotated[int | None, Option(help="Export the own model of the client with this number.")] = None,
+    all: Annotated[bool, Option("--all", help="Export every client's own model.")] = False,  # noqa: A002 - as the option
+    version: Annotated[str | int, Option(help="last, best, or a saved version's number."), str] = "last",
     int8: Annotated[
-        bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
+        bool, Option("--int8", help="Quantise weights and activations, calibrated on training images.")
     ] = False,
-    fp16: Annotated[bool, typer.Option("--fp16", help="Store weights and activations in float16.")] = False,
+    fp16: Annotated[bool, Option("--fp16", help="Store weights and activations in float16.")] = False,
     max_drop: Annotated[
-        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+        float, Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
     ] = 0.02,
     raw_input: Annotated[
-        bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
+        bool, Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
-    softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
+    softmax: Annotated[bool, Option("--softmax", help="Add probabilities as a second output.")] = False,
     out: Annotated[
         str | Path | None,
-        typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default."),
+        Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default."),
         Path | None,
     ] = None,
     force: Force = False,
     data_dir: Annotated[
         str | Path | None,
-        typer.Option(help="Folder of the dataset's files; by default, where the run found them."),
+        Option(help="Folder of the dataset's files; by default, where the run found them."),
         Path | None,
     ] = None,
     offline: Offline = False,
@@ -94,7 +89,7 @@ def export(
 def _exported(done: Sequence[Exported]) -> Answer:
     """What was written; no table where nothing was."""
     from edgefl.core.units import show_count
-    from edgefl.show.exports import exports
+    from edgefl.show.onnx import exports
 
     if not done:
         return Answer("export of no model", {"exports": []})
@@ -108,28 +103,25 @@ def bench(
     model: Annotated[str | Path, _MODEL, Path],
     *,
     threads: Annotated[
-        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+        int | None, Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
     ] = None,
-    batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
+    batch: Annotated[int, Option(help="Samples per call.", min=1)] = 1,
     run: Reference = None,
     device: Annotated[
-        str | Sequence[str] | None,
-        typer.Option(help="A device to predict for, or all."),
-        list[str] | None,
+        str | Sequence[str] | None, Option(help="A device to predict for, or all."), list[str] | None
     ] = None,
     dtype: Annotated[
-        str | None,
-        typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
+        str | None, Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Timed calls in each measurement.", min=1)] = 300,
+    runs: Annotated[int, Option(help="Timed calls in each measurement.", min=1)] = 300,
     budget: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
+        float, Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
     ] = 30.0,
     predict_only: Annotated[
-        bool, typer.Option("--predict-only", help="Measure nothing here; requires --device.")
+        bool, Option("--predict-only", help="Measure nothing here; requires --device.")
     ] = False,
     card: Annotated[
-        bool, typer.Option("--card", help="Add the measurements to the model card beside the file.")
+        bool, Option("--card", help="Add the measurements to the model card beside the file.")
     ] = False,
     steps: Steps = quiet,
 ) -> Answer:
@@ -140,7 +132,7 @@ def bench(
     from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.runs.results import folder_of
-    from edgefl.show.bench import bench as tables
+    from edgefl.show.onnx import bench as tables
 
     devices = list(map(str, several(device)))
     if predict_only and (card or not devices):
@@ -171,12 +163,12 @@ def bench(
 @command("infer model.onnx photos --top 3")
 def infer(
     model: Annotated[Path, _MODEL],
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="Images, or folders of them.")],
-    top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
+    images: Annotated[list[Path], Argument(metavar="IMAGE", help="Images, or folders of them.")],
+    top: Annotated[int, Option(help="How many classes to show.", min=1)] = 3,
 ) -> Answer:
     """Classify images: class names and probabilities."""
     from edgefl.export.infer import infer as infer_images
-    from edgefl.show.inference import inference
+    from edgefl.show.onnx import inference
 
     found = infer_images(model, images, top)
     return Answer(f"inference with {model.name}", found, inference(found))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import typer
 from rich.console import Group
+from typer import Argument, Option
 
-from edgefl.cli.answering import command, stderr
-from edgefl.cli.options import (
+from edgefl.cli.answering import (
     FleetLink,
     Offline,
     Overridden,
@@ -23,6 +22,8 @@ from edgefl.cli.options import (
     Sensitivity,
     SomeRuns,
     TargetAccuracy,
+    command,
+    stderr,
 )
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
@@ -33,14 +34,11 @@ if TYPE_CHECKING:
     from edgefl.runs import Result
     from edgefl.runs.group import Overrides, Scenario
 
-Found = TypeVar("Found")
-
-
 # In what a comparison is printed.
 _FORMATS = ("table", "markdown", "latex", "csv", "json")
 SomeScenarios = Annotated[
     "Scenario | Sequence[Scenario] | None",
-    typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
+    Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
     list[str] | None,
 ]
 
@@ -56,47 +54,43 @@ SomeScenarios = Annotated[
 )
 def run(
     scenario: Annotated[
-        str | None,
-        typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
+        str | None, Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
     ] = None,
     *,
     overrides: Overridden = (),
     seed: Seed = None,
     seeds: Seeds = None,
     link: FleetLink = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
-    engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
+    data_dir: Annotated[Path | None, Option(help="Folder of the dataset's files.")] = None,
+    engine: Annotated[str | None, Option(help="Training engine, from `edgefl list engines`.")] = None,
+    workers: Annotated[int | None, Option(help="Short for --set engine.workers=N.")] = None,
     torch_device: Annotated[
         str | None,
-        typer.Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
+        Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
     ] = None,
     ray_address: Annotated[
-        str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
+        str | None, Option(help="With --engine ray: the cluster's address, or auto.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Directory to create; a new one under runs/ by default.")] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="RUN",
             help="Go on with a run or a group that stopped; --set server.until.rounds=N makes it longer.",
         ),
     ] = None,
     track: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="TRACKER",
             help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
+        bool, Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
     ] = False,
     watch_port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default."),
+        int | None, Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default.")
     ] = None,
     offline: Offline = False,
     after: ExitStack,
@@ -172,7 +166,7 @@ def check(
     *,
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
+        Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
     overrides: Overridden = (),
     model: OwnModel = None,
@@ -196,73 +190,44 @@ def check(
         if names or link or seeds:
             raise UserError("--method takes no scenario, no --link and no --seeds", where="--method")
         return _promises(method, given)
-    if names:
-        return _dry_runs(names, given, seeds, steps)
-    if seeds:
+    if seeds and not names:
         raise UserError("--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5")
-    return _overviews(given, steps)
+    return _clocked(names, given, seeds, steps)
 
 
-def _each(
-    names: Sequence[Any], look: Callable[[Any], Found], steps: Steps
-) -> tuple[list[Found], list[EdgeflError]]:
-    """What is found in each scenario, and the mistakes."""
-    from edgefl.runs.dry import name_of
-
-    found: list[Found] = []
-    mistakes: list[EdgeflError] = []
-    for place, name in enumerate(names):
-        steps(f"checking {name_of(name)}", place, len(names))
-        try:
-            found.append(look(name))
-        except EdgeflError as error:
-            mistakes.append(error)
-    return found, mistakes
-
-
-def _dry_runs(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
-    from edgefl.core.units import show_count
-    from edgefl.planning.assumed import in_short
-    from edgefl.runs.dry import dry_run
-    from edgefl.show.check import dry_runs
-
-    # A sweep of thousands of runs takes minutes.
-    found, mistakes = _each(names, lambda name: dry_run(name, given, seeds), steps)
-    checked = [run for runs in found for run in runs]
-    answer = Answer(
-        f"check of {show_count(len(checked), 'run')}",
-        {"runs": checked},
-        dry_runs(checked) if checked else Group(),
-        notes=in_short(note for run in checked for note in run.notes),
-        errors=_failures(checked),
-    )
-    return unless(mistakes, answer)
-
-
-def _failures(checked: Iterable[DryRun]) -> list[RunError]:
-    found = (run.summary for run in checked)
-    return [RunError(f"{one.name} failed: {one.reason}") for one in found if one.status == "failed"]
-
-
-def _overviews(given: Overrides, steps: Steps) -> Answer:
+def _clocked(names: Sequence[Scenario], given: Overrides, seeds: int | None, steps: Steps) -> Answer:
+    """Dry runs of some scenarios, or of all of them at a glance; thousands of runs take minutes."""
     from edgefl.core.catalogue import entries
     from edgefl.core.units import show_count
     from edgefl.planning.assumed import guesses, in_short
     from edgefl.planning.learning import DataAccess
-    from edgefl.runs.dry import overview
-    from edgefl.show.check import overviews
+    from edgefl.runs.dry import dry_run, name_of, overview
+    from edgefl.show.check import Overview, dry_runs, overviews
 
+    every: Sequence[Scenario] = names or list(entries("scenarios"))
+    checked: list[DryRun] = []
+    scenarios: list[Overview] = []
+    mistakes: list[EdgeflError] = []
     access = DataAccess(need="embedded")
-    names = list(entries("scenarios"))
-    found, mistakes = _each(names, lambda name: overview(name, given, access), steps)
-    checked = [run for each in found for run in each.runs]
-    answer = Answer(
-        f"check of {show_count(len(found), 'scenario')}",
-        {"scenarios": found},
-        overviews(found),
-        notes=in_short(guesses(note for run in checked for note in run.notes)),
-        errors=_failures(checked),
-    )
+    for place, name in enumerate(every):
+        steps(f"checking {name_of(name)}", place, len(every))
+        try:
+            if names:
+                checked += dry_run(name, given, seeds)
+            else:
+                scenarios.append(overview(str(name), given, access))
+                checked += scenarios[-1].runs
+        except EdgeflError as error:
+            mistakes.append(error)
+    summaries = (run.summary for run in checked)
+    errors = [RunError(f"{one.name} failed: {one.reason}") for one in summaries if one.status == "failed"]
+    notes = [note for run in checked for note in run.notes]
+    if names:
+        title, document = f"check of {show_count(len(checked), 'run')}", {"runs": checked}
+        view = dry_runs(checked) if checked else Group()
+        return unless(mistakes, Answer(title, document, view, notes=in_short(notes), errors=errors))
+    title, told = f"check of {show_count(len(scenarios), 'scenario')}", in_short(guesses(notes))
+    answer = Answer(title, {"scenarios": scenarios}, overviews(scenarios), notes=told, errors=errors)
     return unless(mistakes, answer)
 
 
@@ -299,14 +264,13 @@ def compare(
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
     all: Annotated[  # noqa: A002 - as the option
-        bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
+        bool, Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
     ] = False,
     rows: Annotated[
-        str, typer.Option(metavar="A,B,C", help="Show these figures, by their labels or keys in `--json`.")
+        str, Option(metavar="A,B,C", help="Show these figures, by their labels or keys in `--json`.")
     ] = "",
     format: Annotated[  # noqa: A002 - as the option
-        str | None,
-        typer.Option(metavar=f"<{'|'.join(_FORMATS)}>", help="How to print it; as a table by default."),
+        str | None, Option(metavar=f"<{'|'.join(_FORMATS)}>", help="How to print it; as a table by default.")
     ] = None,
     steps: Steps = quiet,
 ) -> Answer:
@@ -324,10 +288,8 @@ def compare(
     from edgefl.core.units import show_count
     from edgefl.runs.results import folders_of
     from edgefl.show.compare import Comparison, comparison
-    from edgefl.show.formats import comma_separated
-    from edgefl.show.formats.latex import latex
-    from edgefl.show.formats.markdown import markdown
-    from edgefl.show.formats.records import records
+    from edgefl.show.formats import latex, markdown, write_csv
+    from edgefl.show.records import records
     from edgefl.show.sensitivity import sensitivity as swept
     from edgefl.show.table import Line
 
@@ -347,13 +309,11 @@ def compare(
     one_unit = chosen in {"latex", "markdown"}
     view = comparison(compared, every=all, names=rows, one_unit=one_unit)
 
-    def text(stream: TextIO) -> None:
-        if chosen == "csv":
-            comma_separated.write(stream, *records(compared))
-        else:
-            stream.write(latex(view) if chosen == "latex" else markdown(view))
-
-    plain = None if chosen in {"table", "json"} else text
+    formats: dict[str, Callable[[TextIO], object]] = {
+        "csv": lambda stream: write_csv(stream, *records(compared)),
+        "latex": lambda stream: stream.write(latex(view)),
+        "markdown": lambda stream: stream.write(markdown(view)),
+    }
     title = f"comparison of {show_count(len(compared), 'run')}"
-    view = Group(view, *([Line(), swept(found)] if found else []))
-    return Answer(title, Comparison(compared, found), view, notes=notes, plain=plain)
+    shown = Group(view, *([Line(), swept(found)] if found else []))
+    return Answer(title, Comparison(compared, found), shown, notes=notes, plain=formats.get(chosen))

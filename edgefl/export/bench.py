@@ -20,7 +20,7 @@ from edgefl.export.metadata import origin
 from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
-from edgefl.show.bench import BenchResult, Measured, OperatorTime, Predicted, Price
+from edgefl.show.onnx import BenchResult, Measured, OperatorTime, Predicted, Price
 from edgefl.store import is_run, read
 
 SLOWEST = 10

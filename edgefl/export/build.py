@@ -19,7 +19,7 @@ from edgefl.data import normalised
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import Form
 from edgefl.export.trained import LAST, Trained
-from edgefl.show.exports import Compact, Parity
+from edgefl.show.onnx import Compact, Parity
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
 FP32: Final = "fp32"

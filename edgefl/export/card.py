@@ -10,8 +10,8 @@ from edgefl.analysis.summary import Accuracy, Summary, summary
 from edgefl.core.units import show_bytes, show_share
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
-from edgefl.show.exports import Compact, Exported, Parity
-from edgefl.show.formats.markdown import markdown
+from edgefl.show.formats import markdown
+from edgefl.show.onnx import Compact, Exported, Parity
 from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
 from edgefl.store import read

@@ -18,7 +18,7 @@ from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.trained import Trained
 from edgefl.export.verify import Run, compare, odd_batches, runner
-from edgefl.show.exports import Compact
+from edgefl.show.onnx import Compact
 
 # Ranges of activations settle after some hundred images; more only cost time.
 CALIBRATION_IMAGES = 512

@@ -13,7 +13,7 @@ from edgefl.data import normalised
 from edgefl.export.trained import Trained, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK
-from edgefl.show.formats import comma_separated
+from edgefl.show.formats import write_csv
 from edgefl.store import runs_in
 
 
@@ -34,10 +34,7 @@ def write_features(folders: Sequence[Path], stream: TextIO) -> None:
     found = [trained(run, access) for folder in folders for run in runs_in(folder)]
     width = max(net.feature_width for one in found for net in one.learning.nets)
     heads = ["run", "client", "sample", "label", *(f"feature_{place}" for place in range(width))]
-    comma_separated.write(stream, heads, ())
-    for one in found:
-        name = comma_separated.cell(one.meta["name"])
-        comma_separated.add(stream, ([name, *row] for row in _rows(one)))
+    write_csv(stream, heads, ([one.meta["name"], *row] for one in found for row in _rows(one)))
 
 
 def _rows(one: Trained) -> Iterator[list[Any]]:

@@ -15,7 +15,7 @@ from edgefl.core.errors import DataError, UserError
 from edgefl.core.images import SUFFIXES, Form, files_decoded, header
 from edgefl.export.metadata import ImageMetadata, image_metadata
 from edgefl.export.model import read_model
-from edgefl.show.inference import ClassProbability, ImageClasses, Inference
+from edgefl.show.onnx import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]
 

@@ -20,7 +20,7 @@ from edgefl.core.cost import Kernel, Product, convolution
 from edgefl.core.devices import TRACED, WIDTHS
 from edgefl.core.errors import UserError
 from edgefl.export.model import DEQUANTIZE, QUANTIZE, Graph, Node
-from edgefl.show.bench import Memory
+from edgefl.show.onnx import Memory
 
 INT8 = "int8"
 

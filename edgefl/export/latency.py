@@ -11,8 +11,8 @@ from edgefl.core import host
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.show.bench import FIGURES, BenchResult, Measured
-from edgefl.show.formats.markdown import markdown
+from edgefl.show.formats import markdown
+from edgefl.show.onnx import FIGURES, BenchResult, Measured
 from edgefl.show.table import Column, Table
 
 _LATENCY = "## Latency"

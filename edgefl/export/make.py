@@ -21,7 +21,7 @@ from edgefl.export.latency import latency_section
 from edgefl.export.trained import Trained, trained
 from edgefl.export.verify import verify
 from edgefl.planning.learning import DataAccess
-from edgefl.show.exports import Exported
+from edgefl.show.onnx import Exported
 
 # The largest difference between two processors' accuracies that is taken for rounding, as a share of the test
 # samples and in samples: assumed, well above what was seen and well below what damage does.

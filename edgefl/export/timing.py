@@ -23,7 +23,7 @@ from edgefl.compute.onnx_runtime import run, runtime, session
 from edgefl.core import host
 from edgefl.core.errors import UserError
 from edgefl.export.model import Form
-from edgefl.show.bench import Measured, OperatorTime
+from edgefl.show.onnx import Measured, OperatorTime
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]

@@ -15,7 +15,7 @@ from edgefl.compute.threads import one_thread
 from edgefl.export.build import Candidate
 from edgefl.export.graph import ExportError, Served
 from edgefl.export.model import LOGITS, Form
-from edgefl.show.exports import Parity
+from edgefl.show.onnx import Parity
 
 BATCHES = (1, 2, 7, 64)
 _CHUNK = 256

@@ -79,7 +79,7 @@ class Shown:
 
     def _repr_html_(self) -> str:
         # The command line has no use for them.
-        from edgefl.show.formats.html import html
+        from edgefl.show.formats import html
         from edgefl.show.table import Line
 
         notes = (Line(f"note: {note}", "yellow") for note in self.notes)

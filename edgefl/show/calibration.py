@@ -13,14 +13,11 @@ from edgefl.show.table import Column, Table
 
 @dataclass
 class Prediction:
-    """A network at one batch size: measured and predicted time.
+    """A network at one batch size: measured and predicted time of a step, or of a batch inferred.
 
     Attributes:
-        network: its name and batch size.
         use: "fit" or "held out".
-        measured_s: seconds of one step, or of one batch inferred.
         spread: the slowest process over the fastest, less 1.
-        predicted_s: seconds.
         error: predicted over measured, less 1.
     """
 
@@ -40,10 +37,8 @@ class MethodPrediction:
     """A step of a method, over FedAvg's training step on the same network and batch.
 
     Attributes:
-        network: its name and batch size.
         method: the method, and the exchange where it is not training.
-        measured_s, predicted_s: seconds of the step.
-        base_measured_s, base_predicted_s: seconds of FedAvg's.
+        base_measured_s, base_predicted_s: of FedAvg's step.
         measured, predicted: the ratio.
         error: the predicted ratio over the measured one, less 1.
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rich.console import Group as Rendered
@@ -12,7 +13,7 @@ from edgefl.analysis.devices import BatteryUse
 from edgefl.analysis.explain.sharing import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
-from edgefl.analysis.summary import DryRun, Summary
+from edgefl.analysis.summary import DryRun
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_seconds, show_share
 from edgefl.show.compare import boundaries, few, head, lower_bounds, stopped, texts
@@ -31,24 +32,40 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     found = [run.summary for run in runs]
     every = metrics(found)
     shown = [metric for metric in every if metric.key in _KEYS or metric.cost]
+    figures = (Column(_head(metric), partial(_figure, metric)) for metric in shown)
+    shared = [(run, run.sharing) for run in runs if run.sharing is not None]
+    drained = [(run, *one) for run in runs for one in run.summary.batteries.items()]
+    more: list[Table] = []
+    # More figures of some of the runs.
+    for which, keys in (
+        ([run for run in runs if run.summary.wasted.jobs or stopped(run.summary)], _ENDS),
+        ([run for run in runs if run.summary.server is not None], ("server.",)),
+        ([run for run in runs if run.summary.costs], ("costs.",)),
+    ):
+        rows = [metric for metric in every if metric.key.startswith(keys)]
+        if which and rows:
+            names = (dict.fromkeys((run.scenario, run.summary.name)) for run in which)
+            groups = [Group(", ".join(name), (run.summary,)) for name, run in zip(names, which, strict=True)]
+            more.append(Table(["", *map(head, groups)], [texts(metric, groups) for metric in rows]))
     return Rendered(
-        Table([*_DRY, *map(_column, shown)], runs, names=2),
+        Table([*_DRY, *figures], runs, names=2),
         *lower_bounds(found),
-        *_shared(runs),
-        *_drained(runs),
-        *_more(runs, every, lambda run: bool(run.wasted.jobs or stopped(run)), ("spent", "wasted", "merged")),
-        *_more(runs, every, lambda run: run.server is not None, ("server.",)),
-        *_more(runs, every, lambda run: bool(run.costs), ("costs.",)),
+        *((Line(), Table(_SHARED, shared, names=2), Line(_ABOUT_SHARED, "dim")) if shared else ()),
+        *((Line(), Table(_BATTERY, drained, names=3)) if drained else ()),
+        *(part for table in more for part in (Line(), table)),
         *(Line(text, "dim") for text in boundaries(found)),
         *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
     )
+
+
+def _figure(metric: Metric, run: DryRun) -> str:
+    return cell(metric.of(run.summary), metric.unit)
 
 
 class Overview(NamedTuple):
     """A scenario at a glance.
 
     Attributes:
-        scenario: its name.
         valid: how many runs it has, all of which were checked.
         runs: the first rounds of one of each kind: of those that differ only in seed and learning rate.
     """
@@ -67,7 +84,7 @@ def overviews(scenarios: Sequence[Overview]) -> RenderableType:
         Column("runs", "valid"),
         Column("clients", lambda each: ends([run.summary.clients for run in each.runs])),
         Column("refused", lambda each: ends([run.summary.refused for run in each.runs])),
-        *(Column(_head(metric), lambda each, metric=metric: _range(metric, each)) for metric in shown),  # type: ignore[misc]
+        *(Column(_head(metric), partial(_range, metric)) for metric in shown),
     ]
     about = (
         f"{sum(each.valid for each in scenarios)} runs are valid. Of those that differ only in seed and "
@@ -97,62 +114,15 @@ def _head(metric: Metric) -> str:
     return metric.label.strip().removesuffix(" of all clients").removesuffix(", apart")
 
 
-def _column(metric: Metric) -> Column:
-    return Column(_head(metric), lambda run: cell(metric.of(run.summary), metric.unit))
-
-
-def _more(
-    runs: Sequence[DryRun],
-    every: Sequence[Metric],
-    which: Callable[[Summary], bool],
-    keys: tuple[str, ...],
-) -> Iterator[RenderableType]:
-    """More figures of some of the runs."""
-    found = [run for run in runs if which(run.summary)]
-    groups = [
-        Group(name if run.scenario == name else f"{run.scenario}, {name}", (run.summary,))
-        for run in found
-        for name in [run.summary.name]
-    ]
-    rows = [metric for metric in every if metric.key.startswith(keys)]
-    if groups and rows:
-        yield Line()
-        yield Table(["", *map(head, groups)], [texts(metric, groups) for metric in rows])
-
-
-def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
-    """What links that clients share cost, a row for each run that has any."""
-    shared = [(run, run.sharing) for run in runs if run.sharing is not None]
-    if shared:
-        yield Line()
-        yield Table(_SHARED, shared, names=2)
-        yield Line(_ABOUT_SHARED, "dim")
-
-
-class _Drained(NamedTuple):
-    """A dry run's device that has a battery."""
-
-    run: DryRun
-    device: str
-    use: BatteryUse
-
-    def shown(self, of: str) -> str:
-        """A figure of ``BatteryUse``."""
-        bounds = self.use.per_round_between if of == "per_round" else None
-        unknown = UNKNOWN if self.use.joules is None else MISSING
-        return between(getattr(self.use, of), bounds, "days" if of == "days" else "battery", unknown)
-
-
-def _drained(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
-    """What jobs take from batteries, a row for each device that has one."""
-    drained = [_Drained(run, *one) for run in runs for one in run.summary.batteries.items()]
-    if drained:
-        yield Line()
-        yield Table(_BATTERY, drained, names=3)
-
-
 def _transfer(one: Transfer | None) -> str:
     return MISSING if one is None else f"{show_seconds(one.seconds)}, {show_seconds(one.alone_s)} alone"
+
+
+def _battery(row: tuple[DryRun, str, BatteryUse], of: str, unit: str = "battery") -> str:
+    """A figure of ``BatteryUse``."""
+    use = row[2]
+    bounds = use.per_round_between if of == "per_round" else None
+    return between(getattr(use, of), bounds, unit, UNKNOWN if use.joules is None else MISSING)
 
 
 _SHARED = (
@@ -163,17 +133,15 @@ _SHARED = (
     Column("an upload", lambda row: _transfer(row[1].upload)),
 )
 _BATTERY = (
-    Column("scenario", "run.scenario"),
-    Column("run", "run.summary.name"),
-    Column("battery of", "device"),
-    Column("a round", lambda row: row.shown("per_round")),
-    Column("a day", lambda row: row.shown("per_day")),
-    Column("one charge lasts", lambda row: row.shown("days")),
+    *_SHARED[:2],
+    Column("battery of", lambda row: row[1]),
+    Column("a round", partial(_battery, of="per_round")),
+    Column("a day", partial(_battery, of="per_day")),
+    Column("one charge lasts", partial(_battery, of="days", unit="days")),
 )
 _DRY = (
     Column("scenario", "scenario"),
     Column("run", "summary.name"),
-    Column("clients", "summary.clients", "{:,}".format),
-    Column("refused", "summary.refused", "{:,}".format),
-    Column("rounds", "summary.rounds", "{:,}".format),
+    *(Column(name, f"summary.{name}", "{:,}".format) for name in ("clients", "refused", "rounds")),
 )
+_ENDS = ("spent", "wasted", "merged")

@@ -27,7 +27,7 @@ from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target
 from edgefl.analysis.published import Beside, of_runs
 from edgefl.analysis.settings import differences, differing
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.turnout import Turnout, mean_turnout
+from edgefl.analysis.turnout import mean_turnout
 from edgefl.analysis.values import Value, deviations, over_seeds
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError, closest
@@ -64,12 +64,11 @@ _FEW_SEEDS = 2
 _FEW = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass
 class Comparison:
     """The document that ``edgefl compare --json`` prints.
 
     Attributes:
-        runs: every run.
         averages: of runs that differ in nothing but their seeds.
         pairs: what one of those is above another, seed by seed.
         published: what papers report of such runs, beside these.
@@ -86,10 +85,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         groups = seeds_together(self.runs)
-        object.__setattr__(self, "averages", averages(groups))
-        object.__setattr__(self, "pairs", pairs(groups))
-        object.__setattr__(self, "published", of_runs(groups))
-        object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
+        self.averages, self.pairs, self.published = averages(groups), pairs(groups), of_runs(groups)
+        self.differences = differences([run.settings or {} for run in self.runs])
 
 
 class Summaries(list[Summary], Shown):
@@ -100,12 +97,7 @@ class Summaries(list[Summary], Shown):
 
 
 class Fact(NamedTuple):
-    """What runs are, in words: a row of texts.
-
-    Attributes:
-        label, key: as of ``Metric``.
-        texts: each group's.
-    """
+    """What runs are, in words: each group's text; label and key as of ``Metric``."""
 
     label: str
     key: str
@@ -122,19 +114,19 @@ def comparison(
 ) -> RenderableType:
     """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
-    Args:
-        runs: the runs.
-        every: whether every figure is shown: a column for each run or average, a row for each figure.
-        reasons: whether to say why a run failed, unless that was said before.
-        names: of the figures that are shown, as ``chosen`` takes them.
-        one_unit: whether a row has one unit, which its label names.
+    With ``every`` figure, each run or average has a column and each figure a row; those that ``names`` name
+    are shown alone, see ``chosen``. ``reasons`` says why runs failed, unless that was said before. A row has
+    ``one_unit``, which its label names, or each cell its own.
 
     Raises:
         UserError: a name is no figure's.
     """
     groups = seeds_together(runs)
     ends = [Line(f"scale: {words}", "dim") for words in scales(runs)]
-    ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
+    for run in runs:
+        if run.status != "done":
+            words = unfinished(run.name, run.status, run.reason if reasons else "")
+            ends.append(Line(words, "red" if run.status == "failed" else "yellow"))
     ends += [Line(text, "yellow") for text in few(groups)]
     found = chosen(groups, names) if names else []
     papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
@@ -206,12 +198,10 @@ def texts(
     if isinstance(row, Fact):
         return [row.label, *row.texts]
     values = [row.value(one.runs) for one in groups]
-    ends = [
-        end for value in values if value for end in (value.mean, *(value.between or ())) if end is not None
-    ]
-    means = [value.mean for value in values if value and value.mean is not None]
-    found = alike(row.unit, means or ends) if one_unit else None
-    label, write = (f"{row.label} ({found[0]})", found[1]) if found else (row.label, None)
+    there = [value for value in values if value]
+    means = [value.mean for value in there if value.mean is not None]
+    ends = [end for value in there for end in value.between or () if end is not None]
+    label, write = alike(row.label, row.unit, means or ends) if one_unit else (row.label, None)
     return [label, *(cell(value, row.unit, bounds=bounds, write=write) for value in values)]
 
 
@@ -233,19 +223,16 @@ def _first_table(
     groups: Sequence[Group], asked: Sequence[Metric | Fact], *, one_unit: bool
 ) -> tuple[Table, list[Line]]:
     """The table of the main figures, or of those that were asked for, and what stands below it."""
-    runs, averaged = runs_of(groups), any(len(one.runs) > 1 for one in groups)
-    shown = list(asked or _main(groups))
+    runs, shown = runs_of(groups), list(asked or _main(groups))
     verdicts = [judged(row, groups) if isinstance(row, Metric) else None for row in shown]
     cells = [texts(row, groups, bounds=False, one_unit=one_unit) for row in shown]
     if len(groups) > ABREAST:
-        table = by_run(groups, cells, verdicts, seeds=averaged)
+        table = by_run(groups, cells, verdicts, seeds=len(runs) > len(groups))
         notes = [*marks(verdicts, "best of its column"), *([] if asked else ["every figure with --all"])]
     else:
-        table = Table(["", *map(head, groups)], cells)
-        notes = list(_ahead(groups, verdicts))
+        table, notes = Table(["", *map(head, groups)], cells), list(_ahead(groups, verdicts))
     notes += _bounds(groups, shown)
-    if averaged:
-        notes.append(about_seeds([len(one.runs) for one in groups]))
+    notes += about_seeds(groups)
     if any(".target." in f".{row.key}" for row in shown):
         whose = "" if asked else f"{main_model(runs)} model's "
         notes.append(f"to a target: until the {whose}first evaluation at or above it")
@@ -263,17 +250,17 @@ def _main(groups: Sequence[Group]) -> list[Metric]:
         found = [metric for metric in found if not metric.is_known_part]
     if len(groups) <= ABREAST:
         return found[:_ROWS]
-    averaged, main = any(len(one.runs) > 1 for one in groups), f"accuracy.{main_model(runs)}.value"
-    return sorted(found, key=lambda metric: _importance(metric, main))[: _COLUMNS - 1 - averaged]
+    averaged, main = len(runs) > len(groups), f"accuracy.{main_model(runs)}.value"
 
+    def rank(metric: Metric) -> int:
+        """The main model's accuracy, what the target and all took, wasted energy, the rest in their order."""
+        if metric.key == main:
+            return 0
+        wasted = "wasted" in metric.key
+        took = metric.judged and not wasted and metric.unit in _QUANTITIES
+        return 1 if took else 2 if wasted and metric.unit == "J" else 3
 
-def _importance(metric: Metric, main: str) -> int:
-    """The main model's accuracy, what the target and all took, wasted energy, and the rest in their order."""
-    if metric.key == main:
-        return 0
-    if metric.judged and "wasted" not in metric.key and metric.unit in _QUANTITIES:
-        return 1
-    return 2 if "wasted" in metric.key and metric.unit == "J" else 3
+    return sorted(found, key=rank)[: _COLUMNS - 1 - averaged]
 
 
 def by_run(
@@ -343,20 +330,19 @@ def _bounds(groups: Sequence[Group], shown: Sequence[Metric | Fact]) -> Iterator
     """How far times and energies may be from what is shown: the widest of each kind."""
     found: dict[str, tuple[float, float]] = {}
     for row in shown:
-        unit = row.unit if isinstance(row, Metric) else ""
-        for value in (row.value(one.runs) for one in groups if isinstance(row, Metric) and unit in _KINDS):
+        if not isinstance(row, Metric) or row.unit not in _KINDS:
+            continue
+        for value in (row.value(one.runs) for one in groups):
             if value and value.between and value.mean:
                 low, high = value.between
-                least, most = found.get(unit, (1.0, 1.0))
+                least, most = found.get(row.unit, (1.0, 1.0))
                 top = math.inf if high is None else high / value.mean
-                found[unit] = min(least, low / value.mean), max(most, top)
-    if found:
-        words = (
-            f"{_KINDS[unit]} at least {_times(low)}"
-            if math.isinf(high)
-            else f"{_KINDS[unit]} {_times(low)} to {_times(high)}"
-            for unit, (low, high) in found.items()
-        )
+                found[row.unit] = min(least, low / value.mean), max(most, top)
+    words = []
+    for unit, (low, top) in found.items():
+        ends = f"at least {_times(low)}" if math.isinf(top) else f"{_times(low)} to {_times(top)}"
+        words.append(f"{_KINDS[unit]} {ends}")
+    if words:
         yield f"bounds, where known: {', '.join(words)} what is shown; each with --all"
 
 
@@ -364,12 +350,15 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"  # noqa: PLR2004 - else it has an exponent
 
 
-def about_seeds(counts: Sequence[int]) -> str:
-    """What stands behind means over seeds, of how many each; of one there is no interval."""
-    least = min(count for count in counts if count > 1)
+def about_seeds(groups: Sequence[Group]) -> list[str]:
+    """What stands behind means over seeds, where there are any; of one seed there is no interval."""
+    least = min((len(one.runs) for one in groups if len(one.runs) > 1), default=None)
+    if least is None:
+        return []
     wide = f"; of {least} seeds it is {deviations(least):.2g} times the standard deviation"
-    told = wide if least <= _FEW_SEEDS else ""
-    return f"± 95% interval of the mean over seeds (Student's t, n - 1){told}"
+    return [
+        f"± 95% interval of the mean over seeds (Student's t, n - 1){wide if least <= _FEW_SEEDS else ''}"
+    ]
 
 
 _AGAINST = (
@@ -379,12 +368,7 @@ _AGAINST = (
 
 
 class PairTable(NamedTuple):
-    """What groups of seeds are above others.
-
-    Attributes:
-        table: a column for each pair.
-        notes: what its signs mean.
-    """
+    """What groups of seeds are above others, a column for each pair, and what its signs mean."""
 
     table: Table
     notes: Sequence[str]
@@ -398,13 +382,13 @@ def pair_table(
     for metric in (row for row in rows if isinstance(row, Metric) and row.judged and found):
         each = [apart(metric, own, other) for own, other in found]
         if any(each):
-            means = [one.mean for one in each if one]
-            unit = alike(metric.unit, means) if one_unit else None
-            label, write = (f"{metric.label} ({unit[0]})", unit[1]) if unit else (metric.label, None)
+            there, label, write = [one for one in each if one], metric.label, None
+            if one_unit:
+                label, write = alike(label, metric.unit, [one.mean for one in there])
             shown = (difference_text(one, metric.unit, write) for one in each)
             # What is said of a figure stands below it, which keeps columns narrow.
             cells.append([label.strip(), *(text.replace(" (", "\n(") for text in shown)])
-            told += [one for one in each if one]
+            told += there
     if not cells:
         return None
     heads = [f"{own.line}\nagainst {other.line}" for own, other in found]
@@ -419,15 +403,12 @@ def signs(groups: Sequence[Group], over: PairTable | None) -> Iterator[Line]:
     """What the signs in figures and in their differences mean, and what emissions count."""
     runs = runs_of(groups)
     yield from lower_bounds(runs)
-    if len(runs) > len(groups):
-        yield Line(about_seeds([len(one.runs) for one in groups]), "dim")
-    for text in over.notes if over else ():
-        yield Line(text, "dim")
+    notes = [*about_seeds(groups), *(over.notes if over else ())]
     if any(run.target for run in runs):
-        yield Line("to a target: until the first evaluation at or above it", "dim")
+        notes.append("to a target: until the first evaluation at or above it")
     if runs and not any(run.server for run in runs):
-        yield Line("merging on the server is free, as there is no server.device", "dim")
-    yield from (Line(text, "dim") for text in boundaries(runs))
+        notes.append("merging on the server is free, as there is no server.device")
+    yield from (Line(text, "dim") for text in (*notes, *boundaries(runs)))
 
 
 def boundaries(runs: Iterable[Summary]) -> list[str]:
@@ -451,26 +432,15 @@ def few(groups: Iterable[Group]) -> list[str]:
     """A line for each group in whose rounds few of those asked for took part."""
     names: dict[str, list[str]] = {}
     for one in groups:
-        found = [run.turnout for run in one.runs if run.turnout]
-        if found and (line := _turnout_text(mean_turnout(found))):
+        turnouts = [run.turnout for run in one.runs if run.turnout]
+        if turnouts and (mean := mean_turnout(turnouts)).merged < _FEW * mean.asked:
+            away, lost = mean.asked - mean.dispatched, mean.dispatched - mean.merged
+            why = [f"{away:.1f} were away or busy"] if away > 0 else []
+            why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
+            of = f"{mean.merged:.1f} of the {mean.asked} clients asked for"
+            line = f"on average, {of} took part in a round; {' and '.join(why)}"
             names.setdefault(line, []).append(one.line)
     return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
-
-
-def _turnout_text(found: Turnout) -> str:
-    """A line where few of those asked for took part; else empty."""
-    if found.merged >= _FEW * found.asked:
-        return ""
-    away, lost = found.asked - found.dispatched, found.dispatched - found.merged
-    why = [f"{away:.1f} were away or busy"] if away > 0 else []
-    why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
-    of = f"{found.merged:.1f} of the {found.asked} clients asked for"
-    return f"on average, {of} took part in a round; {' and '.join(why)}"
-
-
-def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
-    words = unfinished(run.name, run.status, run.reason if reasons else "")
-    return Line(words, "red" if run.status == "failed" else "yellow")
 
 
 def _settings(groups: Sequence[Group]) -> Iterator[Fact]:

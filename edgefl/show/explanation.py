@@ -7,13 +7,7 @@ from functools import partial
 
 from rich.console import Group, RenderableType
 
-from edgefl.analysis.explain.records import (
-    Explanation,
-    HeldByClient,
-    HeldByDevice,
-    Round,
-    RoundExplanation,
-)
+from edgefl.analysis.explain.records import Explanation, HeldByClient, HeldByDevice, Round, RoundExplanation
 from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Column, Line, Table
 
@@ -29,6 +23,12 @@ _CAUSE = {
     "jitter": "jitter", "speed": "changing speed", "away": "client away",
     "unavailable": "no client available", "timer": "the policy's timer", "server": "the server's work",
 }  # fmt: skip
+_WAITING = {
+    "timer": "waiting for the policy's timer",
+    "server": "waiting for the server to merge",
+    "away": "waiting while the client was away",
+    "waiting for clients": "waiting for clients",
+}
 _CHANGE = {
     "link": "median link",
     "device": "median device",
@@ -47,7 +47,7 @@ def shown(found: Explanation | RoundExplanation) -> RenderableType:
     """The sentence, and the tables behind it."""
     first = Line(said(found), "bold")
     if isinstance(found, RoundExplanation):
-        return Group(first, Line(), *_round(found)) if found.path else first
+        return Group(first, Line(), _round(found)) if found.path else first
     return Group(first, Line(), *_run(found)) if found.phases else first
 
 
@@ -56,7 +56,9 @@ def said(found: Explanation | RoundExplanation) -> str:
     if isinstance(found, RoundExplanation):
         took = f"{found.name}: {_title(found.of)} took {show_seconds(found.of.seconds)}"
         return took if found.of.phase is None else f"{took}: {_held_up(found)}"
-    took = f"{found.name}: {_counted(found.rounds)} took {show_seconds(found.seconds)}"
+    count = sum(one.in_rounds for one in found.rounds)
+    outside = "" if count == len(found.rounds) else " and the exchanges outside of them"
+    took = f"{found.name}: {show_count(count, 'round')}{outside} took {show_seconds(found.seconds)}"
     if not found.phases:
         return took
     first, rest = found.phases[0], ""
@@ -69,13 +71,6 @@ def said(found: Explanation | RoundExplanation) -> str:
         whose = "" if best in _OF_SHARED else " for all"
         rest += f"; {(_CHANGE | _OF_SHARED)[best]}{whose} would save {show_share(saved_s / found.seconds)}"
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
-
-
-def _counted(found: Sequence[Round]) -> str:
-    """How many rounds there are, and whether exchanges are outside of them."""
-    count = sum(one.in_rounds for one in found)
-    rounds = show_count(count, "round")
-    return rounds if count == len(found) else f"{rounds} and the exchanges outside of them"
 
 
 def _title(one: Round) -> str:
@@ -97,13 +92,7 @@ def _held_up(found: RoundExplanation) -> str:
 
 
 def _mostly(phase: str, cause: str) -> str:
-    if phase == "timer":
-        return "waiting for the policy's timer"
-    if phase == "server":
-        return "waiting for the server to merge"
-    if phase == "away":
-        return "waiting while the client was away"
-    return phase if phase == "waiting for clients" else f"{phase} ({_CAUSE[cause]})"
+    return _WAITING.get(phase) or f"{phase} ({_CAUSE[cause]})"
 
 
 def _run(found: Explanation) -> Iterator[RenderableType]:
@@ -116,34 +105,25 @@ def _run(found: Explanation) -> Iterator[RenderableType]:
     ]
     yield Table(columns, found.phases)
     if found.devices:
-        yield Line()
-        own = [Column("device", "device"), Column("clients", "clients", "{:,}".format)]
+        own = Column("device", "device", left=True), Column("clients", "clients", "{:,}".format)
         yield from _held(found.devices, own, whole_s)
-        yield Line()
-        who = [
-            Column("client", "client"),
-            Column("device", "device", left=True),
-            Column("link", "link", left=True),
-        ]
+        who = Column("client", "client"), own[0], Column("link", "link", left=True)
         yield from _held(found.clients, who, whole_s)
     yield Line()
     yield from _saved_in_run(found)
-    longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
     if len(found.rounds) > 1:
         yield Line()
-        each = ", ".join(f"{_title(one)} ({_summary(one)})" for one in longest)
-        yield Line(f"longest: {each}; see one with --round", "dim")
-
-
-def _summary(one: Round) -> str:
-    who = "" if one.client is None else f", client {one.client}"
-    return f"{show_seconds(one.seconds)}{who}"
+        longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
+        whose = ("" if one.client is None else f", client {one.client}" for one in longest)
+        each = (
+            f"{_title(one)} ({show_seconds(one.seconds)}{who})"
+            for one, who in zip(longest, whose, strict=True)
+        )
+        yield Line(f"longest: {', '.join(each)}; see one with --round", "dim")
 
 
 def _held(
-    rows: Sequence[HeldByClient] | Sequence[HeldByDevice],
-    who: Sequence[Column],
-    whole_s: float,
+    rows: Sequence[HeldByClient | HeldByDevice], who: Sequence[Column], whole_s: float
 ) -> Iterator[RenderableType]:
     columns = [
         *who,
@@ -152,6 +132,7 @@ def _held(
         Column("share", lambda row: show_share(row.held.seconds / whole_s)),
         Column("mostly", lambda row: _mostly(row.held.phase, row.held.cause), left=True),
     ]
+    yield Line()
     yield Table(columns, rows[:_SHOWN])
     if len(rows) > _SHOWN:
         yield Line(f"  and {len(rows) - _SHOWN:,} more; --json has all", "dim")
@@ -167,11 +148,9 @@ def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
     sides = {"for all clients": found.savings}
     sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}
     names = _CHANGE | _OF_SHARED
-    columns = [Column("all rounds would save with", names.__getitem__)]
-    columns += [
-        Column(head, partial(_saved, saved=saved, whole_s=found.seconds)) for head, saved in sides.items()
-    ]
-    yield Table(columns, found.savings)
+    savings = partial(_saved, whole_s=found.seconds)
+    columns = (Column(head, partial(savings, saved=saved)) for head, saved in sides.items())
+    yield Table([Column("all rounds would save with", names.__getitem__), *columns], found.savings)
     if since:
         yield Line(f"to as many merges: other times make another run ({since})", "dim")
 
@@ -186,7 +165,7 @@ def _saved(change: str, saved: Mapping[str, float], whole_s: float) -> str:
     return text if seconds > 0 else f"{text} longer"
 
 
-def _round(found: RoundExplanation) -> Iterator[RenderableType]:
+def _round(found: RoundExplanation) -> Table:
     one = found.of
     columns = [
         Column("critical path", "phase"),
@@ -197,7 +176,7 @@ def _round(found: RoundExplanation) -> Iterator[RenderableType]:
         Column("share", lambda part: show_share((part.to_s - part.from_s) / one.seconds)),
         Column("bound by", lambda part: _bound_by(part.by_cause) + " (lost)" * part.lost, left=True),
     ]
-    yield Table(columns, [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds])
+    return Table(columns, [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds])
 
 
 def _bound_by(by_cause: Mapping[str, float]) -> str:

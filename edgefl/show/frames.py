@@ -6,41 +6,35 @@ by its dotted key.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from edgefl.analysis.settings import differences
 from edgefl.core.errors import UserError
 from edgefl.core.files import replacing
-from edgefl.show.formats import comma_separated
+from edgefl.show.formats import csv_cell, write_csv
 from edgefl.store import COLUMNS, check_table, read
 
 _DTYPES = {"INTEGER": "Int64", "REAL": "float64"}
+_ARROW = {"INTEGER": "int64", "REAL": "double", "TEXT": "string"}
 
 
 class Source(NamedTuple):
-    """A run whose table is read.
-
-    Attributes:
-        folder: its directory.
-        own: what stands before each of its rows, by column.
-    """
+    """The directory of a run whose table is read, and what stands before each of its rows, by column."""
 
     folder: Path
     own: Mapping[str, Any]
 
 
 def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]:
-    """The sources of some runs.
+    """The sources of runs: of each its name, its directory and its settings by dotted key.
 
-    Args:
-        runs: each one's name, directory and settings by dotted key. Of those that share a name, each is told
-            from the others by its directory, so that tables can be joined by ``run``.
+    Those that share a name are told apart by their directories, so that tables can be joined by ``run``.
     """
     settings = [
         {key: json.dumps(value) if isinstance(value, list) else value for key, value in each.items()}
@@ -63,23 +57,18 @@ def to_pandas(found: Sequence[Source], table: str) -> Any:
         UserError: pandas is not installed, there is no such table, or a run cannot be read.
     """
     pandas, kinds = _installed("pandas", "frames", "frames"), _kinds(table)
+    own = pandas.DataFrame({name: pandas.Series(values) for name, values in _own(found).items()}).dtypes
+    dtypes = {**own, **{name: _DTYPES.get(kind) for name, kind in kinds.items()}}
 
     def part(piece: Sequence[Sequence[Any]]) -> Any:
-        values = zip(kinds.items(), piece, strict=True)
-        return pandas.DataFrame(
-            {name: pandas.Series(each, dtype=_DTYPES.get(kind)) for (name, kind), each in values}
-        )
+        columns = zip(dtypes.items(), piece, strict=True)
+        return pandas.DataFrame({name: pandas.Series(values, dtype=of) for (name, of), values in columns})
 
-    places: list[int] = []
-    parts = []
-    for place, piece in _pieces(found, table):
-        places += [place] * len(piece[0])
-        parts.append(part(piece))
-    frame = pandas.concat(parts or [part([()] * len(kinds))], ignore_index=True)
+    parts = list(map(part, _pieces(found, table))) or [part([()] * len(dtypes))]
+    frame = pandas.concat(parts, ignore_index=True)
     # Integers of which none is missing are NumPy's.
     whole = [name for name, kind in kinds.items() if kind == "INTEGER" and not frame[name].hasnans]
-    own = pandas.DataFrame(_own(found)).iloc[places].reset_index(drop=True)
-    return pandas.concat([own, frame.astype(dict.fromkeys(whole, "int64"))], axis="columns")
+    return frame.astype(dict.fromkeys(whole, "int64"))
 
 
 def to_arrow(found: Sequence[Source], table: str) -> Any:
@@ -88,9 +77,8 @@ def to_arrow(found: Sequence[Source], table: str) -> Any:
     Raises:
         UserError: pyarrow is not installed, there is no such table, or a run cannot be read.
     """
-    pyarrow = _installed("pyarrow", "Arrow tables", "parquet")
-    schema, batches = _arrow(pyarrow, found, table)
-    return pyarrow.Table.from_batches(batches, schema)
+    schema, batches = _arrow(found, table)
+    return import_module("pyarrow").Table.from_batches(batches, schema)
 
 
 def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
@@ -100,11 +88,9 @@ def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
         UserError: pyarrow is not installed, there is no such table, or a run cannot be read.
         RunError: the file cannot be written; an existing file is unchanged.
     """
-    schema, batches = _arrow(_installed("pyarrow", "Parquet files", "parquet"), found, table)
-    with (
-        replacing(path) as temporary,
-        import_module("pyarrow.parquet").ParquetWriter(temporary, schema) as to,
-    ):
+    schema, batches = _arrow(found, table)
+    writer = import_module("pyarrow.parquet").ParquetWriter
+    with replacing(path) as temporary, writer(temporary, schema) as to:
         for batch in batches:
             to.write_batch(batch)
 
@@ -115,16 +101,14 @@ def to_csv(found: Sequence[Source], table: str, stream: TextIO) -> None:
     Raises:
         UserError: there is no such table, or a run cannot be read.
     """
-    own, kinds = _own(found), _kinds(table)
-    comma_separated.write(stream, [*own, *kinds], ())
-    for place, piece in _pieces(found, table):
-        before = [repeat(comma_separated.cell(values[place])) for values in own.values()]
+    kinds = {**dict.fromkeys(_own(found), ""), **_kinds(table)}
+    write_csv(stream, list(kinds), ())
+    writer = csv.writer(stream, lineterminator="\r\n")
+    for piece in _pieces(found, table):
         # Numbers need no look at each: what is missing is None.
-        columns = [
-            values if kind in _DTYPES else map(comma_separated.cell, values)
-            for values, kind in zip(piece, kinds.values(), strict=True)
-        ]
-        comma_separated.add(stream, zip(*before, *columns, strict=False))
+        columns = zip(kinds.values(), piece, strict=True)
+        cells = (values if kind in _DTYPES else map(csv_cell, values) for kind, values in columns)
+        writer.writerows(zip(*cells, strict=True))
 
 
 def _kinds(table: str) -> Mapping[str, str]:
@@ -138,37 +122,32 @@ def _own(found: Sequence[Source]) -> dict[str, list[Any]]:
     return {name: [source.own[name] for source in found] for name in names}
 
 
-def _pieces(found: Sequence[Source], table: str) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-    """The table's columns, some rows at a time, behind the place of their run."""
-    for place, source in enumerate(found):
+def _pieces(found: Sequence[Source], table: str) -> Iterator[list[Sequence[Any]]]:
+    """All columns, some rows of a run at a time."""
+    for source in found:
         with read(source.folder) as reader:
             for piece in reader.pieces(table):
-                yield place, piece
+                yield [*([value] * len(piece[0]) for value in source.own.values()), *piece]
 
 
-def _arrow(pyarrow: Any, found: Sequence[Source], table: str) -> tuple[Any, Iterator[Any]]:
+def _arrow(found: Sequence[Source], table: str) -> tuple[Any, Iterator[Any]]:
     """The schema, and the rows in batches."""
-    types = {"INTEGER": pyarrow.int64(), "REAL": pyarrow.float64(), "TEXT": pyarrow.string()}
-    after = {name: types[kind] for name, kind in _kinds(table).items()}
-    own = {}
-    for name, values in _own(found).items():
+    pyarrow, kinds = _installed("pyarrow", "Arrow tables", "parquet"), _kinds(table)
+    own, types = _own(found), []
+    for name, values in own.items():
         try:
-            own[name] = pyarrow.array(values)
+            types.append((name, pyarrow.array(values).type))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
             # A column has one type: values of several are texts.
-            texts = [one if one is None or isinstance(one, str) else json.dumps(one) for one in values]
-            own[name] = pyarrow.array(texts)
-    schema = pyarrow.schema([*((name, values.type) for name, values in own.items()), *after.items()])
-    return schema, (
-        pyarrow.record_batch(
-            [
-                *(pyarrow.repeat(values[place], len(piece[0])) for values in own.values()),
-                *map(pyarrow.array, piece, after.values()),
-            ],
-            schema,
-        )
-        for place, piece in _pieces(found, table)
-    )
+            own[name] = [one if isinstance(one, str | None) else json.dumps(one) for one in values]
+            types.append((name, pyarrow.string()))
+    schema = pyarrow.schema([*types, *((name, _ARROW[kind]) for name, kind in kinds.items())])
+    rows = zip(*own.values(), strict=True) if found else ()
+    told = [
+        source._replace(own=dict(zip(own, row, strict=True))) for source, row in zip(found, rows, strict=True)
+    ]
+    pieces = (list(map(pyarrow.array, piece, schema.types)) for piece in _pieces(told, table))
+    return schema, (pyarrow.record_batch(piece, schema) for piece in pieces)
 
 
 def _installed(module: str, what: str, extra: str) -> Any:

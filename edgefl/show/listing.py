@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from shlex import quote
+from typing import Any, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.text import Text
 
 from edgefl.core.errors import UserError
+from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
+from edgefl.show.table import MISSING, Cell, Column, Line, Table
+from edgefl.show.texts import cut
 from edgefl.store import (
     OtherFormatError,
     Reader,
@@ -21,15 +30,19 @@ from edgefl.store import (
     is_run,
     lost_from,
     made_in,
+    read,
 )
-from edgefl.store import read as read_run
 from edgefl.store.folders import DATABASE, PLANNED, by_number
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
 """How a run may stand: as of ``store.status_of``, or it cannot be read."""
-UNFINISHED = frozenset({"planned", "killed", "interrupted"})
-"""Those that ``edgefl run --resume`` goes on with."""
+_UNFINISHED = ("planned", "killed", "interrupted")
+_STYLES = dict.fromkeys(("failed", DAMAGED, OTHER_FORMAT), "red") | dict.fromkeys(_UNFINISHED, "yellow")
+# Of reasons and of commands, so many are shown; more methods are counted.
+_SHOWN, _METHODS = 5, 2
+
+Known = TypeVar("Known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +50,16 @@ class Listed:
     """One run; what is not known, or cannot be read, is None.
 
     Attributes:
-        run_dir: its directory.
         group_dir: that of its group; None for a run on its own.
         name: its name; its directory's where it cannot be read.
         status: one of ``STATUSES``.
         reason: why it failed or cannot be read; empty otherwise.
         size_bytes: of the files that edgefl wrote there.
         changed: when it was written last, as an ISO 8601 time in UTC.
-        method, seed, engine, dataset: its settings.
-        rounds: how many rounds were done.
-        of_rounds: how many there are to be; None where something else ends it.
-        model: "global" or "personal": whose accuracy is shown.
-        accuracy: of the last evaluation.
-        target: the accuracy to reach.
-        target_s: the virtual seconds that it took, at the first evaluation that reached it.
-        virtual_s: the virtual seconds so far.
-        event_hash: see ``store.event_hash``.
+        rounds, of_rounds: how many were done, and are to be; None where something else ends it.
+        model, accuracy: whose accuracy is shown, "global" or "personal", and that of the last evaluation.
+        target, target_s: the accuracy to reach, and the virtual seconds until the first evaluation that did.
+        virtual_s: so far.
     """
 
     run_dir: Path
@@ -81,7 +88,6 @@ class Listing:
     """The runs in a folder.
 
     Attributes:
-        folder: the folder.
         runs: those that were written last come last; the runs of a group stand together.
         resumable: the runs, or their groups, that `edgefl run --resume` goes on with.
     """
@@ -92,33 +98,26 @@ class Listing:
 
 
 def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
-    """What runs there are.
-
-    Args:
-        folder: a run's directory, a group's, or a folder of groups.
-        statuses: those to leave in; all where there are none.
+    """What runs of these statuses, or of any, are in a run's directory, a group's, or a folder of groups.
 
     Raises:
-        UserError: the folder does not exist or is a file.
+        UserError: the folder does not exist or is a file, or there is no such status.
     """
+    for one in statuses:
+        if one not in STATUSES:
+            hint = f"it must be one of: {', '.join(STATUSES)}"
+            raise UserError(f"unknown status {one!r}", where="--status", hint=hint)
     if not folder.is_dir():
         is_it = "is a file, not a folder" if folder.exists() else "does not exist"
         raise UserError(f"{folder} {is_it}", where="FOLDER", hint="give the folder that runs were saved in")
-    made = [path for path in made_in(folder) if is_run(path) or is_planned(path)]
     blocks: dict[Path, list[Listed]] = {}
-    for path in made:
-        one = _listed(path, folder)
-        blocks.setdefault(one.group_dir or path, []).append(one)
+    for path in made_in(folder):
+        if is_run(path) or is_planned(path):
+            run = _listed(path, folder)
+            blocks.setdefault(run.group_dir or path, []).append(run)
     for path, why in lost_from(folder).items():
-        gone = Listed(
-            run_dir=path,
-            group_dir=path.parent,
-            name=path.name,
-            status=DAMAGED,
-            reason=why,
-            size_bytes=0,
-            changed=None,
-        )
+        place: dict[str, Any] = {"run_dir": path, "group_dir": path.parent, "name": path.name}
+        gone = Listed(**place, status=DAMAGED, reason=why, size_bytes=0, changed=None)
         blocks.setdefault(path.parent, []).append(gone)
         blocks[path.parent].sort(key=lambda one: by_number(one.run_dir))
     ordered = sorted(blocks.values(), key=lambda block: max(one.changed or "" for one in block))
@@ -126,52 +125,56 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
     chosen = [one for one in runs if not statuses or one.status in statuses]
     # A command has a group of which a run is in progress; it may also be between two runs.
     busy = {one.group_dir or one.run_dir for one in runs if one.status == "running"}
-    stopped = dict.fromkeys(one.group_dir or one.run_dir for one in chosen if one.status in UNFINISHED)
+    stopped = dict.fromkeys(one.group_dir or one.run_dir for one in chosen if one.status in _UNFINISHED)
     return Listing(folder, chosen, [path for path in stopped if path not in busy and not is_locked(path)])
 
 
 def _listed(run: Path, within: Path) -> Listed:
     group = run.parent if run != within and (is_group(run.parent) or run.parent != within) else None
+    size_bytes, times = 0, []
+    with suppress(UserError):
+        size_bytes = sum(file.size for file in contents(run)[0])
+    # Its database, and the log of that.
+    for name in (DATABASE, f"{DATABASE}-wal", PLANNED):
+        with suppress(OSError):
+            times.append((run / name).stat().st_mtime)
+    changed = dt.datetime.fromtimestamp(max(times), dt.UTC) if times else None
     here: dict[str, Any] = {
         "run_dir": run,
         "group_dir": group,
-        "size_bytes": _size(run),
-        "changed": _changed(run),
+        "size_bytes": size_bytes,
+        "changed": changed and changed.isoformat(timespec="milliseconds"),
     }
-    status, reason = DAMAGED, ""
     try:
-        with read_run(run, trusted=True, planned=True) as reader:
+        with read(run, trusted=True, planned=True) as reader:
             return Listed(**here, **_facts(reader))
     except OtherFormatError as error:
         status, reason = OTHER_FORMAT, error.what
     except UserError as error:
-        reason = error.what
+        status, reason = DAMAGED, error.what
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"{run.name}: its facts make no sense: {type(error).__name__}"
+        status, reason = DAMAGED, f"{run.name}: its facts make no sense: {type(error).__name__}"
     return Listed(**here, name=run.name, status=status, reason=reason)
-
-
-def _size(run: Path) -> int:
-    try:
-        return sum(file.size for file in contents(run)[0])
-    except UserError:
-        return 0
-
-
-def _changed(run: Path) -> str | None:
-    """When its database, or the log of that, was written last."""
-    times = []
-    for name in (DATABASE, f"{DATABASE}-wal", PLANNED):
-        with suppress(OSError):
-            times.append((run / name).stat().st_mtime)
-    return dt.datetime.fromtimestamp(max(times), dt.UTC).isoformat(timespec="milliseconds") if times else None
 
 
 def _facts(reader: Reader) -> dict[str, Any]:
     """What is known of a run."""
     meta = reader.meta
-    model, accuracy = _accuracy(reader)
+
+    def last(sql: str, *values: Any) -> dict[str, Any]:
+        return next(iter(reader.query(sql, *values)), {})
+
+    evaluated = last("SELECT model, accuracy FROM evaluations ORDER BY version DESC, model LIMIT 1")
     target = None if meta["target"] is None else float(meta["target"])
+    reached = "SELECT MIN(t_s) AS t_s FROM evaluations WHERE model = ? AND accuracy >= ?"
+    rounds, virtual_s = meta.get("rounds"), meta.get("virtual_s")
+    if rounds is None:
+        rounds = 1 + last(
+            "SELECT round FROM merges JOIN exchanges USING (exchange) WHERE at = 'round' "
+            "ORDER BY version DESC LIMIT 1"
+        ).get("round", -1)
+    if virtual_s is None:
+        virtual_s = last("SELECT t_s FROM server_events ORDER BY turn DESC LIMIT 1").get("t_s", 0.0)
     return {
         "name": str(meta["name"]),
         "status": reader.status,
@@ -180,46 +183,113 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "seed": int(meta["seed"]),
         "engine": str(meta["engine"]),
         "dataset": str(meta["dataset"]),
-        "rounds": _rounds(reader),
-        "of_rounds": _limit(reader.resolved()),
-        "model": model,
-        "accuracy": accuracy,
+        "rounds": int(rounds),
+        "of_rounds": reader.resolved()["scenario"]["server"]["until"].get("rounds"),
+        **evaluated,
         "target": target,
-        "target_s": None if target is None or model is None else _reached(reader, model, target),
-        "virtual_s": _virtual_s(reader),
+        "target_s": last(reached, evaluated["model"], target)["t_s"] if evaluated and target else None,
+        "virtual_s": float(virtual_s),
         "event_hash": event_hash(reader),
     }
 
 
-def _accuracy(reader: Reader) -> tuple[str | None, float | None]:
-    """Whose accuracy is shown, and the last one."""
-    rows = reader.query("SELECT model, accuracy FROM evaluations ORDER BY version DESC, model LIMIT 1")
-    return (str(rows[0]["model"]), float(rows[0]["accuracy"])) if rows else (None, None)
+_Runs = Sequence[Listed]
 
 
-def _reached(reader: Reader, model: str, target: float) -> float | None:
-    sql = "SELECT MIN(t_s) AS t_s FROM evaluations WHERE model = ? AND accuracy >= ?"
-    (row,) = reader.query(sql, model, target)
-    return None if row["t_s"] is None else float(row["t_s"])
+def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = ()) -> RenderableType:
+    """The runs as a table, and why some cannot be read; ``only`` says which statuses were asked for.
+
+    ``every`` run of a group has a line, or the group has one; one that was asked for itself has them anyway.
+    """
+    if not found.runs:
+        return Line(f"no {' or '.join(only)}{' ' * bool(only)}runs in {found.folder}")
+    lines: list[_Runs] = []
+    for group, runs in groupby(found.runs, lambda one: one.group_dir):
+        together = list(runs)
+        alone = every or group is None or group == found.folder
+        lines += [[one] for one in together] if alone else [together]
+    columns = [
+        Column("run", lambda runs: _label(runs, found.folder)),
+        Column("status", _status, left=True),
+        Column("rounds", _rounds),
+        Column("accuracy", _accuracy),
+        Column("to target", _target),
+        Column("virtual time", lambda runs: _between([one.virtual_s for one in runs], show_seconds)),
+        Column("method", _method, left=True),
+        Column("size", lambda runs: sum(one.size_bytes for one in runs), show_bytes),
+        Column("written", _written, left=True),
+        Column("event hash", lambda runs: runs[0].event_hash if len(runs) == 1 else None, left=True),
+    ]
+    size = show_bytes(sum(one.size_bytes for one in found.runs))
+    total = f"{show_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
+    unread = [f"{one.run_dir}: {one.reason}" for one in found.runs if one.status in {DAMAGED, OTHER_FORMAT}]
+    reasons = (Line(text, "red") for text in cut(unread, _SHOWN, "more cannot be read"))
+    return Group(Table(columns, lines), Line(), Line(total, "dim"), *reasons)
 
 
-def _rounds(reader: Reader) -> int:
-    if "rounds" in reader.meta:
-        return int(reader.meta["rounds"])
-    rows = reader.query(
-        "SELECT round FROM merges JOIN exchanges USING (exchange) WHERE at = 'round' "
-        "ORDER BY version DESC LIMIT 1"
-    )
-    return int(rows[0]["round"]) + 1 if rows else 0
+def _label(runs: _Runs, folder: Path) -> str:
+    """The directory, as seen from the folder."""
+    first = runs[0]
+    path = first.run_dir if len(runs) == 1 else first.group_dir or first.run_dir
+    label = str(path.relative_to(folder)) if path != folder else path.name or str(path)
+    return f"{label} ({show_count(len(runs), 'run')})" if len(runs) > 1 else label
 
 
-def _virtual_s(reader: Reader) -> float:
-    if "virtual_s" in reader.meta:
-        return float(reader.meta["virtual_s"])
-    rows = reader.query("SELECT t_s FROM server_events ORDER BY turn DESC LIMIT 1")
-    return float(rows[0]["t_s"]) if rows else 0.0
+def _status(runs: _Runs) -> Cell:
+    found = {one.status for one in runs}
+    style = next((_STYLES[status] for status in reversed(STATUSES) if status in found & _STYLES.keys()), "")
+    return Text(runs[0].status if len(runs) == 1 else _statuses(runs), style=style)
 
 
-def _limit(resolved: Mapping[str, Any]) -> int | None:
-    rounds = resolved["scenario"]["server"]["until"].get("rounds")
-    return None if rounds is None else int(rounds)
+def _statuses(runs: _Runs) -> str:
+    counts = Counter(one.status for one in runs)
+    ordered = ("done", *(status for status in STATUSES if status != "done"))
+    return ", ".join(f"{counts[status]:,} {status}" for status in ordered if counts[status])
+
+
+def _method(runs: _Runs) -> str:
+    names = dict.fromkeys(one.method for one in runs if one.method)
+    return ", ".join(names) or MISSING if len(names) <= _METHODS else f"{len(names)} methods"
+
+
+def _rounds(runs: _Runs) -> str:
+    """Those done of those to be done."""
+    done = _between([one.rounds for one in runs], "{:,}".format)
+    limits = {one.of_rounds for one in runs if one.rounds is not None}
+    return done if done == MISSING or None in limits else f"{done}/{_between(list(limits), '{:,}'.format)}"
+
+
+def _accuracy(runs: _Runs) -> str:
+    """Of global models where there are any; else of clients' own, which is said."""
+    known = [one for one in runs if one.model == "global"]
+    own = " personal" if not known and any(one.model for one in runs) else ""
+    return _between([one.accuracy for one in known or runs], lambda value: show_share(value, 1)) + own
+
+
+def _target(runs: _Runs) -> str:
+    """The virtual time at which the target was reached; of several runs, how many reached theirs."""
+    aimed = [one for one in runs if one.target is not None and one.accuracy is not None]
+    reached = [one.target_s for one in aimed if one.target_s is not None]
+    if not aimed:
+        return MISSING
+    if len(runs) > 1:
+        return f"{len(reached):,} of {len(aimed):,}"
+    return show_seconds(reached[0]) if reached else "no"
+
+
+def _written(runs: _Runs) -> str | None:
+    """When, in this machine's time zone."""
+    last = max((one.changed for one in runs if one.changed), default=None)
+    return last and dt.datetime.fromisoformat(last).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _between(values: Sequence[Known | None], show: Callable[[Known], str]) -> str:
+    """The least and the most of what is known."""
+    known = sorted(value for value in values if value is not None)  # type: ignore[type-var]
+    return "-".join(dict.fromkeys(show(value) for value in (known[0], known[-1]))) if known else MISSING
+
+
+def to_resume(paths: Sequence[Path]) -> list[str]:
+    """How runs that did not end go on; printed without line breaks, the commands can be copied."""
+    lines = [f"next: edgefl run --resume {quote(str(path))}" for path in paths]
+    return cut(lines, _SHOWN, "more can be resumed")

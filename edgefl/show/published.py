@@ -9,7 +9,7 @@ from functools import partial
 from edgefl.analysis.published import RATIO, Beside, Figure, Order
 from edgefl.core.units import amount
 from edgefl.show.table import MISSING, Line, Table
-from edgefl.show.values import Write, alike, between
+from edgefl.show.values import alike, between
 
 # Pairs that a line names.
 _MOST = 6
@@ -31,12 +31,10 @@ def tables(found: Sequence[Beside], *, one_unit: bool = False) -> tuple[list[Tab
 
 
 def _cells(one: Figure, *, alone: bool, one_unit: bool) -> list[str]:
-    head = one.figure
     known = [value for value in (one.published, one.here) if value is not None]
     unit = "" if one.unit == RATIO else one.unit
-    write: Write = partial(amount, unit=unit) if unit else _four_digits
-    if one_unit and (units := alike(unit, known)):
-        head, write = f"{head} ({units[0]})", units[1]
+    head, write = alike(one.figure, unit, known) if one_unit else (one.figure, None)
+    write = write or (partial(amount, unit=unit) if unit else lambda value: (f"{value:.4g}", ""))
     half = one.interval_95.high - one.here if one.here and one.interval_95 and one.interval_95.high else None
     here = between(one.here, None, unit, MISSING, half=half, write=write)
     ours = "not run here" if one.group is None else "" if alone else one.name
@@ -47,10 +45,6 @@ def _cells(one: Figure, *, alone: bool, one_unit: bool) -> list[str]:
         here,
         deviation_words(one),
     ]
-
-
-def _four_digits(value: float) -> tuple[str, str]:
-    return f"{value:.4g}", ""
 
 
 def deviation_words(one: Figure) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.console import Group as Rendered
 from rich.console import RenderableType
 
-from edgefl.analysis.groups import Group, judged, runs_of, seeds_together
+from edgefl.analysis.groups import judged, runs_of, seeds_together
 from edgefl.analysis.metrics import main_model, metrics
 from edgefl.analysis.summary import Summary
 from edgefl.core.documents import INLINE
@@ -18,12 +18,7 @@ from edgefl.show.table import Line, Table
 
 
 class Source(NamedTuple):
-    """Where the learning of a replay comes from.
-
-    Attributes:
-        run_dir: the directory of the run that trained.
-        name, run_id, event_hash: as that run has them.
-    """
+    """Where the learning of a replay comes from: the run that trained."""
 
     run_dir: str
     name: str
@@ -33,13 +28,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Replayed:
-    """A replay's figures.
-
-    Attributes:
-        fleet: what it was replayed on: the run's own fleet where no other was named.
-        source: where its learning comes from.
-        summary: the figures.
-    """
+    """A replay's figures, and the fleet it was replayed on: the run's own where no other was named."""
 
     fleet: str
     source: Source
@@ -48,13 +37,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class NotReplayed:
-    """A run that cannot be replayed on a fleet.
-
-    Attributes:
-        run_dir: its directory.
-        fleet: the fleet; None for its own.
-        reason: why: the first merge that would differ.
-    """
+    """A run that cannot be replayed on a fleet (None: its own), and the first merge that would differ."""
 
     run_dir: str
     fleet: str | None
@@ -67,57 +50,39 @@ class Replays:
 
     Attributes:
         group_dir: where they are saved; None where they are not.
-        comparison: of all replays.
-        runs: every replay.
-        refused: the runs that cannot be replayed, by fleet.
+        runs: in the place of the comparison's own.
     """
 
     group_dir: str | None
     comparison: Comparison = field(metadata={INLINE: Comparison})
-    # In the place of the comparison's own.
     runs: Sequence[Replayed]
     refused: Sequence[NotReplayed]
 
 
 def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> RenderableType:
-    """A row for each run, or each average over seeds, on each fleet; the best of each fleet are marked.
+    """A row for each run, or each average over seeds, on each fleet, where the best ones are marked.
 
-    Args:
-        runs: the replays.
-        given: the settings that all of them have in place of their runs' own, in words.
+    ``given`` are the settings that all have in place of their runs' own, in words.
     """
-    fleets = _by_fleet(runs)
-    every = [one for found in fleets.values() for one in found]
-    of_all = runs_of(every)
-    accuracy = f"accuracy.{main_model(of_all)}.value"
-    shown = [
-        metric
-        for metric in metrics(of_all)
-        if metric.key == accuracy
-        or (
-            metric.main
-            and metric.judged
-            and not metric.key.startswith("accuracy")
-            and "wasted" not in metric.key
-        )
-    ]
-    seeds = [len(one.runs) for one in every]
+    fleets: dict[str, list[Summary]] = {}
+    for run in runs:
+        # By the names and directories of the runs that trained.
+        trained = replace(run.summary, name=run.source.name, run_dir=run.source.run_dir)
+        fleets.setdefault(run.fleet, []).append(trained)
+    groups = {fleet: seeds_together(found) for fleet, found in fleets.items()}
+    each = [one for found in groups.values() for one in found]
+    of_all, averaged = runs_of(each), len(runs) > len(each)
+    model = main_model(of_all)
+    every = [metric for metric in metrics(of_all) if metric.main and metric.judged]
+    kept = [metric for metric in every if metric.cost or metric.model == model]
+    shown = [metric for metric in kept if "wasted" not in metric.key]
     verdicts, cells = [], []
-    for fleet, found in fleets.items():
+    for fleet, found in groups.items():
         verdicts.append([judged(metric, found) for metric in shown])
         columns = [texts(metric, found, bounds=False) for metric in shown]
-        table = by_run(found, columns, verdicts[-1], seeds=max(seeds) > 1)
+        table = by_run(found, columns, verdicts[-1], seeds=averaged)
         cells += [[fleet, *row] for row in table.rows]
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += marks([one for found in verdicts for one in found], "best on its fleet")
-    notes += [about_seeds(seeds)] if max(seeds) > 1 else []
+    notes += about_seeds(each)
     return Rendered(Table(["fleet", *table.heads], cells, names=2), *(Line(note, "dim") for note in notes))
-
-
-def _by_fleet(runs: Sequence[Replayed]) -> dict[str, list[Group]]:
-    """By the names and directories of the runs that trained."""
-    fleets: dict[str, list[Summary]] = {}
-    for run in runs:
-        trained = replace(run.summary, name=run.source.name, run_dir=run.source.run_dir)
-        fleets.setdefault(run.fleet, []).append(trained)
-    return {fleet: seeds_together(found) for fleet, found in fleets.items()}

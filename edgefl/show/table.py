@@ -79,7 +79,7 @@ class Table:
     Args:
         columns: each a heading, or what ``Column`` has, in its order.
         records: what the columns are of; where they are of nothing, each row's cells.
-        title: what stands above.
+        title: above the table.
         names: how many columns say what a row is.
         drops: whether a terminal that is too narrow shows no more than the first columns.
     """
@@ -115,12 +115,11 @@ class Table:
         del console
         if self.title:
             yield Line(self.title, "italic")
+        shown = any(self.heads)
         for number, widths in enumerate(_widths(self, options.max_width)):
             if number:
                 yield Line()
-            laid = RichTable(
-                show_edge=False, pad_edge=False, show_header=any(self.heads), header_style="bold"
-            )
+            laid = RichTable(show_edge=False, pad_edge=False, show_header=shown, header_style="bold")
             for place, width in widths.items():
                 justify: JustifyMethod = "left" if self.columns[place].left else "right"
                 head = _filled(self.columns[place].head, width)

@@ -1,8 +1,9 @@
-"""Text that any output can show, and what is said of runs that are not done."""
+"""Text that any output can show, of many the first ones, and what is said of runs that are not done."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # All but the newline; a lone surrogate is a byte of a file's name that is no UTF-8.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -15,6 +16,12 @@ def visible(text: str) -> str:
 
 def _escaped(found: re.Match[str]) -> str:
     return " " if found[0] == "\t" else found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def cut(texts: Sequence[str], most: int, more: str = "more") -> list[str]:
+    """The first texts, and how many others there are."""
+    left = len(texts) - most
+    return [*texts[:most], *([f"and {left:,} {more}"] if left > 0 else [])]
 
 
 STANDS = {

@@ -26,11 +26,8 @@ Write = Callable[[float], tuple[str, str]]
 def cell(value: Value | None, unit: str, *, bounds: bool = True, write: Write | None = None) -> str:
     """A value as text: ``"12 ±1 J (8 to 21)"``, ``"8 to 25 J"``, ``"not reached"``, ``"-"`` for none.
 
-    Args:
-        value: the value.
-        unit: as of ``core.units.amount``.
-        bounds: whether it has its bounds, too; what is unknown has them anyway.
-        write: in place of the unit, for what is written in one unit; see ``alike``.
+    The unit is as of ``core.units.amount``; what is written in one unit has a ``write`` in its place, see
+    ``alike``. Bounds may be left out; what is unknown has them anyway.
     """
     if value is None:
         return MISSING
@@ -78,53 +75,35 @@ def between(
 ) -> str:
     """A figure with its bounds: ``"12 J (8 to 21)"``, ``"at most 25 J"``, ``"8 to 25 J"``, ``">12 J"``.
 
-    Args:
-        mean: the figure; None if it is unknown.
-        bounds: None if there are none.
-        unit: as of ``cell``.
-        unknown: stands where nothing is known.
-        half: half of its interval over seeds.
-        write: as of ``cell``.
+    ``unknown`` stands where nothing is known, ``half`` is half of the interval over seeds; unit and ``write``
+    are as of ``cell``.
     """
     write = write or partial(amount, unit=unit)
-    if mean is not None:
-        numbers = [mean, *([half] if half else [])]
-        text = joined([write(one) for one in numbers], " ±")
-        return text if bounds is None else _around(text, mean, bounds, write)
-    if bounds is None or (bounds.high is None and not bounds.low):
-        return unknown
-    low = joined([write(bounds.low)])
-    if bounds.high is None:
-        return f"at least {low}"
-    high = joined([write(bounds.high)])
-    return f"at most {high}" if not bounds.low else span(write(bounds.low), write(bounds.high))
-
-
-def _around(text: str, mean: float, bounds: Interval, write: Write) -> str:
-    own, low = write(mean), write(bounds.low)
-    high = None if bounds.high is None else write(bounds.high)
-    if low == own:
-        if high == own:
-            return text
-        return f"{text} (at most {joined([high])})" if high else f"{AT_LEAST}{text}"
-    if high is None:
-        return f"{text} (at least {joined([low])})"
-    if low[1] == own[1] == high[1]:
-        return f"{text} ({low[0]} to {high[0]})"
-    return f"{text} ({span(low, high)})"
+    own = None if mean is None else write(mean)
+    text = "" if own is None else joined([own, *([write(half)] if half else [])], " ±")
+    if bounds is None or (own is None and bounds.high is None and not bounds.low):
+        return text or unknown
+    low, high = write(bounds.low), None if bounds.high is None else write(bounds.high)
+    if low == own == high:
+        return text
+    if low == own and high is None:
+        return f"{AT_LEAST}{text}"
+    if low == own or (own is None and not bounds.low):
+        ends = f"at most {joined([high])}" if high else unknown
+    elif high is None:
+        ends = f"at least {joined([low])}"
+    else:
+        same = own is not None and low[1] == own[1] == high[1]
+        ends = f"{low[0]} to {high[0]}" if same else span(low, high)
+    return f"{text} ({ends})" if text else ends
 
 
 def joined(numbers: Sequence[tuple[str, str]], sign: str = " ") -> str:
     """Numbers with their units; the unit once where all have the same one."""
-    units = {unit for _, unit in numbers}
-    if len(units) == 1:
-        (unit,) = units
-        return sign.join(number for number, _ in numbers) + _behind(unit)
-    return sign.join(f"{number}{_behind(unit)}" for number, unit in numbers)
-
-
-def _behind(unit: str) -> str:
-    return unit if unit == "%" or not unit else f" {unit}"
+    behind = [unit if unit == "%" or not unit else f" {unit}" for _, unit in numbers]
+    if len({*behind}) == 1:
+        return sign.join(number for number, _ in numbers) + behind[0]
+    return sign.join(f"{number}{unit}" for (number, _), unit in zip(numbers, behind, strict=True))
 
 
 def span(low: tuple[str, str], high: tuple[str, str]) -> str:
@@ -132,15 +111,15 @@ def span(low: tuple[str, str], high: tuple[str, str]) -> str:
     return joined([high]) if low == high else joined([low, high], " to ")
 
 
-def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Write] | None:
-    """The unit of amounts that are printed in one unit, and such an amount without it.
+def alike(label: str, unit: str, amounts: Sequence[float]) -> tuple[str, Write | None]:
+    """The label of amounts that are printed in one unit, with that unit, and such an amount without it.
 
     All have as many decimals: the greatest three digits or up to two more, so that the least but 0 has two.
-    None where all are 0, or the unit has no larger and smaller ones.
+    The label alone where all are 0, or the unit has no larger and smaller ones.
     """
     sizes = [size for size in map(abs, amounts) if size and math.isfinite(size)]
     if not sizes or unit not in {"s", "B", "J", "FLOP", "g"}:
-        return None
+        return label, None
     scale, name = common_unit(unit, max(sizes))
     most, least = (math.floor(math.log10(size / scale)) for size in (max(sizes), min(sizes)))
     digits = max(0, 2 - most, min(1 - least, 4 - most))
@@ -149,17 +128,11 @@ def alike(unit: str, amounts: Sequence[float]) -> tuple[str, Write] | None:
         text = f"{value / scale:,.{digits}f}"
         return (text if not value or float(text.replace(",", "")) else f"<{10.0**-digits:.{digits}f}"), ""
 
-    return name, write
+    return f"{label} ({name})", write
 
 
 def difference_text(one: Difference | None, unit: str, write: Write | None = None) -> str:
-    """A difference: ``"-1.2 ±0.3 s"``, ``"+0.4 ±0.9 points (not separable at 5 seeds)"``.
-
-    Args:
-        one: the difference; None for none.
-        unit: as of ``cell``; a difference of shares is in points.
-        write: likewise.
-    """
+    """A difference: ``"-1.2 ±0.3 s"``; of shares, ``"+0.4 ±0.9 points (not separable at 5 seeds)"``."""
     if one is None:
         return MISSING
     if unit == "share":
@@ -168,16 +141,6 @@ def difference_text(one: Difference | None, unit: str, write: Write | None = Non
     sign = "+" if one.mean > 0 else "-" if one.mean < 0 else ""
     numbers = [write(abs(one.mean)), *([write(one.half)] if one.half else [])]
     text = "equal" if one.mean == 0 == one.half else sign + joined(numbers, " ±")
-    words = list(_words(one))
-    return f"{text} ({', '.join(words)})" if words else text
-
-
-def is_open(one: Difference) -> bool:
-    """Whether a difference may be either way; where all are 0, the figures are equal."""
-    return one.separable is False and bool(one.mean or one.half)
-
-
-def _words(one: Difference) -> list[str]:
     seeds = f"{one.pairs} of {one.of} seeds" if one.pairs < one.of else f"{one.pairs} seeds"
     words = []
     if one.half is None:
@@ -186,24 +149,21 @@ def _words(one: Difference) -> list[str]:
         words.append(f"not separable at {seeds}")
     elif one.pairs < one.of:
         words.append(seeds)
-    return words if one.paired else [*words, "unpaired"]
+    words += [] if one.paired else ["unpaired"]
+    return f"{text} ({', '.join(words)})" if words else text
 
 
-# Settings in base units that are shown with their unit, by dotted key.
-_QUANTITIES = {"server.uplink": show_bits, "server.downlink": show_bits}
+def is_open(one: Difference) -> bool:
+    """Whether a difference may be either way; where all are 0, the figures are equal."""
+    return one.separable is False and bool(one.mean or one.half)
 
 
 def setting_text(value: Any, key: str = "") -> str:
-    """A setting's value for display.
-
-    Args:
-        value: the setting's.
-        key: its dotted key, by which some numbers have a unit.
-    """
+    """A setting's value for display; by its dotted key, some numbers have a unit."""
     if value is None:
         return MISSING
-    if key in _QUANTITIES:
-        return _QUANTITIES[key](value)
+    if key in {"server.uplink", "server.downlink"}:
+        return show_bits(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

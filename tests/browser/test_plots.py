@@ -16,7 +16,7 @@ from seen import faults, used
 from edgefl.analysis.published import Beside, Figure
 from edgefl.core import units
 from edgefl.core.corners import Interval
-from edgefl.show.formats import comma_separated
+from edgefl.show.formats import csv_cell
 from edgefl.show.page.records import Sweep
 from edgefl.show.page.sections.measures import MeasureSeries
 
@@ -345,10 +345,10 @@ def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
         [*texts, *numbers, None],
     )
     _, *found = (row[0] for row in csv.reader(io.StringIO(saved, newline="")))
-    assert found[: len(texts)] == [comma_separated.cell(one) for one in texts]
+    assert found[: len(texts)] == [csv_cell(one) for one in texts]
     assert all(one.startswith("'") for one in found[: len(FORMULAS)])
     assert [float(one) for one in found[len(texts) : -1]] == numbers
-    assert found[-1] == comma_separated.cell(None) == ""
+    assert found[-1] == csv_cell(None) == ""
 
 
 def test_nothing_to_draw_is_said_in_words(visit, record):

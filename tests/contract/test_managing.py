@@ -303,11 +303,11 @@ def test_what_is_in_progress_stays(runs, capsys):
 
 def test_a_command_that_begins_meanwhile_keeps_its_run(runs, monkeypatch, capsys):
     """It took the lock between our question and our removal."""
-    from edgefl.cli import manage
+    from edgefl.cli import saved
 
     run = runs / "alone"
     held = locked(run)
-    monkeypatch.setattr(manage, "_ask", lambda _: held.__enter__())
+    monkeypatch.setattr(saved, "_ask", lambda _: held.__enter__())
     try:
         status, _, err = run_command(capsys, "rm", run)
     finally:

@@ -21,7 +21,7 @@ from edgefl.export.make import as_reported
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.runs import Callbacks
-from edgefl.show.exports import Parity
+from edgefl.show.onnx import Parity
 from edgefl.store import Store, is_run, runs_in
 from edgefl.store.checks import unstamp
 

@@ -17,7 +17,7 @@ import pytest
 from mixed import MIXED
 
 import edgefl
-from edgefl.cli.explain import explain
+from edgefl.cli.saved import explain
 from edgefl.runs.run import Run
 from edgefl.show.page.build import page
 from edgefl.show.page.html import drawn

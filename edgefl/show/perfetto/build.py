@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.run import Run
+from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.core.availability import BatteryTimetable, Timetable
+from edgefl.core.availability.always import Params as Always
 from edgefl.core.errors import UserError
-from edgefl.core.event import joules
+from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
+from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
-from edgefl.show.perfetto.away import MOST_INTERVALS, Away, TooManyError, away_of
-from edgefl.show.perfetto.choice import Choice, clients_of, spans, window_of
-from edgefl.show.perfetto.clients import COLUMNS, TIMES, Lane, write_jobs
+from edgefl.show.answers import Steps, quiet
+from edgefl.show.perfetto.choice import Choice, Span, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
-from edgefl.show.perfetto.owners import Owners
-from edgefl.show.perfetto.packets import Packets
-from edgefl.show.perfetto.server import Server
+from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
 from edgefl.store import Reader
 
-Progress = Callable[[str, int, int], None]
+MOST_INTERVALS = 500_000
+"""Of times away, more are not shown."""
 _SHOWN_EVERY = 256
+_FOR_EVER_NS = 2**62
+_TIMES = ("dispatched_s", "received_s", "worked_s", "arrived_s", "until_s")
+# A job's stages: each with its beginning, its end, and the columns of its arguments. ``busy_s`` leaves out
+# pauses. ``active_j`` is the energy above idle, ``idle_j`` that at idle power, and ``tail_j`` the radio's
+# after an earlier transfer.
+_STAGES: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    (
+        "down", "dispatched_s", "received_s",
+        {"bytes": "down_bytes", "busy_s": "receive_s", "active_j": "receive_j", "idle_j": "receive_idle_j",
+         "tail_j": "earlier_tail_j"},
+    ),
+    (
+        "compute", "received_s", "worked_s",
+        {"flops": "flops", "steps": "steps", "busy_s": "work_s", "full_power_s": "full_power_s",
+         "active_j": "work_j", "idle_j": "work_idle_j", "tail_j": "work_tail_j"},
+    ),
+    (
+        "up", "worked_s", "arrived_s",
+        {"bytes": "up_bytes", "busy_s": "transmit_s", "active_j": "transmit_j", "idle_j": "transmit_idle_j"},
+    ),
+)  # fmt: skip
+# Columns of ``JOB``, and some that follow.
+_COLUMNS = (
+    "job", "client", "exchange", "round", "version", "into_version", "ending", "dispatched_turn", "energy_j",
+    "waiting_j",
+    *_TIMES, *dict.fromkeys(column for *_, columns in _STAGES for column in columns.values()),
+)  # fmt: skip
+
+Columns = Mapping[str, Any]
+Away = tuple[Ints, Floats, Floats]
+"""Clients, and the virtual seconds from and to which each of them was away, (n,)."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A timeline that was written.
+    """A timeline that was written: its file's path and size, and how much it shows.
 
     Attributes:
-        file: its path.
-        bytes: its size.
-        events: how many it has.
         clients: how many have a track.
-        jobs: how many are shown.
-        rounds: how many are shown, with the exchanges before and after them.
+        rounds: with the exchanges before and after them.
     """
 
     file: str
@@ -57,141 +86,300 @@ def write(
     *,
     plan: Plan | None = None,
     note: Callable[[str], None],
-    progress: Progress = lambda *_: None,
+    progress: Steps = quiet,
 ) -> Written:
     """Writes a run's timeline.
 
-    Jobs that are not over are not in a run's directory, and not shown.
-
-    Args:
-        reader: the run.
-        path: the file.
-        choice: what is shown.
-        plan: the run's, if it is in memory, where nothing says what bounds work; None to read it back.
-        note: called with a line for what is left out.
-        progress: called with what is written, how much is done, and how much there is.
+    Jobs that are not over are not in a run's directory, and not shown. A plan that is not given is read back,
+    and then says what bounds work. ``note`` is called with a line for what is left out.
 
     Raises:
         UserError: the run is damaged, or has no such clients or rounds.
         RunError: the file cannot be written; an existing file is unchanged.
     """
-    with replacing(path) as temporary, temporary.open("wb") as stream:
-        made = _Trace(reader, choice, plan, note, progress, stream).write()
-    return Written(file=str(path), bytes=path.stat().st_size, **made)
-
-
-class _Trace:
-    """One run's trace in the making."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        choice: Choice,
-        plan: Plan | None,
-        note: Callable[[str], None],
-        progress: Progress,
-        stream: BinaryIO,
-    ) -> None:
-        self._run = Run(reader)
-        self._reader, self._note, self._progress, self._stream = reader, note, progress, stream
-        self._exchanges = self._run.names
-        self._spans = spans(self._run)
-        self._window = window_of(choice, self._spans)
-        self._clients = clients_of(self._run, choice, self._window, note)
-        self._known = self._read_back() if plan is None else None
-        self._plan = self._known.plan if self._known else plan
-
-    def write(self) -> dict[str, int]:
-        """Writes it; the counts of ``Written``."""
-        progress, reader = self._progress, self._reader
-        progress("reading jobs", 0, 1)
-        if reader.status in STANDS:
-            self._note(f"the run {STANDS[reader.status]}: jobs that were under way are not shown")
-        jobs = self._jobs()
-        away = self._away(float(np.max(jobs["until_s"], initial=0.0)))
-        for name in TIMES:
-            missing = np.isnan(jobs[name])
-            jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
-        packets = Packets(self._stream, reader.meta["name"])
-        server = Server(packets, reader, self._spans, self._window)
-        server.before(jobs, self._exchanges)
-        self._counters(packets)
-        self._write_clients(packets, jobs, away, server.merged)
-        server.after(jobs)
-        packets.finish()
-        return {
-            "events": packets.count,
-            "clients": len(self._clients),
-            "jobs": len(jobs["job"]),
-            "rounds": server.rounds,
-        }
-
-    def _jobs(self) -> dict[str, Any]:
-        """The jobs that are shown, by client, as columns."""
-        run = self._run
-        shown = np.flatnonzero(np.isin(run.jobs.client, self._clients) & self._window.jobs(run))
-        shown = shown[np.argsort(run.jobs.client[shown], kind="stable")]
-        more = {"until_s": run.until_s, "energy_j": joules(run.jobs)}
-        return {name: (more[name] if name in more else run.jobs[name])[shown] for name in COLUMNS}
-
-    def _read_back(self) -> Recorded | None:
+    run = Run(reader)
+    every = spans(run)
+    window = window_of(choice, every)
+    clients = clients_of(run, choice, window, note)
+    known: Recorded | None = None
+    if plan is None:
         try:
-            return recorded(self._reader)
+            known = recorded(reader)
+            plan = known.plan
         except UserError as error:
-            self._note(f"when clients were away and what bounds their work is not shown: {error.what}")
-            return None
-
-    def _away(self, last_s: float) -> Away | None:
-        if self._plan is None:
-            return None
-        ends = [last_s, *(span.to_s for span in self._spans), self._reader.meta.get("virtual_s", 0.0)]
-        from_s, to_s = max(self._window.from_s, 0.0), min(self._window.to_s, max(ends))
-        try:
-            return away_of(self._plan, self._reader, self._clients, from_s, to_s)
-        except TooManyError:
-            self._note(
-                f"when clients were away is not shown: there are more than {MOST_INTERVALS:,} intervals; "
-                "choose fewer --clients or --rounds"
-            )
-            return None
-
-    def _counters(self, packets: Packets) -> None:
-        for counter in counters(self._run, self._window):
+            note(f"when clients were away and what bounds their work is not shown: {error.what}")
+    progress("reading jobs", 0, 1)
+    if reader.status in STANDS:
+        note(f"the run {STANDS[reader.status]}: jobs that were under way are not shown")
+    jobs = _jobs(run, clients, window)
+    last_s = max(
+        float(np.max(jobs["until_s"], initial=0.0)),
+        *(span.to_s for span in every),
+        reader.meta.get("virtual_s", 0.0),
+    )
+    from_s, to_s = max(window.from_s, 0.0), min(window.to_s, last_s)
+    away = {} if plan is None else _away(plan, run, clients, from_s, to_s, note)
+    for name in _TIMES:
+        missing = np.isnan(jobs[name])
+        jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
+    shown = [span for span in every if span.to_s > window.from_s and span.from_s < window.to_s]
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        packets = Packets(stream, reader.meta["name"])
+        names = ("rounds", "dispatches", "merges", "evaluations")
+        rounds, dispatches, merges, evaluations = (packets.track(f"server: {name}") for name in names)
+        _write_rounds(packets, rounds, shown)
+        _write_dispatches(packets, dispatches, jobs, run.names)
+        for counter in counters(run, window):
             track = packets.track(counter.name, unit=counter.unit, about=counter.about)
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)
-
-    def _write_clients(
-        self, packets: Packets, jobs: Mapping[str, Any], away: Away | None, merged: set[int]
-    ) -> None:
-        owners = Owners(self._reader, self._known)
-        first = np.searchsorted(jobs["client"], self._clients, side="left").tolist()
-        last = np.searchsorted(jobs["client"], self._clients, side="right").tolist()
-        for place, client in enumerate(self._clients.tolist()):
+        merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
+        versions, bounds = {row["version"] for row in merged}, _bounds(known) if known else {}
+        why = {
+            row["kind"]: row["reason"] or f"its device cannot hold {row['exchange']}"
+            for row in reader.rows("refused_kinds")
+        }
+        first = np.searchsorted(jobs["client"], clients, side="left").tolist()
+        last = np.searchsorted(jobs["client"], clients, side="right").tolist()
+        for place, client in enumerate(clients.tolist()):
             if place % _SHOWN_EVERY == 0:
-                self._progress("writing clients", place, len(self._clients))
-            owner = owners.of(client)
-            name = f"client {client} ({owner.facts['device']})"
-            track = packets.track(name, about=owners.about(client))
-            lane = Lane(packets, track, _of(away, client))
-            write_jobs(lane, _rows(jobs, first[place], last[place]), owner, self._exchanges, merged)
-            lane.until(_FOR_EVER_NS)
+                progress("writing clients", place, len(clients))
+            kind = int(run.clients.kind[client])
+            lane = _Lane(packets, run, client, away.get(client, ()), bounds.get(kind, {}), why.get(kind))
+            rows = _rows(jobs, first[place], last[place])
+            lane.write(rows, run.names, versions)
+        _write_merges(packets, merges, jobs, merged)
+        _write_evaluations(packets, evaluations, reader, window)
+        packets.finish()
+    return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), len(shown))
 
 
-_FOR_EVER_NS = 2**62
+def _away(
+    plan: Plan, run: Run, clients: Ints, from_s: float, to_s: float, note: Callable[[str], None]
+) -> dict[int, list[tuple[int, int]]]:
+    """When clients were away in a span of virtual time, in nanoseconds, ascending, none touching another.
+
+    What jobs take from batteries is taken where they end, as in the run. Too many intervals are none, with a
+    note.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    if isinstance(plan.fleet.availability, Always):
+        return {}
+    timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
+    starts, ends = np.full(len(clients), from_s), np.full(len(clients), to_s)
+    if isinstance(timetable, BatteryTimetable):
+        pieces = _drained(timetable, run, clients, starts, ends)
+    else:
+        pieces = _walked(timetable, clients, starts, ends)
+    found, count = [(clients[:0], np.zeros(0), np.zeros(0))], 0
+    for piece in pieces:
+        found.append(piece)
+        count += len(piece[0])
+        if count > MOST_INTERVALS:
+            note(
+                f"when clients were away is not shown: there are more than {MOST_INTERVALS:,} intervals; "
+                "choose fewer --clients or --rounds"
+            )
+            return {}
+    client, begin_s, end_s = (np.concatenate(column) for column in zip(*found, strict=True))
+    order = np.lexsort((begin_s, client))
+    client, begin_s, end_s = client[order], begin_s[order], end_s[order]
+    fresh = np.ones(len(client), dtype=bool)
+    fresh[1:] = (client[1:] != client[:-1]) | (begin_s[1:] > end_s[:-1])
+    last = np.append(fresh[1:], True)[: len(client)]
+    times: dict[int, list[tuple[int, int]]] = {}
+    columns = (client[fresh], nanoseconds(begin_s[fresh]), nanoseconds(end_s[last]))
+    for number, begin_ns, end_ns in zip(*(column.tolist() for column in columns), strict=True):
+        times.setdefault(number, []).append((begin_ns, end_ns))
+    return times
 
 
-def _of(away: Away | None, client: int) -> list[tuple[int, int]]:
-    """When a client was away, in nanoseconds."""
-    if away is None:
-        return []
-    mine = slice(*np.searchsorted(away.client, [client, client + 1]).tolist())
-    columns = (nanoseconds(column[mine]).tolist() for column in (away.from_s, away.to_s))
-    return list(zip(*columns, strict=True))
+def _walked(timetable: Timetable, clients: Ints, t_s: Floats, to_s: Floats) -> Iterator[Away]:
+    """The times that clients are away, one interval of each at a time."""
+    at = t_s < to_s
+    clients, t_s, to_s = clients[at], t_s[at], to_s[at]
+    while len(clients):
+        there, changes = timetable.at(clients, t_s)
+        until_s = np.minimum(changes, to_s)
+        yield clients[~there], t_s[~there], until_s[~there]
+        on = changes < to_s
+        clients, t_s, to_s = clients[on], changes[on], to_s[on]
 
 
-def _rows(columns: Mapping[str, Any], first: int, last: int) -> Iterator[dict[str, Any]]:
+def _drained(
+    timetable: BatteryTimetable, run: Run, clients: Ints, from_s: Floats, to_s: Floats
+) -> Iterator[Away]:
+    """As ``_walked``, from one end of a client's jobs to the next."""
+    jobs = run.jobs[np.isin(run.jobs.client, clients)]
+    jobs = jobs[np.lexsort((jobs.ended_s, jobs.client))]
+    taken_j = sum(np.nan_to_num(jobs[name]) for name in JOULES if not name.endswith("idle_j"))
+    first = np.searchsorted(jobs.client, clients, side="left")
+    last = np.searchsorted(jobs.client, clients, side="right")
+    since_s, nth = from_s, 0
+    while len(clients):
+        at = first + nth
+        more = at < last
+        ended_s = to_s.copy()
+        ended_s[more] = jobs.ended_s[at[more]]
+        yield from _walked(timetable, clients, since_s, np.minimum(ended_s, to_s))
+        clients, first, last = clients[more], first[more], last[more]
+        from_s, to_s, at, ended_s = from_s[more], to_s[more], at[more], ended_s[more]
+        timetable.spend(clients, ended_s, taken_j[at])
+        since_s, nth = np.maximum(ended_s, from_s), nth + 1
+
+
+def _jobs(run: Run, clients: Ints, window: Window) -> dict[str, Any]:
+    """The jobs that are shown, by client, as columns."""
+    shown = np.flatnonzero(np.isin(run.jobs.client, clients) & window.jobs(run))
+    shown = shown[np.argsort(run.jobs.client[shown], kind="stable")]
+    more = {"until_s": run.until_s, "energy_j": joules(run.jobs)}
+    return {name: (more[name] if name in more else run.jobs[name])[shown] for name in _COLUMNS}
+
+
+def _rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any]]:
     """Some rows of columns."""
-    values = [column[first:last].tolist() for column in columns.values()]
-    for row in zip(*values, strict=True):
+    for row in zip(*(column[first:last].tolist() for column in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
+
+
+def _write_rounds(packets: Packets, track: int, shown: Sequence[Span]) -> None:
+    for span in shown:
+        name = f"round {span.round}" if span.in_rounds else "start" if span.round < 0 else "end"
+        packets.begin(track, _ns(span.from_s), name, ("round",), {"round": span.round})
+        packets.end(track, _ns(span.to_s))
+
+
+def _write_dispatches(packets: Packets, track: int, jobs: Columns, exchanges: Sequence[str]) -> None:
+    """Those of the jobs that are shown, whose flows begin there."""
+    turns, first, count = np.unique(jobs["dispatched_turn"], return_index=True, return_counts=True)
+    flows = _flows(jobs["dispatched_turn"], jobs["job"])
+    for turn, row, jobs_shown in zip(turns.tolist(), first.tolist(), count.tolist(), strict=True):
+        facts = {name: jobs[name][row].item() for name in ("round", "version")}
+        exchange = exchanges[jobs["exchange"][row]]
+        t_ns, facts = jobs["dispatched_s"][row].item(), {"exchange": exchange, **facts, "jobs": jobs_shown}
+        packets.instant(track, t_ns, "dispatch", facts, through=flows[turn])
+
+
+def _write_merges(packets: Packets, track: int, jobs: Columns, merged: Sequence[Columns]) -> None:
+    """Merges, which the flows of jobs end at."""
+    flows = _flows(jobs["into_version"], jobs["job"])
+    names = ("version", "round", "exchange", "jobs", "slowest_client", "loss")
+    for row in merged:
+        facts, into = {name: row[name] for name in names}, flows.get(row["version"], ())
+        packets.instant(track, _ns(row["t_s"]), "merge", facts, into=into)
+
+
+def _write_evaluations(packets: Packets, track: int, reader: Reader, window: Window) -> None:
+    scores: dict[int, dict[str, float]] = defaultdict(dict)
+    for row in reader.query("SELECT version, model, accuracy, loss FROM evaluations ORDER BY model"):
+        scores[row["version"]] |= {f"{row['model']} {name}": row[name] for name in ("accuracy", "loss")}
+    for row in reader.query(
+        "SELECT version, round, t_s FROM server_events WHERE kind = 'evaluated' "
+        "UNION SELECT version, round, t_s FROM evaluations ORDER BY version"
+    ):
+        if window.holds(row["t_s"]):
+            facts = {"version": row["version"], "round": row["round"], **scores[row["version"]]}
+            packets.instant(track, _ns(row["t_s"]), "evaluation", facts)
+
+
+def _ns(t_s: float) -> int:
+    return int(nanoseconds(np.array(t_s)))
+
+
+def _flows(keys: Ints, jobs: Ints) -> dict[int, list[int]]:
+    """The flows of jobs by key: a job's number and one more, as 0 is none."""
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    pieces = np.split(jobs[order] + 1, starts[1:])
+    return {key: piece.tolist() for key, piece in zip(found.tolist(), pieces, strict=False)}
+
+
+def _bounds(known: Recorded) -> dict[int, dict[str, str]]:
+    """What bounds most of the work of each kind of client, with its share, by kind and exchange."""
+    clients, medians = known.plan.clients, Medians(known)
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for kind in np.unique(clients.kind[clients.admitted]).tolist():
+        for place, prices in enumerate(known.plan.prices):
+            bounds = medians.bounds(place, kind)
+            if bounds is not None and bounds.seconds > 0:
+                name, seconds = max(bounds._asdict().items(), key=lambda one: one[1])
+                share = f"{100 * seconds / bounds.seconds:.0f}%"
+                found[kind][prices.exchange] = f"{name.removesuffix('_s')} ({share} of the work)"
+    return found
+
+
+class _Lane:
+    """One client's track, written in order of time: its jobs with their stages, and when it was away."""
+
+    def __init__(
+        self,
+        packets: Packets,
+        run: Run,
+        client: int,
+        away: Sequence[tuple[int, int]],
+        bounds: Mapping[str, str],
+        refused: str | None,
+    ) -> None:
+        """``away`` has nanoseconds, ascending, ``bounds`` what bounds the client's work, by exchange."""
+        row = run.kinds[run.clients.kind[client]]
+        self._packets, self._away, self._bounds = packets, away, bounds
+        self._facts: dict[str, Any] = {name: row[name] for name in ("device", "link", "model")}
+        self._facts["slowdown"] = float(run.clients.slowdown[client])
+        about = f"{row['link']}, {row['dtype']}, {row['model']}, training samples: {row['samples']}"
+        if not run.clients.admitted[client]:
+            about = f"refused: {refused}" if refused else "refused"
+        self._track = packets.track(f"client {client} ({row['device']})", about=about)
+        self._nth = self._now = 0
+
+    def _begin(self, t_ns: int, name: str, category: str, arguments: Arguments, **flows: Any) -> None:
+        self._until(t_ns)
+        self._packets.begin(self._track, t_ns, name, (category,), arguments, **flows)
+
+    def _end(self, t_ns: int) -> None:
+        self._until(t_ns)
+        self._packets.end(self._track, t_ns)
+
+    def _until(self, t_ns: int) -> None:
+        """Writes the times away up to a time; inside a job they are parts of its stages."""
+        while self._nth < len(self._away):
+            from_ns, to_ns = self._away[self._nth]
+            begins, ends = max(from_ns, self._now), min(to_ns, t_ns)
+            if begins < ends:
+                self._packets.begin(self._track, begins, "away", ("away",))
+                self._packets.end(self._track, ends)
+            if to_ns > t_ns:
+                break
+            self._nth += 1
+        self._now = t_ns
+
+    def write(self, jobs: Iterator[Columns], exchanges: Sequence[str], merged: Collection[int]) -> None:
+        """Writes the client's jobs, in order; their times are whole nanoseconds, -1 for none.
+
+        ``exchanges`` are the names of all by place, ``merged`` the versions whose merges are shown.
+        """
+        for job in jobs:
+            ending, exchange = str(ENDINGS[job["ending"]]), exchanges[job["exchange"]]
+            mark = "" if ending == Kind.MERGED else f" ({ending})"
+            into = job["into_version"]
+            facts = {name: job[name] for name in ("job", "round", "version")} | {"ending": ending}
+            if into >= 0:
+                facts |= {"into_version": into, "staleness": into - 1 - job["version"]}
+            facts |= {name: job[name] for name in ("energy_j", "waiting_j")} | self._facts
+            flow = {"through" if into in merged else "into": (job["job"] + 1,)}
+            self._begin(job["dispatched_s"], exchange + mark, ending, facts, **flow)
+            for stage, begins, ends, columns in _STAGES:
+                from_ns, to_ns = job[begins], job[ends]
+                if from_ns < 0:
+                    break
+                over = job["until_s"] if to_ns < 0 else to_ns
+                arguments = {name: job[column] for name, column in columns.items()}
+                if over == from_ns and not any(arguments.values()):
+                    continue
+                if stage == "compute":
+                    arguments["bound_by"] = self._bounds.get(exchange)
+                self._begin(from_ns, stage + (mark if to_ns < 0 else ""), stage, arguments)
+                self._end(over)
+            self._end(job["until_s"])
+        self._until(_FOR_EVER_NS)

@@ -1,4 +1,4 @@
-"""What of a run a timeline shows: which clients, and the time of which rounds."""
+"""What of a run a timeline shows, and in which file: which run, which clients, the time of which rounds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,10 @@ import numpy as np
 from edgefl.analysis.explain.path import rounds_of
 from edgefl.analysis.run import Bools, Ints, Run
 from edgefl.core.errors import UserError
+from edgefl.show.page.files import stem_of
+from edgefl.store import runs_in
+
+SUFFIXES = (".pftrace", ".perfetto-trace")
 
 MOST_JOBS = 200_000
 """A trace has no more jobs, of up to eight events each: about 100 MB, which a browser opens in seconds."""
@@ -20,7 +25,28 @@ MOST_JOBS = 200_000
 MOST_CLIENTS = 10_000
 """Likewise: a trace has no more clients' tracks."""
 
+_MOST_NAMED = 6
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12}))?\s*")
+
+
+def named_after(folder: Path) -> str:
+    """The name of a run's timeline."""
+    return f"{stem_of(folder)}.pftrace"
+
+
+def run_of(folder: Path) -> Path:
+    """The directory of the only run of a group, or of a run.
+
+    Raises:
+        UserError: there are none, or several.
+    """
+    runs = runs_in(folder)
+    if len(runs) > 1:
+        names = ", ".join(run.relative_to(folder).as_posix() for run in runs[:_MOST_NAMED])
+        more = f" and {len(runs) - _MOST_NAMED} more" if len(runs) > _MOST_NAMED else ""
+        what, hint = f"{folder} holds {len(runs)} runs: {names}{more}", f"choose one, such as {runs[0]}"
+        raise UserError(what, where=str(folder), hint=hint)
+    return runs[0]
 
 
 @dataclass(frozen=True)
@@ -42,12 +68,9 @@ class Choice:
         Raises:
             UserError: one is something else.
         """
-        chosen = (
-            None
-            if clients is None
-            else [_range(text, "--clients", "0,3,7-12") for text in clients.split(",")]
-        )
-        return cls(chosen, None if rounds is None else _range(rounds, "--rounds", "2-5"))
+        texts = clients.split(",") if clients is not None else ()
+        chosen = [_range(text, "--clients", "0,3,7-12") for text in texts]
+        return cls(chosen or None, None if rounds is None else _range(rounds, "--rounds", "2-5"))
 
     @classmethod
     def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> Choice:
@@ -68,11 +91,9 @@ class Choice:
 def _range(text: str, where: str, example: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     if found is None:
-        raise UserError(
-            f"{text.strip()!r} is not a number or a range", where=where, hint=f"try {where} {example}"
-        )
-    first = int(found[1])
-    last = first if found[2] is None else int(found[2])
+        what = f"{text.strip()!r} is not a number or a range"
+        raise UserError(what, where=where, hint=f"try {where} {example}")
+    first, last = int(found[1]), int(found[2] or found[1])
     if last < first:
         raise UserError(f"{text.strip()!r}: the last number is below the first", where=where)
     return first, last
@@ -100,7 +121,6 @@ class Span(NamedTuple):
 
     Attributes:
         round: its number; -1 before the first, the number of rounds after the last.
-        in_rounds: whether it is a round.
         from_s, to_s: from the last merge before to its own last merge, in virtual seconds.
     """
 
@@ -131,9 +151,8 @@ def window_of(choice: Choice, found: Sequence[Span]) -> Window:
     inside = [span for span in rounds if first <= span.round <= last]
     if not inside:
         has = f"the run's rounds are 0 to {rounds[-1].round}" if rounds else "the run has no rounds yet"
-        raise UserError(
-            f"there is no round {first}" + (f" to {last}" if last > first else ""), where="--rounds", hint=has
-        )
+        to = f" to {last}" if last > first else ""
+        raise UserError(f"there is no round {first}{to}", where="--rounds", hint=has)
     return Window(inside[0].from_s, inside[-1].to_s)
 
 
@@ -171,9 +190,6 @@ def clients_of(run: Run, choice: Choice, window: Window, note: Callable[[str], N
 def _asked(count: int, ranges: Sequence[tuple[int, int]]) -> Ints:
     for _, last in ranges:
         if last >= count:
-            raise UserError(
-                f"there is no client {last}",
-                where="--clients",
-                hint=f"the run's clients are 0 to {count - 1}",
-            )
+            hint = f"the run's clients are 0 to {count - 1}"
+            raise UserError(f"there is no client {last}", where="--clients", hint=hint)
     return np.unique(np.concatenate([np.arange(first, last + 1) for first, last in ranges]))

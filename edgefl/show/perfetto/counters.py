@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.show.perfetto.choice import Window
-from edgefl.store import Reader
 
 MOST_POINTS = 100_000
 """A counter that changes more often shows its value at so many times, evenly spaced."""
@@ -21,9 +22,6 @@ class Counter(NamedTuple):
     """A number that changes in steps.
 
     Attributes:
-        name: what it counts.
-        unit: its unit; empty for none.
-        about: what counts.
         t_ns: when it changes, ascending, in virtual nanoseconds, (n,).
         value: its value from then on, (n,).
     """
@@ -67,19 +65,11 @@ def counters(run: Run, window: Window) -> Iterator[Counter]:
             yield _steps(each, window, f"{way}loads", "", f"{way}loads under way")
     about = "of all clients whose energy is known in full; each stage counts when it ends"
     yield _steps(_energy(run), window, "energy", "J", about)
-    for row in run.reader.query("SELECT DISTINCT model FROM evaluations ORDER BY model"):
-        scores = _scores(run.reader, row["model"])
-        yield _steps(scores, window, f"accuracy, {row['model']}", "", "on test data", starts=False)
-
-
-def _scores(reader: Reader, model: str) -> tuple[Floats, Floats]:
-    """When a model's accuracy changed, and by how much."""
-    found = reader.arrays(
-        f"SELECT t_s, accuracy FROM evaluations WHERE model = '{model}' ORDER BY version",  # noqa: S608 - our own
-        t_s=np.float64,
-        accuracy=np.float64,
-    )
-    return found["t_s"], np.diff(found["accuracy"], prepend=0.0)
+    rows = run.reader.query("SELECT model, t_s, accuracy FROM evaluations ORDER BY model, version")
+    for model, scores in groupby(rows, itemgetter("model")):
+        t_s, accuracy = np.array([(row["t_s"], row["accuracy"]) for row in scores]).T
+        changes = t_s, np.diff(accuracy, prepend=0.0)
+        yield _steps(changes, window, f"accuracy, {model}", "", "on test data", starts=False)
 
 
 def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats]:
@@ -89,34 +79,24 @@ def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats
 
 def _energy(run: Run) -> tuple[Floats, Floats]:
     """When energy was charged, and how much."""
-    jobs, known = run.jobs, run.known[run.jobs.client]
-    over_s = [np.where(np.isnan(jobs[at]), jobs.ended_s, jobs[at]) for at in ("received_s", "worked_s")]
-    tails = run.known[run.tails["client"]]
-    return np.concatenate([*(at_s[known] for at_s in (*over_s, run.until_s)), run.tails["t_s"][tails]]), (
-        np.concatenate(
-            [
-                (jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j)[known],
-                (jobs.work_j + jobs.work_tail_j + jobs.work_idle_j)[known],
-                (jobs.transmit_j + jobs.transmit_idle_j)[known],
-                run.tails["joules"][tails],
-            ]
-        )
+    jobs, tails = run.jobs[run.known[run.jobs.client]], run.known[run.tails["client"]]
+    ends = ("received_s", "worked_s", "arrived_s")
+    over_s = [np.where(np.isnan(jobs[at]), jobs.ended_s, jobs[at]) for at in ends]
+    charged = (
+        jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j,
+        jobs.work_j + jobs.work_tail_j + jobs.work_idle_j,
+        jobs.transmit_j + jobs.transmit_idle_j,
+    )
+    return (
+        np.concatenate([*over_s, run.tails["t_s"][tails]]),
+        np.concatenate([*charged, run.tails["joules"][tails]]),
     )
 
 
 def _steps(
     changes: tuple[Floats, Floats], window: Window, name: str, unit: str, about: str, *, starts: bool = True
 ) -> Counter:
-    """A counter from its changes.
-
-    Args:
-        changes: times and changes, (n,).
-        window: what is shown of it.
-        name: as of ``Counter``.
-        unit: likewise.
-        about: likewise.
-        starts: whether it is 0 before its first change.
-    """
+    """A counter from its times and changes, (n,); where it ``starts``, it is 0 before its first change."""
     t_ns, deltas = nanoseconds(changes[0]), changes[1]
     if starts:
         t_ns, deltas = np.append(0, t_ns), np.append(0.0, deltas)

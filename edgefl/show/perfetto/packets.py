@@ -39,12 +39,7 @@ class Packets:
     """
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
-        """Begins a trace.
-
-        Args:
-            stream: what it is written to.
-            name: the run's.
-        """
+        """Begins the trace of a run of that name."""
         self.count = 0
         self._stream = stream
         self._tracks = 0
@@ -59,13 +54,7 @@ class Packets:
         self.finish()
 
     def track(self, name: str, *, unit: str | None = None, about: str = "") -> int:
-        """A new track, which is shown below those made before; its number.
-
-        Args:
-            name: what is shown.
-            unit: of a counter; None for slices.
-            about: more on it.
-        """
+        """A new track, which is shown below those made before; its number. Without a unit it is of slices."""
         descriptor = self._descriptor(name).track_descriptor
         descriptor.parent_uuid = _ROOT
         descriptor.sibling_order_rank = self._tracks
@@ -86,44 +75,39 @@ class Packets:
         *,
         through: Sequence[int] = (),
         into: Sequence[int] = (),
+        kind: int = _BEGIN,
     ) -> None:
-        """The beginning of a slice.
+        """The beginning of a slice, in virtual nanoseconds from the run's start.
 
-        Args:
-            track: where.
-            t_ns: when, in virtual nanoseconds from the run's start.
-            name: its name.
-            categories: what to find it by.
-            arguments: what is shown of it.
-            through: flows that begin here or pass, by number.
-            into: flows that end here.
+        It is found by its categories; flows begin in it or pass ``through`` it, or end ``into`` it.
         """
-        event = self._event(track, t_ns, _BEGIN)
-        self._describe(event, name, categories, arguments or {})
-        if through:
-            event.flow_ids.extend(through)
-        if into:
-            event.terminating_flow_ids.extend(into)
+        event = self._event(track, t_ns, kind)
+        number = self._number
+        event.name_iid = number("event_names", name)
+        event.category_iids.extend([number("event_categories", each) for each in categories])
+        add = event.debug_annotations.add
+        for key, value in (arguments or {}).items():
+            # NaN alone differs from itself.
+            if value is None or value != value:  # noqa: PLR0124
+                continue
+            annotation = add()
+            annotation.name_iid = number("debug_annotation_names", key)
+            if isinstance(value, str):
+                annotation.string_value_iid = number("debug_annotation_string_values", value)
+            elif isinstance(value, int):
+                annotation.int_value = value
+            else:
+                annotation.double_value = value
+        event.flow_ids.extend(through)
+        event.terminating_flow_ids.extend(into)
 
     def end(self, track: int, t_ns: int) -> None:
         """The end of the slice that began last."""
         self._event(track, t_ns, _END)
 
-    def instant(
-        self,
-        track: int,
-        t_ns: int,
-        name: str,
-        arguments: Arguments,
-        *,
-        through: Sequence[int] = (),
-        into: Sequence[int] = (),
-    ) -> None:
+    def instant(self, track: int, t_ns: int, name: str, arguments: Arguments, **flows: Sequence[int]) -> None:
         """Something without a duration; the arguments are those of ``begin``."""
-        event = self._event(track, t_ns, _INSTANT)
-        self._describe(event, name, (name,), arguments)
-        event.flow_ids.extend(through)
-        event.terminating_flow_ids.extend(into)
+        self.begin(track, t_ns, name, (name,), arguments, kind=_INSTANT, **flows)
 
     def counter(self, track: int, t_ns: int, value: float) -> None:
         """A counter's value from a time on."""
@@ -159,26 +143,6 @@ class Packets:
         event.type, event.track_uuid = kind, track
         self.count += 1
         return event
-
-    def _describe(self, event: Any, name: str, categories: Sequence[str], arguments: Arguments) -> None:
-        known, number = self._known, self._number
-        event.name_iid = number("event_names", name)
-        event.category_iids.extend([number("event_categories", each) for each in categories])
-        add = event.debug_annotations.add
-        for key, value in arguments.items():
-            # NaN alone differs from itself.
-            if value is None or value != value:  # noqa: PLR0124
-                continue
-            annotation = add()
-            # Most of a trace is arguments.
-            iid = known.get(("debug_annotation_names", key))
-            annotation.name_iid = number("debug_annotation_names", key) if iid is None else iid
-            if isinstance(value, str):
-                annotation.string_value_iid = number("debug_annotation_string_values", value)
-            elif isinstance(value, int):
-                annotation.int_value = value
-            else:
-                annotation.double_value = value
 
     def _number(self, kind: str, text: str) -> int:
         """The number of a text; a new one is written before what refers to it."""

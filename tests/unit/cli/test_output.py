@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from commands import run_command
 
-from edgefl.cli.answering import _print, stdout
-from edgefl.cli.main import main
+from edgefl.cli.answering import _print, main, stdout
 from edgefl.core import catalogue
 from edgefl.show.answers import Answer
 

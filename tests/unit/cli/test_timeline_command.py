@@ -13,7 +13,7 @@ from traced import as_text, read_back
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.show.perfetto import away, choice, packets
+from edgefl.show.perfetto import build, choice, packets
 from edgefl.store.checks import unstamp
 
 STREAM = {
@@ -223,7 +223,7 @@ def test_large_fleets_show_some_clients(capsys, folder, monkeypatch):
 
 def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
     """With a note; the jobs are shown."""
-    monkeypatch.setattr(away, "MOST_INTERVALS", 5)
+    monkeypatch.setattr(build, "MOST_INTERVALS", 5)
     found, err = shown(capsys, folder)
     assert "when clients were away is not shown" in err
     assert jobs_of(found)

@@ -18,8 +18,8 @@ from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.timing import Calls, measured, profile, time_torch
 from edgefl.planning.fleets import device
-from edgefl.show.bench import OperatorTime
-from edgefl.show.bench import bench as tables
+from edgefl.show.onnx import OperatorTime
+from edgefl.show.onnx import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 

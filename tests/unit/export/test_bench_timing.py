@@ -23,7 +23,7 @@ from edgefl.export.timing import (
     time_onnx,
     timed,
 )
-from edgefl.show.bench import OperatorTime
+from edgefl.show.onnx import OperatorTime
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 

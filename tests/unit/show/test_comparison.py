@@ -32,7 +32,7 @@ from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.show.compare import Comparison, chosen, comparison, few
-from edgefl.show.formats.latex import latex
+from edgefl.show.formats import latex
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
 CARBON = "fleet={like: home-lab, carbon: {regions: DE, server: {power: 20 W}, embodied: busy}}"

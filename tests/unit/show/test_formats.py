@@ -18,11 +18,8 @@ from rich.console import Group
 from edgefl.analysis.settings import dotted
 from edgefl.core.documents import document
 from edgefl.runs.dry import dry_run
-from edgefl.show.formats import comma_separated
-from edgefl.show.formats.latex import _SPECIAL as LATEX
-from edgefl.show.formats.latex import latex
-from edgefl.show.formats.markdown import markdown
-from edgefl.show.formats.records import records
+from edgefl.show.formats import LATEX, csv_cell, latex, markdown, write_csv
+from edgefl.show.records import records
 from edgefl.show.table import Line, Table
 
 # Printable, with all that any of the formats gives a meaning to, and what looks like its escapes.
@@ -149,7 +146,7 @@ def runs():
 def as_csv(*found):
     """The cells of records, as a reader of CSV gives them."""
     stream = io.StringIO()
-    comma_separated.write(stream, *records(found))
+    write_csv(stream, *records(found))
     return list(csv.DictReader(io.StringIO(stream.getvalue(), newline="")))
 
 
@@ -176,14 +173,14 @@ def test_csv_quotes_what_it_must_and_starts_no_formula():
     """Lines end in CR LF; a name that a spreadsheet would reckon gets an apostrophe, a number none."""
     found = replace(runs()[2], name='=HYPERLINK("http://x"), "a"\nb', method="@sum", joules_between=None)
     stream = io.StringIO()
-    comma_separated.write(stream, *records([found]))
+    write_csv(stream, *records([found]))
     lines = stream.getvalue().split("\r\n")
     assert lines[1].startswith('"\'=HYPERLINK(""http://x""), ""a"", b",1,')
     assert lines[-1] == ""
     (row,) = as_csv(found)
     assert row["method"] == "'@sum"
     cells = {-1: -1, -0.5: -0.5, None: "", math.nan: "", True: "true", (2, "a"): '[2, "a"]', "-x": "'-x"}
-    assert list(map(comma_separated.cell, cells)) == list(cells.values())
+    assert list(map(csv_cell, cells)) == list(cells.values())
 
 
 def test_marks_keep_the_figures_of_a_column_aligned():

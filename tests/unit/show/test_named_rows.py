@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from commands import shown
 
-from edgefl.show.exports import Compact, Exported, Parity, exports
-from edgefl.show.inference import ClassProbability, ImageClasses, Inference, inference
+from edgefl.show.onnx import (
+    ClassProbability,
+    Compact,
+    Exported,
+    ImageClasses,
+    Inference,
+    Parity,
+    exports,
+    inference,
+)
 
 NAME = "averylongfilename-of-my-model.onnx"
 

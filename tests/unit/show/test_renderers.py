@@ -25,7 +25,7 @@ from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
-from edgefl.show import bench, calibration, exports, inference
+from edgefl.show import calibration, onnx
 from edgefl.show import profile as costs
 from edgefl.show.check import dry_runs
 from edgefl.show.compare import comparison
@@ -80,17 +80,17 @@ def runs(number):
     ]
 
 
-PARITY = exports.Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
-COMPACT = exports.Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=0.01)
-EXPORT = exports.Exported(Path("out/Home.onnx"), Path("card.md"), None, 1000, PARITY, 0.5, standing="why")
-MEASURED = bench.Measured("source", 1, 0.1, 0.1, 0.1, 0.1, 10.0, 1000, 0.5, 10, 100, stopped_early=True)
-PRICE = bench.Price("fp32", "layer", "assumed", 0.1, Bounds(0.1, 0.0, 0.0), 10.0, 1.0)
-BENCH = bench.BenchResult(
-    "Home.onnx", "", 1000, 1, True, "fp32", 10, 1, 10, bench.Memory(1, 1), [MEASURED], "why",
-    [bench.OperatorTime("layer", "Resnet", 0.1, 0.00001)],
+PARITY = onnx.Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
+COMPACT = onnx.Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=0.01)
+EXPORT = onnx.Exported(Path("out/Home.onnx"), Path("card.md"), None, 1000, PARITY, 0.5, standing="why")
+MEASURED = onnx.Measured("source", 1, 0.1, 0.1, 0.1, 0.1, 10.0, 1000, 0.5, 10, 100, stopped_early=True)
+PRICE = onnx.Price("fp32", "layer", "assumed", 0.1, Bounds(0.1, 0.0, 0.0), 10.0, 1.0)
+BENCH = onnx.BenchResult(
+    "Home.onnx", "", 1000, 1, True, "fp32", 10, 1, 10, onnx.Memory(1, 1), [MEASURED], "why",
+    [onnx.OperatorTime("layer", "Resnet", 0.1, 0.00001)],
     [
-        bench.Predicted("phone-mid", "phone", "", PRICE, 10, 0.1, True),
-        bench.Predicted("pixel-6", "phone", "device 'pixel-6' has no text", None, 10, 0.1, None),
+        onnx.Predicted("phone-mid", "phone", "", PRICE, 10, 0.1, True),
+        onnx.Predicted("pixel-6", "phone", "device 'pixel-6' has no text", None, 10, 0.1, None),
     ],
 )  # fmt: skip
 BESIDE = Beside(
@@ -105,16 +105,16 @@ RENDERERS = {
     "profile": lambda change: costs.profile(change(profiles()[0])),
     "device rounds": lambda change: costs.device_rounds([change(one) for one in profiles()]),
     "published": lambda change: Group(*(part for some in tables([change(BESIDE)]) for part in some)),
-    "exports": lambda change: exports.exports(
+    "exports": lambda change: onnx.exports(
         [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
     ),
-    "bench": lambda change: bench.bench(change(BENCH)),
-    "inference": lambda change: inference.inference(
+    "bench": lambda change: onnx.bench(change(BENCH)),
+    "inference": lambda change: onnx.inference(
         change(
-            inference.Inference(
+            onnx.Inference(
                 "Home.onnx",
                 (1, 8, 8),
-                [inference.ImageClasses("title", "text", [inference.ClassProbability("cat", 0.00001)] * 3)],
+                [onnx.ImageClasses("title", "text", [onnx.ClassProbability("cat", 0.00001)] * 3)],
             )
         )
     ),

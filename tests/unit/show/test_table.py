@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Group
 from rich.text import Text
 
-from edgefl.show.formats.html import html
-from edgefl.show.formats.latex import latex
-from edgefl.show.formats.markdown import markdown
+from edgefl.show.formats import html, latex, markdown
 from edgefl.show.table import Column, Line, Table
 
 # They look like markup, emoji and numbers.

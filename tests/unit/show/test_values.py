@@ -156,9 +156,10 @@ def test_a_difference_in_words(found, unit, text):
 )
 def test_the_unit_of_a_row_suits_the_greatest(unit, amounts, name, shown):
     """Which has three digits or two more; the least has two, or is said to be less than what is shown."""
-    found, write = alike(unit, amounts)
-    assert (found, [write(amount) for amount in amounts]) == (name, [(text, "") for text in shown])
-    assert alike(unit, [0.0]) is alike("share", amounts) is alike("nats", amounts) is None
+    found, write = alike("it", unit, amounts)
+    assert (found, [write(amount) for amount in amounts]) == (f"it ({name})", [(text, "") for text in shown])
+    for same, none in ((unit, [0.0]), ("share", amounts), ("nats", amounts)):
+        assert alike("it", same, none) == ("it", None)
     values = [cell(Value(amount), unit, write=write) for amount in amounts]
     assert values == shown
 

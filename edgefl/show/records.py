@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from edgefl.analysis.groups import Group, numbers, seeds_together, spreads
 from edgefl.analysis.published import RATIO, of_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
 
-_WORDS: dict[str, Callable[[Summary], str]] = {
-    "method": lambda run: run.method,
-    "dataset": lambda run: run.dataset or "",
-    "engine": lambda run: run.engine,
-    "status": lambda run: run.status,
-    "stopped": lambda run: run.stopped or "",
-    "run_id": lambda run: run.run_id,
-    "run_dir": lambda run: run.run_dir,
-}
-
-
+_WORDS = ("method", "dataset", "engine", "status", "stopped", "run_id", "run_dir")
 # Of a number's columns: its mean, then what is known of it over seeds.
 _ENDS = ("", "_sd", "_low95", "_high95")
 
 
-class Records(NamedTuple):
-    """A table of values.
-
-    Attributes:
-        heads: of its columns, the keys of ``edgefl compare --json``.
-        rows: of values; None for none.
-    """
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-
-def records(runs: Sequence[Summary]) -> Records:
-    """A row for each run, or for runs that differ in nothing but their seeds.
+def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
+    """The columns' heads, and a row for each run, or for runs that differ in nothing but their seeds.
 
     The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
     each once; ``settings.KEY`` for each setting in which the rows differ; ``published.KEY`` for what a paper
@@ -54,23 +32,17 @@ def records(runs: Sequence[Summary]) -> Records:
     figures = [_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
-    for one in (figure for paper in of_runs(groups) for figure in paper.figures):
-        if one.group is not None and one.unit != RATIO:
-            others.setdefault(f"published.{one.figure}", {})[one.group] = one.published
-    found = [
-        [*_words(one), *(values.get(place) for values in others.values()), *map(figures[place].get, keys)]
-        for place, one in enumerate(groups)
-    ]
-    return Records(["name", "runs", "seed", *_WORDS, *others, *keys], found)
-
-
-def _words(one: Group) -> list[Any]:
-    seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
-    return [one.line, len(one.runs), seeds, *(_once(map(word, one.runs)) for word in _WORDS.values())]
-
-
-def _once(words: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, words)))
+    for figure in (each for paper in of_runs(groups) for each in paper.figures):
+        if figure.group is not None and figure.unit != RATIO:
+            others.setdefault(f"published.{figure.figure}", {})[figure.group] = figure.published
+    found = []
+    for place, one in enumerate(groups):
+        seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
+        told = (dict.fromkeys(getattr(run, word) or "" for run in one.runs) for word in _WORDS)
+        words = ("; ".join(filter(None, each)) for each in told)
+        more = (values.get(place) for values in others.values())
+        found.append([one.line, len(one.runs), seeds, *words, *more, *map(figures[place].get, keys)])
+    return ["name", "runs", "seed", *_WORDS, *others, *keys], found
 
 
 def _figures(one: Group, *, averaged: bool) -> dict[str, float | None]:

@@ -1,1 +1,0 @@
-"""Tables of texts in the languages of papers and spreadsheets."""
