@@ -14,7 +14,7 @@ from edgefl.analysis.bills import Bill, Until
 from edgefl.analysis.carbon import footprint
 from edgefl.analysis.devices import BatteryUse, DeviceUse, Work, battery_use, device_use, work
 from edgefl.analysis.explain.path import PathTime, path_times
-from edgefl.analysis.explain.sharing import SharedTime
+from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.measured import Measured, measured
 from edgefl.analysis.reached import Target, until_target
 from edgefl.analysis.run import Run

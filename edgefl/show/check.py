@@ -9,7 +9,7 @@ from rich.console import Group as Rendered
 from rich.console import RenderableType
 
 from edgefl.analysis.devices import BatteryUse
-from edgefl.analysis.explain.sharing import Transfer
+from edgefl.analysis.explain.transfers import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.summary import DryRun, Summary

@@ -11,16 +11,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.explain.traced import alone_on
+from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.run import Bools, Floats, Ints, Run
-from edgefl.core.link import Link
+from edgefl.core.link import Link, Rates
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
+from edgefl.store import Reader
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9
@@ -100,3 +102,127 @@ def _reached(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
     nominal = np.array([getattr(link, way).value if link else np.inf for link in links])[clients.link[client]]
     found: Floats = np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal))
     return found
+
+
+def alone_on(
+    link: Link, way: Way, root: int, clients: Ints, begin_s: Floats, bits: Floats
+) -> tuple[Floats, Floats]:
+    """The handshakes of transfers alone on a link with a trace, and these with the bytes, (n,) each.
+
+    Args:
+        link: their clients' link.
+        way: the direction.
+        root: the run's seed.
+        clients: whose transfers, (n,).
+        begin_s: when they begin; NaN for those that did not, (n,).
+        bits: what they move, (n,).
+    """
+    which, offset_s = link.dealt(root, clients)
+    delay_s, flowing_s = np.zeros(len(clients)), np.zeros(len(clients))
+    for one in np.unique(which[~np.isnan(begin_s)]).tolist():
+        mine = np.flatnonzero((which == one) & ~np.isnan(begin_s))
+        moved, at_s = _Moved(link.rates(one, way)), begin_s[mine] + offset_s[mine]
+        delay_s[mine] = moved.delay_s(at_s)
+        flows_s = at_s + delay_s[mine]
+        flowing_s[mine] = moved.when(moved.by(flows_s) + bits[mine]) - flows_s
+    return delay_s, delay_s + np.where(bits > 0, flowing_s, 0.0)
+
+
+class _Moved:
+    """What a trace lets through from its beginning on."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._bits = np.append(0.0, np.cumsum(rates.bps[:-1] * np.diff(rates.t_s)))
+        last_s = rates.length_s - rates.t_s[-1]
+        self._period_bits = self._bits[-1] + rates.bps[-1] * last_s if np.isfinite(last_s) else np.inf
+
+    def delay_s(self, at_s: Floats) -> Floats:
+        """The handshakes of transfers that begin at some times, (n,)."""
+        found: Floats = self._rates.delay_s[self._within(at_s)[1]]
+        return found
+
+    def by(self, at_s: Floats) -> Floats:
+        """The bits until some times, (n,)."""
+        whole, piece, within_s = self._within(at_s)
+        partial = self._bits[piece] + self._rates.bps[piece] * (within_s - self._rates.t_s[piece])
+        found: Floats = partial if np.isinf(self._period_bits) else whole * self._period_bits + partial
+        return found
+
+    def when(self, bits: Floats) -> Floats:
+        """The first times by which so many bits are through; infinite for never, (n,)."""
+        rates, whole, rest = self._rates, np.zeros(len(bits)), bits
+        if np.isfinite(self._period_bits):
+            whole, rest = np.divmod(bits, self._period_bits)
+        piece = np.maximum(np.searchsorted(self._bits, rest) - 1, 0)
+        bps, more = rates.bps[piece], rest - self._bits[piece]
+        later_s = np.divide(more, bps, out=np.where(more > 0, np.inf, 0.0), where=bps > 0)
+        found: Floats = rates.t_s[piece] + later_s
+        return found if np.isinf(rates.length_s) else whole * rates.length_s + found
+
+    def _within(self, at_s: Floats) -> tuple[Floats, Ints, Floats]:
+        """How many times the trace was repeated until some times, and the piece and the time within it."""
+        whole, within_s = np.zeros(len(at_s)), at_s
+        if np.isfinite(self._rates.length_s):
+            whole, within_s = np.divmod(at_s, self._rates.length_s)
+        return whole, np.searchsorted(self._rates.t_s, within_s, side="right") - 1, within_s
+
+
+_ENDS: dict[Way, str] = {"down": "received_s", "up": "arrived_s"}
+_PHASES: dict[Way, int] = {"down": PHASES.index("download"), "up": PHASES.index("upload")}
+
+
+class Transfer(NamedTuple):
+    """What a run's transfers one way take in the mean.
+
+    Attributes:
+        seconds: each, sent once.
+        alone_s: on their clients' own links.
+    """
+
+    seconds: float
+    alone_s: float
+
+
+@dataclass(frozen=True)
+class SharedTime:
+    """What sharing costs a run.
+
+    Attributes:
+        share: the share of its rounds' time in which critical paths wait for others' transfers.
+        download, upload: what transfers take; None without any.
+    """
+
+    share: float
+    download: Transfer | None
+    upload: Transfer | None
+
+
+def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
+    """What sharing costs a run; None where clients share nothing, or nothing was merged.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    if not any(is_shared(plan, way).any() for way in _ENDS):
+        return None
+    found, recorded = Run(reader), Recorded(plan, {}, dict(plan.fleet.links))
+    whole_s = float(found.merges.t_s.max(initial=0.0))
+    if not whole_s:
+        return None
+    parts, shared_s = critical_paths(found), 0.0
+    for way, phase in _PHASES.items():
+        mine = parts.phase == phase
+        seconds = transfers(found, recorded, parts.job[mine], way).sharing * parts.share[mine]
+        shared_s += float(seconds.sum())
+    return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _ENDS))
+
+
+def _transfer(found: Run, recorded: Recorded, way: Way) -> Transfer | None:
+    moved = getattr(found.jobs, f"{way}_bytes") > 0
+    jobs = np.flatnonzero(moved & ~np.isnan(getattr(found.jobs, _ENDS[way])))
+    if not len(jobs):
+        return None
+    by_cause = transfers(found, recorded, jobs, way)
+    alone_s = by_cause.rate + by_cause.latency + by_cause.loss
+    return Transfer(float((alone_s + by_cause.sharing).mean()), float(alone_s.mean()))
