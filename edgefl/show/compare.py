@@ -27,7 +27,7 @@ from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target
 from edgefl.analysis.published import Beside, of_runs
 from edgefl.analysis.settings import differences, differing
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.turnout import Turnout, mean_turnout
+from edgefl.analysis.sums import Turnout, mean_turnout
 from edgefl.analysis.values import Value, deviations, over_seeds
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError, closest
