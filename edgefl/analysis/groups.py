@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.settings import canonical, dotted
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.values import Difference, Value, difference, estimate
+from edgefl.analysis.values import Difference, Estimate, Value, difference, estimate
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 
@@ -75,11 +75,11 @@ def seeds_together(runs: Sequence[Summary]) -> list[Group]:
     """
     found: dict[Any, list[Summary]] = {}
     for place, run in enumerate(runs):
-        found.setdefault(_key(run, place, found), []).append(run)
+        found.setdefault(_alike(run, place, found), []).append(run)
     return _named_apart([Group(_common_name(group), tuple(group)) for group in found.values()])
 
 
-def _key(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
+def _alike(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
     if run.settings is None or run.status != "done":
         return place
     alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
@@ -114,37 +114,17 @@ def _folder(run: Summary) -> str:
     return folder.parent.name if re.match(r"\d\d+-", folder.name) else folder.name
 
 
-class Spread(NamedTuple):
-    """A number of several runs' records.
-
-    Attributes:
-        mean: of the runs that have it.
-        deviation_over_seeds: the standard deviation of a sample (n - 1); None if only one run has it.
-        runs: how many have it.
-        interval_95: of the mean; None if only one run has it.
-    """
-
-    mean: float
-    deviation_over_seeds: float | None
-    runs: int
-    interval_95: Interval | None
-
-
 @dataclass(frozen=True)
 class Average:
     """Runs that differ in nothing but their seeds, as ``edgefl compare --json`` has them.
 
-    Attributes:
-        name: the group's.
-        seeds: theirs.
-        runs: their directories.
-        figures: every number of their summaries, by dotted key.
+    Every number of their summaries is there, by dotted key.
     """
 
     name: str
     seeds: Sequence[int]
     runs: Sequence[str]
-    figures: Mapping[str, Spread]
+    figures: Mapping[str, Estimate]
 
 
 def averages(groups: Sequence[Group]) -> list[Average]:
@@ -168,49 +148,18 @@ def numbers(run: Summary) -> dict[str, float]:
     }
 
 
-def spreads(runs: Sequence[Summary]) -> dict[str, Spread]:
+def spreads(runs: Sequence[Summary]) -> dict[str, Estimate]:
     """The numbers of several runs, each of those that have it."""
     each = list(map(numbers, runs))
     keys = dict.fromkeys(key for one in each for key in one)
-    return {key: spread([one[key] for one in each if key in one]) for key in keys}
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """The mean of at least one number, with its deviation and its interval."""
-    mean, half, deviation, count = estimate(values)
-    return Spread(mean, deviation, count, None if half is None else Interval(mean - half, mean + half))
-
-
-@dataclass(frozen=True)
-class Apart:
-    """A figure of one group less that of another.
-
-    Attributes:
-        mean: of the differences over seeds.
-        interval_95: of the mean; None of one pair of seeds alone.
-        pairs: of how many seeds; where they are not paired, of the group that has fewer.
-        of: how many seeds there are.
-        paired: whether it is that of the same seeds; otherwise the interval is Welch's.
-        separable: whether the interval is without 0; None without an interval.
-    """
-
-    mean: float
-    interval_95: Interval | None
-    pairs: int
-    of: int
-    paired: bool
-    separable: bool | None
+    return {key: estimate([one[key] for one in each if key in one]) for key in keys}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two groups of seeds.
+    """A group of seeds and the one that it is compared with: their names, directories and common seeds.
 
-    Attributes:
-        name, against: of the group, and of the one that it is compared with.
-        runs, against_runs: their directories.
-        seeds: those that both have.
-        figures: by the figure's key; without those that cannot be compared.
+    Differences are by the figure's key, without those that cannot be compared.
     """
 
     name: str
@@ -218,7 +167,7 @@ class Pair:
     runs: Sequence[str]
     against_runs: Sequence[str]
     seeds: Sequence[int]
-    figures: Mapping[str, Apart]
+    figures: Mapping[str, Difference]
 
 
 def baselines(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
@@ -282,16 +231,8 @@ def _pair(own: Group, other: Group, judged: Sequence[Metric]) -> Pair:
         [run.run_dir for run in own.runs],
         [run.run_dir for run in other.runs],
         sorted(both),
-        {key: _told(one) for key, one in found.items() if one},
+        {key: one for key, one in found.items() if one},
     )
-
-
-def _told(one: Difference) -> Apart:
-    bounds = None if one.half is None else Interval(one.mean - one.half, one.mean + one.half)
-    return Apart(one.mean, bounds, one.pairs, one.of, one.paired, one.separable)
-
-
-Order = Literal["", "holds", "depends", "open"]
 
 
 @dataclass(frozen=True)
@@ -319,7 +260,7 @@ class Judged:
     winner: int | None = None
     tied: Sequence[int] = ()
     close_seeds: int | None = None
-    order: Order = ""
+    order: Literal["", "holds", "depends", "open"] = ""
     depends_on: Sequence[str] = field(default=())
 
     @property

@@ -24,7 +24,7 @@ from edgefl.analysis.groups import (
     seeds_together,
 )
 from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target_name
-from edgefl.analysis.published import Beside, of_runs
+from edgefl.analysis.published import Beside, beside_runs
 from edgefl.analysis.settings import differences, differing
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.sums import Turnout, mean_turnout
@@ -88,7 +88,7 @@ class Comparison:
         groups = seeds_together(self.runs)
         object.__setattr__(self, "averages", averages(groups))
         object.__setattr__(self, "pairs", pairs(groups))
-        object.__setattr__(self, "published", of_runs(groups))
+        object.__setattr__(self, "published", beside_runs(groups))
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
@@ -137,7 +137,7 @@ def comparison(
     ends += [_unfinished(run, reasons) for run in runs if run.status != "done"]
     ends += [Line(text, "yellow") for text in few(groups)]
     found = chosen(groups, names) if names else []
-    papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
+    papers, orders = tables([] if names else beside_runs(groups), one_unit=one_unit)
     if not every:
         table, notes = _first_table(groups, found, one_unit=one_unit)
         return Rendered(*spaced([table, *papers]), *notes, *_in_a_line(groups), *orders, *ends)

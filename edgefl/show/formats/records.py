@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from edgefl.analysis.groups import Group, numbers, seeds_together, spreads
-from edgefl.analysis.published import RATIO, of_runs
+from edgefl.analysis.published import RATIO, beside_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
 
@@ -54,7 +54,7 @@ def records(runs: Sequence[Summary]) -> Records:
     figures = [_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
-    for one in (figure for paper in of_runs(groups) for figure in paper.figures):
+    for one in (figure for paper in beside_runs(groups) for figure in paper.figures):
         if one.group is not None and one.unit != RATIO:
             others.setdefault(f"published.{one.figure}", {})[one.group] = one.published
     found = [
