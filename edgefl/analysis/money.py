@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
-from edgefl.analysis.reached import Reached
+from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import DeviceUse, Usage, sums
 from edgefl.core.corners import Interval

@@ -14,7 +14,7 @@ from edgefl.analysis.bills import Bill, Until
 from edgefl.analysis.carbon import footprint
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
-from edgefl.analysis.reached import Target, until_target
+from edgefl.analysis.history import Target, until_target
 from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
 from edgefl.analysis.sums import (
@@ -382,11 +382,11 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         costs=_costs(run, used, Until(virtual_s, between_s), by_device, reached),
         measures=_measured(reader),
         turnout=turnout(run),
-        server=_server(reader),
+        server=_merges_cost(reader),
     )
 
 
-def _server(reader: Reader) -> MergeCost | None:
+def _merges_cost(reader: Reader) -> MergeCost | None:
     (row,) = reader.query(
         "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
         "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
@@ -402,8 +402,8 @@ def _server(reader: Reader) -> MergeCost | None:
 def _costs(
     run: Run, used: Usage, ended: Until, devices: Mapping[str, DeviceUse], target: Target | None
 ) -> dict[str, Bill] | None:
-    models = {"global": target.global_, "personal": target.personal} if target else {}
-    reached = {model: one for model, one in models.items() if one}
+    models = ("global", "personal") if target else ()
+    reached = {model: one for model in models if target and (one := target.of(model))}
     times = {model: Until(one.t_s, one.t_s_between) for model, one in reached.items()}
     bills = {
         "carbon": footprint(run, ended, times),

@@ -73,7 +73,7 @@ def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers
     sharing_s = np.where(shared & (first_s > alone_s * (1 + _ROUNDING)), first_s - alone_s, 0.0)
     own_s = first_s - sharing_s
     latency_s = np.minimum(delay_s, own_s)
-    reached = np.minimum(_reached(recorded, way, client, bps), 1.0)
+    reached = np.minimum(_under_losses(recorded, way, client, bps), 1.0)
     flowing_s = own_s - latency_s
     return Transfers(flowing_s * reached, latency_s, flowing_s * (1 - reached), sharing_s, repeats_s)
 
@@ -95,7 +95,7 @@ def _on_traces(recorded: Recorded, client: Ints) -> Iterator[tuple[Ints, Link]]:
             yield np.flatnonzero(clients.link[client] == number), link
 
 
-def _reached(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
+def _under_losses(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
     """The share of their links' rates that clients reach under losses."""
     clients = recorded.plan.clients
     links = [recorded.links.get(name) for name in clients.links]

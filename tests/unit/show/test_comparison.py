@@ -23,7 +23,7 @@ from compared import (
 
 from edgefl.analysis.carbon import Amount
 from edgefl.analysis.groups import seeds_together
-from edgefl.analysis.reached import Target
+from edgefl.analysis.history import Target
 from edgefl.analysis.summary import Measured, summaries
 from edgefl.analysis.sums import Turnout
 from edgefl.core.corners import Interval
