@@ -77,12 +77,7 @@ class Curve:
 
 
 def curves(groups: Sequence[Group], histories: Callable[[Summary], Mapping[str, History]]) -> list[Curve]:
-    """The curves of all models of all groups; a group without evaluations has none.
-
-    Args:
-        groups: the groups.
-        histories: a run's, by model.
-    """
+    """The curves of all models of all groups, given histories by model; a group without any has none."""
     found = []
     for group, one in enumerate(groups):
         each = [histories(run) for run in one.runs]

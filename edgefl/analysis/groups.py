@@ -19,7 +19,6 @@ from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.settings import canonical, dotted
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import Difference, Estimate, Value, difference, estimate
-from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 
 _SEED = "seed"
@@ -31,9 +30,7 @@ _PROBLEM = ("task", "fleet")
 class Group:
     """A run, or several that differ in nothing but their seeds.
 
-    Attributes:
-        name: what their names have in common; in its second line, what tells runs of one name apart.
-        runs: one or more.
+    Its name is what theirs have in common; in its second line, what tells runs of one name apart.
     """
 
     name: str
@@ -196,11 +193,8 @@ def _problem(one: Group) -> str:
 def apart(metric: Metric, own: Group, other: Group, *, at_least: bool = False) -> Difference | None:
     """A figure of one group less that of another; None where nothing can be subtracted.
 
-    Args:
-        metric: the figure. A sum that is known of some clients alone has no difference.
-        own: the group.
-        other: the one that is subtracted.
-        at_least: whether the other's may be lower bounds, whose difference is one too.
+    A sum that is known of some clients alone has no difference. With ``at_least``, the other's may be lower
+    bounds, whose difference is one too.
     """
     return difference(
         {run.seed: _number(metric, run, at_least=False) for run in own.runs},
@@ -275,14 +269,14 @@ def judged(metric: Metric, groups: Sequence[Group]) -> Judged:
     one = Judged(metric, values)
     ranked = _ranked(metric, groups, values) if metric.better else {}
     # Who reached a target in all seeds is ahead of who did in some, however soon.
-    best = min((rank for rank in ranked.values()), default=(True, math.inf))
+    best = min(ranked.values(), default=(True, math.inf))
     # One alone is ahead of nobody, and none of those that did not reach a target is.
     if len(ranked) < 2 or math.isinf(best[1]):  # noqa: PLR2004 - two are needed
         return one
     first, *others = [place for place, rank in ranked.items() if rank == best]
     if others:
         return replace(one, tied=[first, *others])
-    bounds = _bounds(values[first])
+    bounds = (value := values[first]) and value.between
     if bounds and bounds.high is None and metric.better == "lower":
         return one  # a lower bound is not the least
     return replace(one, winner=first, close_seeds=_not_separable(metric, groups, first, ranked))
@@ -308,10 +302,6 @@ def _ranked(
     return found
 
 
-def _bounds(value: Value | None) -> Interval | None:
-    return value.between if value else None
-
-
 def _not_separable(
     metric: Metric, groups: Sequence[Group], winner: int, ranked: Mapping[int, tuple[bool, float]]
 ) -> int | None:
@@ -329,15 +319,11 @@ def _not_separable(
 
 @dataclass(frozen=True)
 class Front:
-    """A Pareto front: the groups that no other beats.
+    """A Pareto front: the groups that no other beats, in the order of what they cost.
 
     A group beats another that has both figures if it is at least as accurate, costs at most as much, and is
     better in one of the two. Groups that are equal in both are on the front together. Only groups whose
     runs are all done take part.
-
-    Attributes:
-        accuracy, cost: the figures' keys.
-        groups: the places of the groups on the front, by ascending cost.
     """
 
     accuracy: str
@@ -368,11 +354,7 @@ def fronts(groups: Sequence[Group]) -> Iterator[Front]:
 
 
 def front(points: Mapping[int, tuple[float, float]]) -> list[int]:
-    """The points that no other beats, by ascending cost.
-
-    Args:
-        points: (cost, gain) by key; less of the first and more of the second are better.
-    """
+    """The points (cost, gain) by key that no other beats, which costs less and gains more; by cost."""
     found: list[int] = []
     for key, (cost, gain) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
         # Those before cost at most as much, and the last one found gains most of them.

@@ -65,9 +65,6 @@ def histories(run: Run) -> dict[str, History]:
     """The history of each model that was evaluated: "global", "personal", both or none.
 
     In a run in progress or broken off, client-seconds are those of the jobs that have ended.
-
-    Raises:
-        UserError: the run is damaged.
     """
     by_model: dict[str, list[dict[str, Any]]] = {}
     for row in run.reader.query(_SQL):
@@ -166,8 +163,7 @@ class Evaluated:
 class Reached(Evaluated):
     """The first evaluation of a model at or above a target accuracy: what it took at most to reach it.
 
-    Attributes:
-        last_below: the evaluation before, and so what it took at least; None where there is none.
+    It took at least what was spent by the last one below; there may be none.
     """
 
     last_below: Evaluated | None

@@ -202,7 +202,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         def paid(run: Summary, name: str = name, unit: str = bill.unit) -> Value | None:
             mine = _bill(run, name, unit)
             until = mine.to_target.get(model, {}) if mine else {}
-            return of(lambda _: _amount(until.get(TOTAL)))(run) if mine else None
+            return of(lambda _: _of_amount(until.get(TOTAL)))(run) if mine else None
 
         key = f"costs.{name}.to_target.{model}.total.amount"
         yield from _with_part(Metric(key, f"{bill.label}{end}", bill.unit, "lower", paid, **if_any), runs)
@@ -214,7 +214,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         yield Metric(f"{start}wasted.joules", f"wasted energy{end}", "J", "lower", wasted, **if_any)
 
 
-def _amount(found: Amount | None) -> Value | None:
+def _of_amount(found: Amount | None) -> Value | None:
     if found is None:
         return None
     return Value.over_clients(EnergyTotal(found.amount, found.known, found.clients), found.between)
@@ -283,7 +283,7 @@ def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
             kind: str, component: str, run: Summary, name: str = name, unit: str = bill.unit
         ) -> Value | None:
             mine = _bill(run, name, unit)
-            return _amount(getattr(mine, kind).get(component)) if mine else None
+            return _of_amount(getattr(mine, kind).get(component)) if mine else None
 
         def metric(kind: str, component: str, label: str, unit: str = bill.unit, name: str = name) -> Metric:
             key = f"costs.{name}.{kind}.{component}.amount"

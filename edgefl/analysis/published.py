@@ -25,17 +25,14 @@ _UNITS = {"_s": "s", "bytes": "B", "joules": "J", "flops": "FLOP", "grams": "g"}
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure beside a run's.
+    """A published figure beside a run's; None, or empty, where no run has its settings.
 
     Attributes:
         run: the published run, in words.
         figure: what it is, as the scenario has it: a key of a run in ``edgefl compare --json``.
         unit: as of ``Metric``; "x" of a share of another run's.
-        published: in base units.
-        group: the place of the run, or of those that differ in nothing but their seeds, which has these
-            settings; None where there is none.
-        name: its name; empty where there is none.
-        here: its figure, a mean over seeds; None where it has none.
+        group, name: the run's place and name, or of those that differ in nothing but their seeds.
+        here: its figure, a mean over seeds.
         interval_95: of the mean; None of one seed, and of a share of another run's.
         deviation: ``here`` less ``published``.
     """
@@ -85,14 +82,7 @@ class Beside:
 
 
 class Ours(NamedTuple):
-    """A run, or several that differ in nothing but their seeds.
-
-    Attributes:
-        name: its name.
-        paper: what its scenario says was published, if it does.
-        settings: by dotted key.
-        figures: by key, of each seed.
-    """
+    """Runs that differ in nothing but their seeds; settings and each seed's figures by dotted key."""
 
     name: str
     paper: Mapping[str, Any] | None

@@ -22,14 +22,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Merges:
-    """A run's merges, columns (n,) by ascending version.
+    """A run's merges, columns (n,) by ascending version: which one it made, in which exchange, by place.
 
-    Attributes:
-        version: the version that it made.
-        exchange: the exchange's place in the run.
-        round: from 0; -1 before the first, the number of rounds after the last.
-        t_s: virtual seconds.
-        server_s: how long the server worked on it until then.
+    The round is -1 before the first, the number of rounds after the last; ``server_s`` is how long the server
+    worked on it until ``t_s``.
     """
 
     version: Ints
@@ -43,14 +39,7 @@ class Merges:
 
 
 class Clients(NamedTuple):
-    """A run's clients, columns (clients,).
-
-    Attributes:
-        device: a place in ``Run.device_names``.
-        kind: the number of its kind, a place in ``Run.kinds``.
-        slowdown: its constant slowdown.
-        admitted: whether it takes part.
-    """
+    """A run's clients, columns (clients,); device and kind are places in ``device_names`` and ``kinds``."""
 
     device: Ints
     kind: Ints
@@ -87,14 +76,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run that is open for reading.
-
-    Attributes:
-        reader: its rows.
-
-    Raises:
-        UserError: the run is damaged; by every attribute.
-    """
+    """A run that is open for reading; every attribute raises UserError if it is damaged."""
 
     reader: Reader
 

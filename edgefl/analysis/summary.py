@@ -211,16 +211,7 @@ def summaries(
     *,
     note: Callable[[str], None] | None = None,
 ) -> list[Summary]:
-    """One summary per run; a group stands for its runs.
-
-    Args:
-        folders: runs or groups.
-        target: as of ``target_of``.
-        note: as in ``each_run``.
-
-    Raises:
-        UserError: as ``each_run`` and ``target_of``.
-    """
+    """One summary per run; a group stands for its runs; see ``each_run`` and ``target_of``."""
     accuracy = target_of(target, folders)
     return each_run(folders, lambda reader, _: summary(reader, accuracy), note=note)
 
@@ -232,11 +223,11 @@ def each_run(
     trusted: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> list[Record]:
-    """What is made of each run; a group stands for its runs.
+    """What is made of each run, given its place among those that could be read; a group stands for its runs.
 
     Args:
         folders: runs or groups.
-        record_of: called with each run and its place among those that could be read.
+        record_of: makes it.
         trusted: as in ``Reader``.
         note: called with a line for each run of a group that cannot be read or is there no more; None
             refuses those too.
@@ -266,11 +257,7 @@ def each_run(
 
 
 def check_target(target: object, where: str) -> None:
-    """Refuses a target that is no accuracy in (0, 1].
-
-    Raises:
-        UserError: it is not.
-    """
+    """Refuses a target that is no accuracy in (0, 1]."""
     if target is not None and not (isinstance(target, Real) and 0 < float(target) <= 1):
         what = f"the target accuracy must be greater than 0 and at most 1, not {quoted(target)}"
         raise UserError(what, where=where)
@@ -328,15 +315,7 @@ _SPENT = ("jobs", "bytes", "down_bytes", "up_bytes", "flops", "client_s")
 
 
 def summary(run: Run | Reader, target: float | None = None) -> Summary:
-    """One run's summary.
-
-    Args:
-        run: the run.
-        target: replaces the run's own.
-
-    Raises:
-        UserError: the target is out of range.
-    """
+    """One run's summary, with another target accuracy than its own if one is given."""
     check_target(target, "target")
     run = run if isinstance(run, Run) else Run(run)
     reader, meta = run.reader, run.reader.meta

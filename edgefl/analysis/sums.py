@@ -19,6 +19,7 @@ from edgefl.core.ledger import EnergyTotal
 # Places of jobs' endings among the four that there are.
 _ENDED = [str(kind) for kind in ENDINGS[1:]]
 MERGED = ENDINGS.index(Kind.MERGED)
+_HALF = 31
 # The parts of a job's energy, by what it was used for.
 _PHASES = {
     "receive": ("receive_j",),
@@ -38,17 +39,11 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Spent:
-    """What jobs cost, as far as they got.
+    """What jobs cost, as far as they got: client-seconds are spent receiving, working and sending.
 
-    Attributes:
-        jobs: how many there are.
-        bytes: their traffic, which is the sum of
-        down_bytes, up_bytes: that of each direction.
-        flops: their operations.
-        client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
-        joules: their energy, and that of the tails that they left open at the run's end, of those clients
-            whose energy in the whole run is known in full, so that parts add up to the run's
-            ``EnergyTotal``; None if the jobs are of no such client.
+    The energy, with that of tails that were open at the run's end, is of those clients whose energy in the
+    whole run is known in full, so that parts add up to the run's ``EnergyTotal``; None if the jobs are of no
+    such client.
     """
 
     jobs: int
@@ -79,17 +74,16 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
 
     def whole(values: Ints) -> list[int]:
         """Sums of integers, which may be too large for 64 bits."""
-        halves = np.zeros((2, groups), dtype=np.int64)
-        for half, part in zip(
-            halves, (values[mine] >> _HALF, values[mine] & ((1 << _HALF) - 1)), strict=True
-        ):
-            np.add.at(half, by, part)
-        return [(high << _HALF) + low for high, low in halves.T.tolist()]
+        high, low = np.zeros((2, groups), dtype=np.int64)
+        np.add.at(high, by, values[mine] >> _HALF)
+        np.add.at(low, by, values[mine] & ((1 << _HALF) - 1))
+        return [(one << _HALF) + other for one, other in zip(high.tolist(), low.tolist(), strict=True)]
 
     known = run.known[jobs.client]
     count, of_known = np.bincount(by, minlength=groups).tolist(), real(known.astype(float))
     down, up, flops = (whole(jobs[name]) for name in ("down_bytes", "up_bytes", "flops"))
-    seconds, energy = real(busy_s(run)), real(np.where(known, run.joules if tails else joules(jobs), 0.0))
+    seconds = real(jobs.receive_s + jobs.work_s + jobs.transmit_s)
+    energy = real(np.where(known, run.joules if tails else joules(jobs), 0.0))
     return [
         Spent(
             count[one], down[one] + up[one], down[one], up[one], flops[one], seconds[one],
@@ -97,16 +91,6 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
         )
         for one in range(groups)
     ]  # fmt: skip
-
-
-_HALF = 31
-
-
-def busy_s(run: Run) -> Floats:
-    """How long each job's client was busy with it, (n,)."""
-    jobs = run.jobs
-    found: Floats = jobs.receive_s + jobs.work_s + jobs.transmit_s
-    return found
 
 
 class Usage(NamedTuple):
@@ -218,16 +202,12 @@ class DeviceUse:
 
 @dataclass(frozen=True)
 class BatteryUse:
-    """What jobs take from the batteries of the clients of one device.
+    """What jobs take from the batteries of the clients of one device, of which ``clients`` were admitted.
 
     Shares are of a full battery; None where an energy is unknown, or nothing happened.
 
     Attributes:
-        clients: how many were admitted.
-        capacity_j: energy of a full battery.
-        joules: energy of all their jobs, whatever became of them, and of the tails that these left open.
-        per_round: what a round takes from a client that takes part: the mean energy of a job, summed over
-            the exchanges of a round.
+        joules, per_round: as of ``DeviceUse``, the latter as a share.
         per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x
             ``capacity_j``) x 24 h / the run's virtual time.
         days: until a client has used the energy of a full battery: 1 / ``per_day``.
@@ -277,7 +257,7 @@ def device_use(run: Run) -> dict[str, DeviceUse]:
     admitted = np.bincount(device[run.clients.admitted], minlength=len(run.device_names)).tolist()
     unknown = set(device[run.took_part & ~run.known].tolist())
     known_j = np.where(run.known[run.jobs.client], run.joules, 0.0)
-    taken = zip(run.device_names, admitted, *_taken(run, [(slice(None), known_j)]), strict=True)
+    taken = zip(run.device_names, admitted, *_drained(run, [(slice(None), known_j)]), strict=True)
     for place, (name, clients, whole_j, round_j) in enumerate(taken):
         if clients:
             figures = (None, None) if place in unknown else (whole_j, round_j)
@@ -285,13 +265,8 @@ def device_use(run: Run) -> dict[str, DeviceUse]:
     return found
 
 
-def _taken(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float], list[float | None]]:
-    """What jobs took by device: all of them, and a round's in the mean, None where none was in one.
-
-    Args:
-        run: the run.
-        joules: each job's, some of them at a time.
-    """
+def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float], list[float | None]]:
+    """What jobs took by device, given each one's joules: all, and a round's in the mean, None without one."""
     shape = len(run.device_names), len(run.names)
     group, size = run.clients.device[run.jobs.client] * shape[1] + run.jobs.exchange, shape[0] * shape[1]
     counts, sums_j = np.bincount(group, minlength=size).reshape(shape), np.zeros(size)
@@ -307,17 +282,11 @@ def _taken(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float
 
 
 def battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
-    """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops.
-
-    Args:
-        run: the run.
-        devices: what its jobs took from each.
-        virtual_s: its length.
-    """
+    """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
     capacities: dict[str, float] = run.reader.meta.get("batteries", {})
     ends = run.bounds.by_job(virtual_s) if capacities and run.bounds else ()
     rounds = [
-        _taken(run, ((places, sum((*one.stage_j, *one.tail_j))) for places, one in end))[1] for end in ends
+        _drained(run, ((places, sum((*one.stage_j, *one.tail_j))) for places, one in end))[1] for end in ends
     ]
     found = {}
     for name, capacity_j in capacities.items():

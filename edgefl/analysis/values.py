@@ -109,14 +109,7 @@ def _ends(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 class Estimate(NamedTuple):
-    """The mean of some values, with what is known of it over seeds.
-
-    Attributes:
-        mean: of the values.
-        deviation_over_seeds: the standard deviation of a sample (n - 1); None of one value.
-        runs: how many values there are.
-        interval_95: of the mean; None of one value.
-    """
+    """The mean of ``runs`` values; its deviation, of a sample (n - 1), and interval are None of one value."""
 
     mean: float
     deviation_over_seeds: float | None
@@ -168,22 +161,14 @@ def around(mean: float, half: float | None) -> Interval | None:
 
 @cache
 def student(freedom: float) -> float:
-    """The quantile of Student's t distribution up to which half of ``CONFIDENCE`` lies above 0.
-
-    Args:
-        freedom: degrees of freedom, above 0; they need not be whole.
-    """
+    """The quantile of Student's t distribution up to which half of ``CONFIDENCE`` lies above 0."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def deviations(count: int) -> float:
-    """Half the width of the interval of a mean, in standard deviations of the sample (n - 1).
-
-    Args:
-        count: of values, 2 or more.
-    """
+    """Half the width of the interval of a mean of 2 or more, in their standard deviations (n - 1)."""
     return student(count - 1) / math.sqrt(count)
 
 
@@ -198,14 +183,10 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def difference(own: Mapping[int, float | None], other: Mapping[int, float | None]) -> Difference | None:
-    """One's figures less another's: paired where they have two seeds in common or more, else unpaired.
+    """One's figures by seed less another's, None where there is nothing to subtract.
 
-    Args:
-        own: by seed; None, or a number that is not finite, where there is no figure.
-        other: likewise.
-
-    Returns:
-        None where there is nothing to subtract.
+    They are paired where they have two seeds in common or more. A seed has no figure where it is None or not
+    finite.
     """
     common, (ours, theirs) = own.keys() & other.keys(), (_known(own), _known(other))
     if len(common) >= _TWO:

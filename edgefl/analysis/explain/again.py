@@ -47,15 +47,7 @@ class Again:
     def __init__(
         self, plan: Plan, medians: Medians, merged_s: Floats, clients: int, progress: Progress
     ) -> None:
-        """Takes a run.
-
-        Args:
-            plan: the run's.
-            medians: those of its fleet.
-            merged_s: when it made its merges, in virtual seconds, (n,).
-            clients: of how many clients savings are asked.
-            progress: called with what is done, how many merges were made, and how many there are.
-        """
+        """Takes a run with its merges' times, (n,), and how many clients' savings are asked for."""
         self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress
         self.changes = (*CHANGES, *_of_shared(plan))
         # Once as it was, and once for each change.
@@ -76,14 +68,11 @@ class Again:
         return could and self._run(plan, same=True) is not None
 
     def saved_s(self, client: int | None = None) -> dict[str, float]:
-        """By how many seconds as many merges would be made sooner, by change.
+        """By how many seconds as many merges would be made sooner, by change to one client, or to all (None).
 
         A change is left out if there would not be as many merges. A device that throttles otherwise, or not
         at all, would do so after the change, which is not known; nor are the rates of another link among
         traces.
-
-        Args:
-            client: to whom changes are made; None for all.
         """
         fleet, now_s = self._plan.fleet, float(self._merged_s[-1])
         unknown = {"device": bool(fleet.speed), "link": any(link.trace for link in fleet.links.values())}

@@ -22,10 +22,11 @@ import numpy as np
 
 from edgefl.analysis.explain.again import Again, Progress
 from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_of
-from edgefl.analysis.explain.transfers import Transfers, transfers
+from edgefl.analysis.explain.transfers import transfers
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.documents import INLINE
 from edgefl.core.errors import UserError
+from edgefl.core.link_traces import Way
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.store import Reader
@@ -178,12 +179,7 @@ class Explanation:
 def explain(
     reader: Reader, round_: int | None = None, progress: Progress = lambda *_: None
 ) -> Explanation | RoundExplanation:
-    """Why a run, or one of its rounds, took as long as it did.
-
-    Args:
-        reader: the run.
-        round_: the round, from 0; None for all together.
-        progress: called where the clock runs again, see ``again``.
+    """Why a run, or one of its rounds (from 0), took as long as it did; progress is told as in ``again``.
 
     Raises:
         UserError: there is no such round, nothing was merged yet, or a device cannot be priced.
@@ -193,20 +189,10 @@ def explain(
 
 
 class Explainer:
-    """A run's critical paths, and what changes would save.
-
-    Attributes:
-        rounds: its rounds.
-        parts: their critical paths.
-        causes: the parts' seconds by ``CAUSES``, (n, causes).
-    """
+    """A run's critical paths, and what changes would save; causes are (parts, ``CAUSES``) in seconds."""
 
     def __init__(self, reader: Reader, planned: Recorded) -> None:
-        """Takes a run and what it was planned of.
-
-        Raises:
-            UserError: nothing was merged yet, or a device cannot be priced.
-        """
+        """Takes a run and what it was planned of; it raises as ``explain`` does."""
         self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
         self._found = Run(reader)
         self.rounds = rounds_of(self._found)
@@ -358,19 +344,14 @@ def _most_first(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> Floats:
-    """The seconds of each part by ``CAUSES``, (n, causes).
-
-    Raises:
-        UserError: a number that pricing needs is unknown for a device.
-    """
+    """The seconds of each part by ``CAUSES``, (n, causes); an unknown number of a device is a UserError."""
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
     for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
     weights = _Weights(found, planned, medians, jobs)
-    down, up = (_transferred(transfers(found, planned, jobs, way)) for way in ("down", "up"))
-    stages = down, weights.worked(), up
+    stages = weights.moved("down"), weights.worked(), weights.moved("up")
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
         mine = parts.phase[of_part] == phase
@@ -385,21 +366,21 @@ def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> F
     return seconds
 
 
-def _transferred(found: Transfers) -> Floats:
-    """The causes of transfers, (n, causes), in seconds."""
-    weights = np.zeros((len(found.rate), len(CAUSES)))
-    for cause, seconds in zip(found._fields, found, strict=True):
-        weights[:, _AT[cause]] = seconds
-    return weights
-
-
 class _Weights:
-    """The causes of some jobs' work, (n, causes), in seconds of the whole stage."""
+    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
 
     def __init__(self, found: Run, planned: Recorded, medians: Medians, jobs: Ints) -> None:
-        self._found, self._jobs, self._plan, self._medians = found, jobs, planned.plan, medians
+        self._found, self._jobs, self._planned, self._medians = found, jobs, planned, medians
+        self._plan = planned.plan
         self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
         self._kind = found.clients.kind[self._client]
+
+    def moved(self, way: Way) -> Floats:
+        """Of downloads or uploads."""
+        weights = np.zeros((len(self._jobs), len(CAUSES)))
+        for cause, seconds in transfers(self._found, self._planned, self._jobs, way)._asdict().items():
+            weights[:, _AT[cause]] = seconds
+        return weights
 
     def worked(self) -> Floats:
         """Of work."""

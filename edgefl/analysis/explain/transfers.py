@@ -26,8 +26,11 @@ from edgefl.store import Reader
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9
-_BUSY = {"down": "receive_s", "up": "transmit_s"}
-_BEGINS = {"down": "dispatched_s", "up": "worked_s"}
+# Of each way: the columns of how long it took, when it began and when it ended, and its phase.
+_STAGES: dict[Way, tuple[str, str, str, int]] = {
+    "down": ("receive_s", "dispatched_s", "received_s", PHASES.index("download")),
+    "up": ("transmit_s", "worked_s", "arrived_s", PHASES.index("upload")),
+}
 
 
 class Transfers(NamedTuple):
@@ -41,26 +44,20 @@ class Transfers(NamedTuple):
 
 
 def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers:
-    """What some jobs' downloads or uploads were bound by.
-
-    Args:
-        found: the run's jobs.
-        recorded: what it was planned of.
-        jobs: the places of the jobs, (n,).
-        way: "down" or "up".
-    """
+    """What some jobs' downloads or uploads were bound by; jobs are places, (n,)."""
     plan, client, place = recorded.plan, found.jobs.client[jobs], found.jobs.exchange[jobs]
     kind = found.clients.kind[client]
     payload_bytes, delay_s, bps = (
         np.stack([getattr(one, f"{way}_{name}") for one in plan.prices])[place, kind]
         for name in ("bytes", "delay_s", "bps")
     )
-    busy_s, moved_bytes = getattr(found.jobs, _BUSY[way])[jobs], getattr(found.jobs, f"{way}_bytes")[jobs]
+    busy, begins, *_ = _STAGES[way]
+    busy_s, moved_bytes = (getattr(found.jobs, name)[jobs] for name in (busy, f"{way}_bytes"))
     sent_bytes = np.minimum(moved_bytes, payload_bytes)
     alone_s = delay_s + 8 * sent_bytes / bps
     traced = np.zeros(len(jobs), dtype=np.bool_)
     for mine, link in _on_traces(recorded, client):
-        begin_s = getattr(found.jobs, _BEGINS[way])[jobs[mine]]
+        begin_s = getattr(found.jobs, begins)[jobs[mine]]
         alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
         (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
     shared = is_shared(plan, way)[client]
@@ -168,17 +165,8 @@ class _Moved:
         return whole, np.searchsorted(self._rates.t_s, within_s, side="right") - 1, within_s
 
 
-_ENDS: dict[Way, str] = {"down": "received_s", "up": "arrived_s"}
-_PHASES: dict[Way, int] = {"down": PHASES.index("download"), "up": PHASES.index("upload")}
-
-
 class Transfer(NamedTuple):
-    """What a run's transfers one way take in the mean.
-
-    Attributes:
-        seconds: each, sent once.
-        alone_s: on their clients' own links.
-    """
+    """What a run's transfers one way take in the mean, sent once; and what they would on their own links."""
 
     seconds: float
     alone_s: float
@@ -186,11 +174,9 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedTime:
-    """What sharing costs a run.
+    """What sharing costs a run; ways without transfers are None.
 
-    Attributes:
-        share: the share of its rounds' time in which critical paths wait for others' transfers.
-        download, upload: what transfers take; None without any.
+    ``share`` is that of its rounds' time in which critical paths wait for others' transfers.
     """
 
     share: float
@@ -199,28 +185,24 @@ class SharedTime:
 
 
 def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
-    """What sharing costs a run; None where clients share nothing, or nothing was merged.
-
-    Raises:
-        UserError: the run is damaged.
-    """
-    if not any(is_shared(plan, way).any() for way in _ENDS):
+    """What sharing costs a run; None where clients share nothing, or nothing was merged."""
+    if not any(is_shared(plan, way).any() for way in _STAGES):
         return None
     found, recorded = Run(reader), Recorded(plan, {}, dict(plan.fleet.links))
     whole_s = float(found.merges.t_s.max(initial=0.0))
     if not whole_s:
         return None
     parts, shared_s = critical_paths(found), 0.0
-    for way, phase in _PHASES.items():
+    for way, (*_, phase) in _STAGES.items():
         mine = parts.phase == phase
         seconds = transfers(found, recorded, parts.job[mine], way).sharing * parts.share[mine]
         shared_s += float(seconds.sum())
-    return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _ENDS))
+    return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _STAGES))
 
 
 def _transfer(found: Run, recorded: Recorded, way: Way) -> Transfer | None:
-    moved = getattr(found.jobs, f"{way}_bytes") > 0
-    jobs = np.flatnonzero(moved & ~np.isnan(getattr(found.jobs, _ENDS[way])))
+    moved, ends = found.jobs[f"{way}_bytes"] > 0, _STAGES[way][2]
+    jobs = np.flatnonzero(moved & ~np.isnan(found.jobs[ends]))
     if not len(jobs):
         return None
     by_cause = transfers(found, recorded, jobs, way)
