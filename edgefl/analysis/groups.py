@@ -213,20 +213,17 @@ def pairs(groups: Sequence[Group]) -> list[Pair]:
     """The groups of seeds, each against another; see ``baselines``."""
     found = baselines(groups)
     judged = [metric for metric in metrics(runs_of(groups)) if metric.judged] if found else []
-    return [_pair(own, other, judged) for own, other in found]
-
-
-def _pair(own: Group, other: Group, judged: Sequence[Metric]) -> Pair:
-    found = {metric.key: apart(metric, own, other) for metric in judged}
-    both = {run.seed for run in own.runs} & {run.seed for run in other.runs}
-    return Pair(
-        own.line,
-        other.line,
-        [run.run_dir for run in own.runs],
-        [run.run_dir for run in other.runs],
-        sorted(both),
-        {key: one for key, one in found.items() if one},
-    )
+    return [
+        Pair(
+            own.line,
+            other.line,
+            [run.run_dir for run in own.runs],
+            [run.run_dir for run in other.runs],
+            sorted({run.seed for run in own.runs} & {run.seed for run in other.runs}),
+            {metric.key: one for metric in judged if (one := apart(metric, own, other))},
+        )
+        for own, other in found
+    ]
 
 
 @dataclass(frozen=True)

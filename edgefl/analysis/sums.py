@@ -277,7 +277,7 @@ def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[flo
     every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
     in_rounds = (counts > 0) & (every > 0)
     rounds_j = np.divide(sums_j, counts * every, out=np.zeros(shape), where=in_rounds).sum(axis=1)
-    known = zip(rounds_j.tolist(), in_rounds.any(axis=1).tolist(), strict=True)
+    known = zip(rounds_j.tolist(), in_rounds.sum(axis=1).tolist(), strict=True)
     return sums_j.sum(axis=1).tolist(), [round_j if took_part else None for round_j, took_part in known]
 
 
@@ -286,7 +286,8 @@ def battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) ->
     capacities: dict[str, float] = run.reader.meta.get("batteries", {})
     ends = run.bounds.by_job(virtual_s) if capacities and run.bounds else ()
     rounds = [
-        _drained(run, ((places, sum((*one.stage_j, *one.tail_j))) for places, one in end))[1] for end in ends
+        _drained(run, ((places, sum((*one.stage_j, *one.tail_j), np.zeros(1))) for places, one in end))[1]
+        for end in ends
     ]
     found = {}
     for name, capacity_j in capacities.items():

@@ -217,7 +217,7 @@ class Explainer:
             seconds=float(self.rounds.to_s[-1]),
             phases=_phases(self._table(slice(None))),
             clients=[
-                HeldByClient(client, *self._places(client), *held, saved.get(client))
+                HeldByClient(client, *(*self._places(client), *held), saved.get(client))
                 for client, held in clients
             ],
             devices=[HeldByDevice(names[place], sizes[place], *held) for place, held in self._held(device)],
