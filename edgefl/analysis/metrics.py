@@ -278,25 +278,21 @@ def _bills(runs: Sequence[Summary]) -> dict[str, Bill]:
 def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What whole runs cost, by component and by device."""
     for name, bill in _bills(runs).items():
-
-        def of(
-            kind: str, component: str, run: Summary, name: str = name, unit: str = bill.unit
-        ) -> Value | None:
-            mine = _bill(run, name, unit)
-            return _of_amount(getattr(mine, kind).get(component)) if mine else None
-
-        def metric(kind: str, component: str, label: str, unit: str = bill.unit, name: str = name) -> Metric:
-            key = f"costs.{name}.{kind}.{component}.amount"
-            return Metric(key, label, unit, "lower", partial(of, kind, component))
-
-        whole = replace(metric("whole", TOTAL, bill.label), main=True, judged=True, cost=True)
-        yield from _with_part(whole, runs)
+        rows = [("whole", TOTAL, bill.label)]
         for component, found in bill.whole.items():
             if component != TOTAL and (component != "waiting" or found.amount):
-                label = WAITING if component == "waiting" else component
-                yield from _with_part(metric("whole", component, f"  {label}"), runs)
-        for device in bill.devices:
-            yield from _with_part(metric("devices", device, f"  {device}"), runs)
+                rows.append(("whole", component, f"  {WAITING if component == 'waiting' else component}"))
+        rows += [("devices", device, f"  {device}") for device in bill.devices]
+        for kind, part, label in rows:
+            shown = dict.fromkeys(("main", "judged", "cost"), (kind, part) == ("whole", TOTAL))
+            of = partial(_part_of_bill, name, bill.unit, kind, part)
+            key = f"costs.{name}.{kind}.{part}.amount"
+            yield from _with_part(Metric(key, label, bill.unit, "lower", of, **shown), runs)
+
+
+def _part_of_bill(name: str, unit: str, kind: str, part: str, run: Summary) -> Value | None:
+    mine = _bill(run, name, unit)
+    return _of_amount(getattr(mine, kind).get(part)) if mine else None
 
 
 def _batteries(runs: Sequence[Summary]) -> Iterator[Metric]:
@@ -334,7 +330,6 @@ def _wasted(runs: Sequence[Summary]) -> Iterator[Metric]:
         key = f"wasted.{name}"
         only = shown if unit == "B" else {}
         yield Metric(key, f"wasted {what}", unit, "lower", _of_whole(_at(key), attrgetter(name)), **only)
-
     energy: Of = lambda run: _of_energy(run, run.wasted.joules)  # noqa: E731 - it has a type
     yield from _with_part(Metric("wasted.joules", "wasted energy", "J", "lower", energy, **shown), runs)
 

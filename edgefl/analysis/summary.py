@@ -9,6 +9,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from edgefl.analysis import money
 from edgefl.analysis.bills import Bill, Until
 from edgefl.analysis.carbon import footprint
@@ -329,6 +331,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
     used, by_device, admitted = usage(run), device_use(run), int(run.clients.admitted.sum())
     virtual_s = max(run.jobs.ended_s.max(initial=0.0), totals.pop("t_s"), meta.get("virtual_s", 0.0))
     available_s = admitted * virtual_s
+    after = np.array([at == "end" for at in run.at], dtype=bool)[run.merges.exchange]
     kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     between_s, reached = run.between_s(virtual_s), None if target is None else until_target(run, target)
@@ -340,8 +343,8 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         run_dir=reader.where,
         status=reader.status,
         reason=meta.get("reason", ""),
-        accuracy=_accuracy(reader),
-        after_rounds=_after_rounds(reader),
+        accuracy=_accuracy(reader, int(run.merges.version[~after].max(initial=0))),
+        after_rounds=next((run.names[place] for place in run.merges.exchange[after]), None),
         virtual_s=float(virtual_s),
         **{key: getattr(used.total, key) for key in _SPENT},
         **{key: value for key, value in used._asdict().items() if key != "total"},
@@ -399,29 +402,17 @@ WHERE nth <= 2 ORDER BY version, model
 """
 
 
-def _accuracy(reader: Reader) -> dict[str, Accuracy]:
-    """The last evaluation by model, and the accuracy before the exchanges at the end."""
+def _accuracy(reader: Reader, last: int) -> dict[str, Accuracy]:
+    """The last evaluation by model, and the accuracy before the exchanges at the end, after ``last``."""
     scores: dict[str, Accuracy] = {}
-    (last,) = reader.query(
-        "SELECT IFNULL(MAX(version), 0) AS version FROM merges "
-        "JOIN exchanges USING (exchange) WHERE at != 'end'"
-    )
     for row in reader.query(_LAST_TWO):
         before = scores.get(row["model"])
         scores[row["model"]] = Accuracy(
             row["accuracy"],
-            before.value if before and row["version"] > last["version"] else None,
+            before.value if before and row["version"] > last else None,
             *(row[key] for key in ("round", "spread", "clients", "untrained")),
         )
     return scores
-
-
-def _after_rounds(reader: Reader) -> str | None:
-    rows = reader.query(
-        "SELECT exchange FROM merges JOIN exchanges USING (exchange) "
-        "WHERE at = 'end' ORDER BY version LIMIT 1"
-    )
-    return rows[0]["exchange"] if rows else None
 
 
 # The last version of which a measure has values.
