@@ -284,7 +284,9 @@ def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
                 rows.append(("whole", component, f"  {WAITING if component == 'waiting' else component}"))
         rows += [("devices", device, f"  {device}") for device in bill.devices]
         for kind, part, label in rows:
-            shown = dict.fromkeys(("main", "judged", "cost"), (kind, part) == ("whole", TOTAL))
+            shown: dict[str, Any] = dict.fromkeys(
+                ("main", "judged", "cost"), (kind, part) == ("whole", TOTAL)
+            )
             of = partial(_part_of_bill, name, bill.unit, kind, part)
             key = f"costs.{name}.{kind}.{part}.amount"
             yield from _with_part(Metric(key, label, bill.unit, "lower", of, **shown), runs)
