@@ -61,7 +61,8 @@ def shown(values: Sequence[float], of: int, text: Callable[[float], str]) -> str
     """The mean with its interval, and of how many of the runs, if not of all."""
     if not values:
         return _NONE
-    mean, half, *_ = estimate(values)
+    average = estimate(values)
+    mean, half = average.mean, average.half
     among = "" if len(values) == of else f" ({len(values)} of {of})"
     return text(mean) + ("" if half is None else f" ± {text(half)}") + among
 
@@ -179,7 +180,8 @@ def _verdict(published: float | None, found: Sequence[float]) -> str:
     """Whether a difference is the published one's sign, by the interval of ours."""
     if published is None or len(found) < 2:
         return ""
-    mean, half, *_ = estimate(found)
+    average = estimate(found)
+    mean, half = average.mean, average.half
     if abs(mean) <= (half or 0.0):
         return ": open"
     return ": agrees" if mean * published > 0 else ": disagrees"

@@ -132,7 +132,7 @@ def published(experiment: str, row: str) -> float | None:
     path = Path(__file__).parents[1] / "scenarios" / "papers" / f"{file}.yaml"
     (draft,) = load(path, [f"{key}={json.dumps(value)}" for key, value in given.items()])
     scenario = draft.scenario
-    ours = Ours(scenario.name, None, dotted(scenario.resolved()), [])
+    ours = Ours(scenario.name, None, dotted(scenario.resolved()), {})
     found = [told(one) for one in scenario.published.runs] if scenario.published else []
     return next((figures["accuracy"] for settings, figures in found if ours.has(settings)), None)
 

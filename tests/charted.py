@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from edgefl.analysis.groups import Group
-from edgefl.analysis.history import History
-from edgefl.analysis.reached import Reached, Target, Waste
+from edgefl.analysis.history import History, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal

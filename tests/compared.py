@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import RenderableType
 
 import edgefl
-from edgefl.analysis.reached import Reached, Target, Waste
+from edgefl.analysis.history import Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs import Result

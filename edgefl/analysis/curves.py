@@ -16,12 +16,7 @@ from edgefl.analysis.values import deviations
 
 
 class Axis(NamedTuple):
-    """What a curve is drawn against.
-
-    Attributes:
-        label: in words.
-        unit: "s", "B", "J" or empty.
-    """
+    """What a curve is drawn against, in words, and its unit: "s", "B", "J" or empty."""
 
     label: str
     unit: str
@@ -35,16 +30,8 @@ AXES: Mapping[str, Axis] = {
     "joules": Axis("energy of all clients", "J"),
     "client_seconds": Axis("client-seconds", "s"),
 }
-_COLUMNS = {
-    "time": "t_s",
-    "round": "round",
-    "epochs": "epochs",
-    "bytes": "bytes",
-    "joules": "joules",
-    "client_seconds": "client_s",
-}
-
-
+# The columns of a history, where they have other names.
+_COLUMNS = {"time": "t_s", "client_seconds": "client_s"}
 _DRAWN = ["round"] + [f"{what}{end}" for what in ("accuracy", "loss") for end in ("", "_low", "_high")]
 
 
@@ -59,14 +46,12 @@ class Curve:
 
     Attributes:
         group: the runs' place among those that are compared.
-        model: "global" or "personal".
-        seeds: the runs' seeds.
         round: the round that each point was evaluated after, from 0; a mean where the last ones differ.
         x: each point's place on the ``AXES``, (n,) ascending, means over the runs: ``round``, and what was
             spent until then. "joules" is left out unless all runs know an energy at each point.
         accuracy, loss: (n,), means over the runs.
         accuracy_low, accuracy_high, loss_low, loss_high: the ends of the 95% interval of each point's mean
-            over seeds, see ``estimates``; None for one run.
+            over seeds; None for one run.
         energy_known, energy_clients: at the last point of the first run, how many clients took part, and of
             how many the energy is known: the energy is of these alone.
         left_out: how many evaluations of the runs have no counterpart in all others.
@@ -92,12 +77,7 @@ class Curve:
 
 
 def curves(groups: Sequence[Group], histories: Callable[[Summary], Mapping[str, History]]) -> list[Curve]:
-    """The curves of all models of all groups; a group without evaluations has none.
-
-    Args:
-        groups: the groups.
-        histories: a run's, by model.
-    """
+    """The curves of all models of all groups, given histories by model; a group without any has none."""
     found = []
     for group, one in enumerate(groups):
         each = [histories(run) for run in one.runs]
@@ -133,9 +113,8 @@ def axes(found: Sequence[Curve]) -> dict[str, Axis]:
 
 def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
     places = _paired(runs)
-    columns = {axis: _together(runs, places, name) for axis, name in _COLUMNS.items()}
+    columns = {axis: _together(runs, places, _COLUMNS.get(axis, axis)) for axis in AXES}
     accuracy, loss = (_together(runs, places, name) for name in ("accuracy", "loss"))
-    last = runs[0]
     return Curve(
         group=group,
         model=runs[0].model,
@@ -146,8 +125,8 @@ def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
         **_band("accuracy", accuracy),
         loss=loss.mean(axis=0),
         **_band("loss", loss),
-        energy_known=int(last.energy_known[-1]),
-        energy_clients=int(last.energy_clients[-1]),
+        energy_known=int(runs[0].energy_known[-1]),
+        energy_clients=int(runs[0].energy_clients[-1]),
         left_out=sum(len(run) - len(mine) for run, mine in zip(runs, places, strict=True)),
     )
 

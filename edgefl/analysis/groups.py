@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.settings import canonical, dotted
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.values import Difference, Value, difference, estimate
-from edgefl.core.corners import Interval
+from edgefl.analysis.values import Difference, Estimate, Value, difference, estimate
 from edgefl.core.documents import document
 
 _SEED = "seed"
@@ -31,9 +30,7 @@ _PROBLEM = ("task", "fleet")
 class Group:
     """A run, or several that differ in nothing but their seeds.
 
-    Attributes:
-        name: what their names have in common; in its second line, what tells runs of one name apart.
-        runs: one or more.
+    Its name is what theirs have in common; in its second line, what tells runs of one name apart.
     """
 
     name: str
@@ -75,11 +72,11 @@ def seeds_together(runs: Sequence[Summary]) -> list[Group]:
     """
     found: dict[Any, list[Summary]] = {}
     for place, run in enumerate(runs):
-        found.setdefault(_key(run, place, found), []).append(run)
+        found.setdefault(_alike(run, place, found), []).append(run)
     return _named_apart([Group(_common_name(group), tuple(group)) for group in found.values()])
 
 
-def _key(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
+def _alike(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
     if run.settings is None or run.status != "done":
         return place
     alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
@@ -114,37 +111,17 @@ def _folder(run: Summary) -> str:
     return folder.parent.name if re.match(r"\d\d+-", folder.name) else folder.name
 
 
-class Spread(NamedTuple):
-    """A number of several runs' records.
-
-    Attributes:
-        mean: of the runs that have it.
-        deviation_over_seeds: the standard deviation of a sample (n - 1); None if only one run has it.
-        runs: how many have it.
-        interval_95: of the mean; None if only one run has it.
-    """
-
-    mean: float
-    deviation_over_seeds: float | None
-    runs: int
-    interval_95: Interval | None
-
-
 @dataclass(frozen=True)
 class Average:
     """Runs that differ in nothing but their seeds, as ``edgefl compare --json`` has them.
 
-    Attributes:
-        name: the group's.
-        seeds: theirs.
-        runs: their directories.
-        figures: every number of their summaries, by dotted key.
+    Every number of their summaries is there, by dotted key.
     """
 
     name: str
     seeds: Sequence[int]
     runs: Sequence[str]
-    figures: Mapping[str, Spread]
+    figures: Mapping[str, Estimate]
 
 
 def averages(groups: Sequence[Group]) -> list[Average]:
@@ -168,49 +145,18 @@ def numbers(run: Summary) -> dict[str, float]:
     }
 
 
-def spreads(runs: Sequence[Summary]) -> dict[str, Spread]:
+def spreads(runs: Sequence[Summary]) -> dict[str, Estimate]:
     """The numbers of several runs, each of those that have it."""
     each = list(map(numbers, runs))
     keys = dict.fromkeys(key for one in each for key in one)
-    return {key: spread([one[key] for one in each if key in one]) for key in keys}
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """The mean of at least one number, with its deviation and its interval."""
-    mean, half, deviation, count = estimate(values)
-    return Spread(mean, deviation, count, None if half is None else Interval(mean - half, mean + half))
-
-
-@dataclass(frozen=True)
-class Apart:
-    """A figure of one group less that of another.
-
-    Attributes:
-        mean: of the differences over seeds.
-        interval_95: of the mean; None of one pair of seeds alone.
-        pairs: of how many seeds; where they are not paired, of the group that has fewer.
-        of: how many seeds there are.
-        paired: whether it is that of the same seeds; otherwise the interval is Welch's.
-        separable: whether the interval is without 0; None without an interval.
-    """
-
-    mean: float
-    interval_95: Interval | None
-    pairs: int
-    of: int
-    paired: bool
-    separable: bool | None
+    return {key: estimate([one[key] for one in each if key in one]) for key in keys}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two groups of seeds.
+    """A group of seeds and the one that it is compared with: their names, directories and common seeds.
 
-    Attributes:
-        name, against: of the group, and of the one that it is compared with.
-        runs, against_runs: their directories.
-        seeds: those that both have.
-        figures: by the figure's key; without those that cannot be compared.
+    Differences are by the figure's key, without those that cannot be compared.
     """
 
     name: str
@@ -218,7 +164,7 @@ class Pair:
     runs: Sequence[str]
     against_runs: Sequence[str]
     seeds: Sequence[int]
-    figures: Mapping[str, Apart]
+    figures: Mapping[str, Difference]
 
 
 def baselines(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
@@ -247,11 +193,8 @@ def _problem(one: Group) -> str:
 def apart(metric: Metric, own: Group, other: Group, *, at_least: bool = False) -> Difference | None:
     """A figure of one group less that of another; None where nothing can be subtracted.
 
-    Args:
-        metric: the figure. A sum that is known of some clients alone has no difference.
-        own: the group.
-        other: the one that is subtracted.
-        at_least: whether the other's may be lower bounds, whose difference is one too.
+    A sum that is known of some clients alone has no difference. With ``at_least``, the other's may be lower
+    bounds, whose difference is one too.
     """
     return difference(
         {run.seed: _number(metric, run, at_least=False) for run in own.runs},
@@ -270,28 +213,17 @@ def pairs(groups: Sequence[Group]) -> list[Pair]:
     """The groups of seeds, each against another; see ``baselines``."""
     found = baselines(groups)
     judged = [metric for metric in metrics(runs_of(groups)) if metric.judged] if found else []
-    return [_pair(own, other, judged) for own, other in found]
-
-
-def _pair(own: Group, other: Group, judged: Sequence[Metric]) -> Pair:
-    found = {metric.key: apart(metric, own, other) for metric in judged}
-    both = {run.seed for run in own.runs} & {run.seed for run in other.runs}
-    return Pair(
-        own.line,
-        other.line,
-        [run.run_dir for run in own.runs],
-        [run.run_dir for run in other.runs],
-        sorted(both),
-        {key: _told(one) for key, one in found.items() if one},
-    )
-
-
-def _told(one: Difference) -> Apart:
-    bounds = None if one.half is None else Interval(one.mean - one.half, one.mean + one.half)
-    return Apart(one.mean, bounds, one.pairs, one.of, one.paired, one.separable)
-
-
-Order = Literal["", "holds", "depends", "open"]
+    return [
+        Pair(
+            own.line,
+            other.line,
+            [run.run_dir for run in own.runs],
+            [run.run_dir for run in other.runs],
+            sorted({run.seed for run in own.runs} & {run.seed for run in other.runs}),
+            {metric.key: one for metric in judged if (one := apart(metric, own, other))},
+        )
+        for own, other in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -319,7 +251,7 @@ class Judged:
     winner: int | None = None
     tied: Sequence[int] = ()
     close_seeds: int | None = None
-    order: Order = ""
+    order: Literal["", "holds", "depends", "open"] = ""
     depends_on: Sequence[str] = field(default=())
 
     @property
@@ -334,14 +266,14 @@ def judged(metric: Metric, groups: Sequence[Group]) -> Judged:
     one = Judged(metric, values)
     ranked = _ranked(metric, groups, values) if metric.better else {}
     # Who reached a target in all seeds is ahead of who did in some, however soon.
-    best = min((rank for rank in ranked.values()), default=(True, math.inf))
+    best = min(ranked.values(), default=(True, math.inf))
     # One alone is ahead of nobody, and none of those that did not reach a target is.
     if len(ranked) < 2 or math.isinf(best[1]):  # noqa: PLR2004 - two are needed
         return one
     first, *others = [place for place, rank in ranked.items() if rank == best]
     if others:
         return replace(one, tied=[first, *others])
-    bounds = _bounds(values[first])
+    bounds = (value := values[first]) and value.between
     if bounds and bounds.high is None and metric.better == "lower":
         return one  # a lower bound is not the least
     return replace(one, winner=first, close_seeds=_not_separable(metric, groups, first, ranked))
@@ -367,10 +299,6 @@ def _ranked(
     return found
 
 
-def _bounds(value: Value | None) -> Interval | None:
-    return value.between if value else None
-
-
 def _not_separable(
     metric: Metric, groups: Sequence[Group], winner: int, ranked: Mapping[int, tuple[bool, float]]
 ) -> int | None:
@@ -388,15 +316,11 @@ def _not_separable(
 
 @dataclass(frozen=True)
 class Front:
-    """A Pareto front: the groups that no other beats.
+    """A Pareto front: the groups that no other beats, in the order of what they cost.
 
     A group beats another that has both figures if it is at least as accurate, costs at most as much, and is
     better in one of the two. Groups that are equal in both are on the front together. Only groups whose
     runs are all done take part.
-
-    Attributes:
-        accuracy, cost: the figures' keys.
-        groups: the places of the groups on the front, by ascending cost.
     """
 
     accuracy: str
@@ -427,11 +351,7 @@ def fronts(groups: Sequence[Group]) -> Iterator[Front]:
 
 
 def front(points: Mapping[int, tuple[float, float]]) -> list[int]:
-    """The points that no other beats, by ascending cost.
-
-    Args:
-        points: (cost, gain) by key; less of the first and more of the second are better.
-    """
+    """The points (cost, gain) by key that no other beats, which costs less and gains more; by cost."""
     found: list[int] = []
     for key, (cost, gain) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1], item[0])):
         # Those before cost at most as much, and the last one found gains most of them.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill
 from edgefl.analysis.explain.path import NOBODY
-from edgefl.analysis.reached import Evaluated, Reached
+from edgefl.analysis.history import Evaluated
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.overrides import within
 
 MODELS = ("global", "personal")
 Better = Literal["higher", "lower", ""]
@@ -93,16 +95,28 @@ def _plain(figure: Callable[[Summary], float | None]) -> Of:
     return lambda run: None if (found := figure(run)) is None else Value(found)
 
 
-def _at(place: str) -> Of:
-    """The number at a dotted place of a run's summary, within mappings and records."""
+def _at(key: str) -> Of:
+    """The number at a dotted place of a run's summary; mappings' own keys may have dots."""
 
     def figure(run: Summary) -> float | None:
         found: Any = run
-        for name in place.split("."):
-            found = found.get(name) if isinstance(found, dict) else getattr(found, name, None)
+        rest = key
+        while rest and found is not None:
+            if isinstance(found, Mapping):
+                name = max((one for one in found if within(rest, one)), key=len, default=rest)
+                found = found.get(name)
+            else:
+                name = rest.partition(".")[0]
+                found = getattr(found, name, None)
+            rest = rest[len(name) + 1 :]
         return None if found is None else float(found)
 
     return _plain(figure)
+
+
+def _read(key: str, label: str, unit: str, better: Better = "", **more: Any) -> Metric:
+    """A number of a run's summary."""
+    return Metric(key, label, unit, better, _at(key), **more)
 
 
 def _with_part(metric: Metric, runs: Sequence[Summary]) -> Iterator[Metric]:
@@ -123,26 +137,23 @@ def _with_part(metric: Metric, runs: Sequence[Summary]) -> Iterator[Metric]:
 def _accuracies(runs: Sequence[Summary]) -> Iterator[Metric]:
     for model in (model for model in MODELS if any(model in run.accuracy for run in runs)):
         start, scores = f"accuracy.{model}.", [run.accuracy[model] for run in runs if model in run.accuracy]
-        yield Metric(
-            f"{start}value", f"accuracy, {model}", "share", "higher", _at(f"{start}value"),
-            main=True, judged=True, model=model,
-        )  # fmt: skip
+        shown: dict[str, Any] = {"main": True, "judged": True, "model": model}
+        yield _read(f"{start}value", f"accuracy, {model}", "share", "higher", **shown)
         if any(score.deviation_over_clients is not None for score in scores):
-            key = f"{start}deviation_over_clients"
-            yield Metric(key, "  deviation over clients", "share", "", _at(key))
+            yield _read(f"{start}deviation_over_clients", "  deviation over clients", "share")
         # Some were left out, or never trained.
         if any(
             run.accuracy[model].clients not in {None, run.clients} or run.accuracy[model].untrained
             for run in runs
             if model in run.accuracy
         ):
-            yield Metric(f"{start}clients", "  clients evaluated", "", "", _at(f"{start}clients"))
-            yield Metric(f"{start}untrained", "  of them untrained", "", "", _at(f"{start}untrained"))
+            yield _read(f"{start}clients", "  clients evaluated", "")
+            yield _read(f"{start}untrained", "  of them untrained", "")
         after = next((run.after_rounds for run in runs if run.after_rounds), None)
         if after and any(score.before is not None for score in scores):
-            yield Metric(f"{start}before", f"  before {after}", "share", "", _at(f"{start}before"))
+            yield _read(f"{start}before", f"  before {after}", "share")
     if any(run.training_loss is not None for run in runs):
-        yield Metric("training_loss", "training loss", "loss", "", _at("training_loss"))
+        yield _read("training_loss", "training loss", "loss")
 
 
 def _to_target(runs: Sequence[Summary], *, second: bool = False) -> Iterator[Metric]:
@@ -153,20 +164,14 @@ def _to_target(runs: Sequence[Summary], *, second: bool = False) -> Iterator[Met
             yield from _took(runs, model, f" to {name}" + (f", {model}" if second else ""))
 
 
-def _reached(run: Summary, model: str) -> Reached | None:
-    if run.target is None:
-        return None
-    return run.target.personal if model == "personal" else run.target.global_
-
-
 def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
-    found = [reached for run in runs if (reached := _reached(run, model))]
+    found = [reached for run in runs if run.target and (reached := run.target.of(model))]
 
     def of(figure: Callable[[Evaluated], Value | None]) -> Of:
         def took(run: Summary) -> Value | None:
             if run.target is None or model not in run.accuracy:
                 return None
-            reached = _reached(run, model)
+            reached = run.target.of(model)
             return figure(reached) if reached else NOT_REACHED
 
         return took
@@ -181,8 +186,8 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
     if any(one.last_below for one in found):
 
         def below(run: Summary) -> Value | None:
-            reached = _reached(run, model)
-            last = reached.last_below if reached else None
+            reached = run.target and run.target.of(model)
+            last = reached and reached.last_below
             return Value(last.t_s, last.t_s_between) if last else None
 
         yield Metric(f"{start}last_below.t_s", "  last evaluation below", "s", "", below, model=model)
@@ -197,7 +202,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         def paid(run: Summary, name: str = name, unit: str = bill.unit) -> Value | None:
             mine = _bill(run, name, unit)
             until = mine.to_target.get(model, {}) if mine else {}
-            return of(lambda _: _amount(until.get(TOTAL)))(run) if mine else None
+            return of(lambda _: _of_amount(until.get(TOTAL)))(run) if mine else None
 
         key = f"costs.{name}.to_target.{model}.total.amount"
         yield from _with_part(Metric(key, f"{bill.label}{end}", bill.unit, "lower", paid, **if_any), runs)
@@ -209,7 +214,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         yield Metric(f"{start}wasted.joules", f"wasted energy{end}", "J", "lower", wasted, **if_any)
 
 
-def _amount(found: Amount | None) -> Value | None:
+def _of_amount(found: Amount | None) -> Value | None:
     if found is None:
         return None
     return Value.over_clients(EnergyTotal(found.amount, found.known, found.clients), found.between)
@@ -220,14 +225,13 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
     shown: dict[str, Any] = {"main": True, "judged": True, "cost": True}
     virtual: Of = lambda run: Value(run.virtual_s, run.virtual_s_between)  # noqa: E731 - it has a type
     yield Metric("virtual_s", "virtual time", "s", "lower", virtual, **shown)
-    yield Metric("bytes", "bytes of all clients", "B", "lower", _at("bytes"), **shown)
-    yield Metric("down_bytes", "  down", "B", "lower", _at("down_bytes"))
-    yield Metric("up_bytes", "  up", "B", "lower", _at("up_bytes"))
+    yield _read("bytes", "bytes of all clients", "B", "lower", **shown)
+    yield _read("down_bytes", "  down", "B", "lower")
+    yield _read("up_bytes", "  up", "B", "lower")
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
         for way in ("down", "up"):
-            of = _plain(partial(_moved, part, way))
-            yield Metric(f"bytes_by_part.{part}.{way}", f"  {part}, {way}", "B", "", of)
-    yield Metric("flops", "work of all clients", "FLOP", "lower", _at("flops"))
+            yield _read(f"bytes_by_part.{part}.{way}", f"  {part}, {way}", "B")
+    yield _read("flops", "work of all clients", "FLOP", "lower")
     energy: Of = lambda run: Value.over_clients(run.energy, run.joules_between)  # noqa: E731
     yield from _with_part(Metric("joules", "energy of all clients", "J", "lower", energy, **shown), runs)
     for phase in dict.fromkeys(phase for run in runs for phase in run.joules_by_phase):
@@ -238,10 +242,6 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
         waiting: Of = lambda run: _of_energy(run, run.waiting_joules)  # noqa: E731 - as above
         yield from _with_part(Metric("waiting_joules", WAITING, "J", "lower", waiting), runs)
     yield from _billed(runs)
-
-
-def _moved(part: str, way: str, run: Summary) -> float | None:
-    return getattr(run.bytes_by_part.get(part), way, None)
 
 
 def _of_whole(part: Of, whole: Callable[[Summary], float | None]) -> Of:
@@ -278,25 +278,23 @@ def _bills(runs: Sequence[Summary]) -> dict[str, Bill]:
 def _billed(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What whole runs cost, by component and by device."""
     for name, bill in _bills(runs).items():
-
-        def of(
-            kind: str, component: str, run: Summary, name: str = name, unit: str = bill.unit
-        ) -> Value | None:
-            mine = _bill(run, name, unit)
-            return _amount(getattr(mine, kind).get(component)) if mine else None
-
-        def metric(kind: str, component: str, label: str, unit: str = bill.unit, name: str = name) -> Metric:
-            key = f"costs.{name}.{kind}.{component}.amount"
-            return Metric(key, label, unit, "lower", partial(of, kind, component))
-
-        whole = replace(metric("whole", TOTAL, bill.label), main=True, judged=True, cost=True)
-        yield from _with_part(whole, runs)
+        rows = [("whole", TOTAL, bill.label)]
         for component, found in bill.whole.items():
             if component != TOTAL and (component != "waiting" or found.amount):
-                label = WAITING if component == "waiting" else component
-                yield from _with_part(metric("whole", component, f"  {label}"), runs)
-        for device in bill.devices:
-            yield from _with_part(metric("devices", device, f"  {device}"), runs)
+                rows.append(("whole", component, f"  {WAITING if component == 'waiting' else component}"))
+        rows += [("devices", device, f"  {device}") for device in bill.devices]
+        for kind, part, label in rows:
+            shown: dict[str, Any] = dict.fromkeys(
+                ("main", "judged", "cost"), (kind, part) == ("whole", TOTAL)
+            )
+            of = partial(_part_of_bill, name, bill.unit, kind, part)
+            key = f"costs.{name}.{kind}.{part}.amount"
+            yield from _with_part(Metric(key, label, bill.unit, "lower", of, **shown), runs)
+
+
+def _part_of_bill(name: str, unit: str, kind: str, part: str, run: Summary) -> Value | None:
+    mine = _bill(run, name, unit)
+    return _of_amount(getattr(mine, kind).get(part)) if mine else None
 
 
 def _batteries(runs: Sequence[Summary]) -> Iterator[Metric]:
@@ -326,26 +324,19 @@ def _wasted(runs: Sequence[Summary]) -> Iterator[Metric]:
     if not any(run.wasted.jobs for run in runs):
         return
     for ending in runs[0].spent:
-        yield Metric(f"spent.{ending}.jobs", f"jobs {ending}", "", "", _at(f"spent.{ending}.jobs"))
+        yield _read(f"spent.{ending}.jobs", f"jobs {ending}", "")
     judged = not any(metric.key.endswith("wasted.bytes") and metric.judged for metric in _to_target(runs))
     shown: dict[str, Any] = {"main": judged, "judged": judged}
-    wholes: dict[str, Callable[[Summary], float | None]] = {
-        "bytes": lambda run: run.bytes,
-        "flops": lambda run: run.flops,
-        "joules": lambda run: run.energy.joules,
-        "client_s": lambda run: run.client_s,
-    }
     rows = (("bytes", "bytes", "B"), ("flops", "work", "FLOP"), ("client_s", "client time", "s"))
     for name, what, unit in rows:
         key = f"wasted.{name}"
         only = shown if unit == "B" else {}
-        yield Metric(key, f"wasted {what}", unit, "lower", _of_whole(_at(key), wholes[name]), **only)
-
+        yield Metric(key, f"wasted {what}", unit, "lower", _of_whole(_at(key), attrgetter(name)), **only)
     energy: Of = lambda run: _of_energy(run, run.wasted.joules)  # noqa: E731 - it has a type
     yield from _with_part(Metric("wasted.joules", "wasted energy", "J", "lower", energy, **shown), runs)
 
 
-def _server(runs: Sequence[Summary]) -> Iterator[Metric]:
+def _merging(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What merges cost the server; no part of what clients take."""
 
     def of(name: str, run: Summary) -> Value | None:
@@ -364,14 +355,14 @@ def _server(runs: Sequence[Summary]) -> Iterator[Metric]:
 def _clients(runs: Sequence[Summary]) -> Iterator[Metric]:
     """What clients need, and how many took part."""
     if any(run.refused for run in runs):
-        yield Metric("refused", "clients refused", "", "lower", _at("refused"), main=True)
+        yield _read("refused", "clients refused", "", "lower", main=True)
     if any(run.peak_bytes for run in runs):
         peak = _plain(lambda run: run.peak_bytes or None)
         yield Metric("peak_bytes", "peak device memory", "B", "lower", peak, main=True)
-    yield Metric("utilisation", "utilisation", "share", "lower", _at("utilisation"))
+    yield _read("utilisation", "utilisation", "share", "lower")
     if any(run.fairness is not None and run.fairness < 1 for run in runs):
-        yield Metric("merged_clients", "clients that were merged", "", "higher", _at("merged_clients"))
-        yield Metric("fairness", "fairness of participation", "index", "higher", _at("fairness"))
+        yield _read("merged_clients", "clients that were merged", "", "higher")
+        yield _read("fairness", "fairness of participation", "index", "higher")
 
 
 # Devices with rows of their part of the critical path.
@@ -423,14 +414,7 @@ def _measures(runs: Sequence[Summary]) -> Iterator[Metric]:
         keys = [key for key in same.figures if not key.endswith(" std")][:_MOST_FIGURES]
         for place, (key, words) in enumerate(zip(keys, _figure_words(keys), strict=True)):
             label = f"  {words}" if place else f"{name}, {words}"
-            of = partial(_of_measure, name, key)
-            at = f"measures.{name}.figures.{key}"
-            yield Metric(at, label, same.unit or "loss", "", _plain(of), main=not place)
-
-
-def _of_measure(measure: str, key: str, run: Summary) -> float | None:
-    found = (run.measures or {}).get(measure)
-    return None if found is None else found.figures.get(key)
+            yield _read(f"measures.{name}.figures.{key}", label, same.unit or "loss", main=not place)
 
 
 def _figure_words(keys: Sequence[str]) -> list[str]:
@@ -443,12 +427,12 @@ def _figure_words(keys: Sequence[str]) -> list[str]:
 
 
 def _host(runs: Sequence[Summary]) -> Iterator[Metric]:
-    yield Metric("host_s", "host time", "s", "", _at("host_s"))
+    yield _read("host_s", "host time", "s")
     if any(run.measures_host_s is not None for run in runs):
-        yield Metric("measures_host_s", "  of it for measures", "s", "", _at("measures_host_s"))
+        yield _read("measures_host_s", "  of it for measures", "s")
 
 
 _PARTS: Sequence[Callable[[Sequence[Summary]], Iterator[Metric]]] = (
-    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _server, _waited, _measures,
+    _accuracies, _to_target, _wholes, _wasted, _batteries, _clients, _merging, _waited, _measures,
     partial(_to_target, second=True), _host,
 )  # fmt: skip

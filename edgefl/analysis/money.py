@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
-from edgefl.analysis.devices import DeviceUse
-from edgefl.analysis.reached import Reached
+from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
-from edgefl.analysis.sums import Usage, sums
+from edgefl.analysis.sums import DeviceUse, Usage, sums
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.scenario import Tariffs

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group, Spread, apart, numbers, runs_of, spread
-from edgefl.analysis.metrics import MODELS, Metric, main_model
+from edgefl.analysis.groups import Group, numbers, runs_of
+from edgefl.analysis.metrics import MODELS, main_model
 from edgefl.analysis.settings import canonical, dotted
-from edgefl.analysis.values import Value
+from edgefl.analysis.values import Estimate, difference, estimate
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.drafts import Draft, setting_words
@@ -25,17 +25,14 @@ _UNITS = {"_s": "s", "bytes": "B", "joules": "J", "flops": "FLOP", "grams": "g"}
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure beside a run's.
+    """A published figure beside a run's; None, or empty, where no run has its settings.
 
     Attributes:
         run: the published run, in words.
         figure: what it is, as the scenario has it: a key of a run in ``edgefl compare --json``.
-        unit: as of ``Row``; "x" of a share of another run's.
-        published: in base units.
-        group: the place of the run, or of those that differ in nothing but their seeds, which has these
-            settings; None where there is none.
-        name: its name; empty where there is none.
-        here: its figure, a mean over seeds; None where it has none.
+        unit: as of ``Metric``; "x" of a share of another run's.
+        group, name: the run's place and name, or of those that differ in nothing but their seeds.
+        here: its figure, a mean over seeds.
         interval_95: of the mean; None of one seed, and of a share of another run's.
         deviation: ``here`` less ``published``.
     """
@@ -58,7 +55,6 @@ class Order:
     Two published runs that differ in one setting are a pair, unless their figures are equal.
 
     Attributes:
-        figure: by which they are ordered.
         pairs: of how many both runs are here.
         agree: how many come in the published order.
         open: how many are equal here, or not separable over seeds; see ``analysis.groups``.
@@ -74,13 +70,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Beside:
-    """A paper's figures beside ours.
+    """A paper's figures beside ours: one for each published figure and run that has its settings.
 
-    Attributes:
-        paper: which paper, and where in it.
-        note: what the scenario says about it.
-        figures: one for each published figure and run that has its settings.
-        orders: of the figures of which there are pairs.
+    The paper's name says where in it they are; the note is what the scenario says about it.
     """
 
     paper: str
@@ -90,19 +82,12 @@ class Beside:
 
 
 class Ours(NamedTuple):
-    """A run, or several that differ in nothing but their seeds.
-
-    Attributes:
-        name: its name.
-        paper: what its scenario says was published, if it does.
-        settings: by dotted key.
-        figures: of each run, by key.
-    """
+    """Runs that differ in nothing but their seeds; settings and each seed's figures by dotted key."""
 
     name: str
     paper: Mapping[str, Any] | None
     settings: Mapping[str, Any]
-    figures: Sequence[Mapping[str, float]]
+    figures: Mapping[int, Mapping[str, float]]
 
     def has(self, wanted: Mapping[str, Any]) -> bool:
         """Whether it has these settings; of a component its name will do."""
@@ -115,51 +100,47 @@ class Ours(NamedTuple):
         apart = [*keys, "seed"]
         return canonical({k: v for k, v in self.settings.items() if not any(within(k, one) for one in apart)})
 
-    def value(self, figure: str) -> Spread | None:
+    def value(self, key: str) -> Estimate | None:
         """A figure over its seeds; None where no run has it."""
-        found = [one[figure] for one in self.figures if figure in one]
-        return spread(found) if found else None
+        found = [one[key] for one in self.figures.values() if key in one]
+        return estimate(found) if found else None
+
+    def is_separable(self, key: str, other: Ours) -> bool:
+        """Whether a figure is not that of another, as far as several seeds tell."""
+        mine, its = ({seed: run.get(key) for seed, run in one.figures.items()} for one in (self, other))
+        found = difference(mine, its)
+        return found is None or found.separable is not False
 
 
 def _folded(value: Any) -> Any:
     return value.casefold().replace("_", "-") if isinstance(value, str) else value
 
 
-Separable = Callable[[str, int, int], bool]
-
-
-def of_runs(groups: Sequence[Group]) -> list[Beside]:
+def beside_runs(groups: Sequence[Group]) -> list[Beside]:
     """What the runs' scenarios say was published, each beside the runs of that scenario."""
     runs = runs_of(groups)
     if not any(run.published for run in runs):
         return []
-    figures = {id(run): numbers(run) for run in runs}
-
-    def separable(figure: str, one: int, other: int) -> bool:
-        metric = Metric(figure, "", "", "", lambda run: _known(figures[id(run)].get(figure)))
-        found = apart(metric, groups[one], groups[other])
-        return found is None or found.separable is not False
-
     ours = [
-        Ours(one.line, run.published, run.settings or {}, [figures[id(each)] for each in one.runs])
+        Ours(
+            one.line,
+            one.first.published,
+            one.first.settings or {},
+            {run.seed: numbers(run) for run in one.runs},
+        )
         for one in groups
-        for run in [one.first]
     ]
-    return _every(ours, main_model(runs), separable)
+    return _beside(ours, main_model(runs))
 
 
-def _known(figure: float | None) -> Value | None:
-    return None if figure is None else Value(figure)
-
-
-def of_profiles(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Beside]:
+def beside_profiles(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Beside]:
     """Likewise of profiles, in the order of their runs: the figures of ``exchanges``."""
     ours = [
-        Ours(scenario.name, document(scenario.published), dotted(scenario.resolved()), [_figures(profile)])
+        Ours(scenario.name, document(scenario.published), dotted(scenario.resolved()), {0: _figures(profile)})
         for draft, profile in zip(drafts, profiles, strict=True)
         for scenario in [draft.scenario]
     ]
-    return _every(ours, MODELS[0], lambda *_: True)
+    return _beside(ours, MODELS[0])
 
 
 def _figures(profile: Profile) -> dict[str, float]:
@@ -172,39 +153,33 @@ def _figures(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _every(ours: Sequence[Ours], model: str, separable: Separable) -> list[Beside]:
-    papers = {canonical(one.paper): one.paper for one in ours if one.paper}
-    return [_beside(paper, ours, model, separable) for paper in papers.values()]
-
-
 class _Entry(NamedTuple):
-    """A published figure and, by the place of each run that has its settings, that run's."""
+    """A published figure, its key in a run's record, and what each run has that has its settings."""
 
     settings: Mapping[str, Any]
     figure: str
+    key: str
     published: float
-    here: Mapping[int, Spread | None]
+    here: Mapping[int, Estimate | None]
 
 
-def _beside(paper: Mapping[str, Any], ours: Sequence[Ours], model: str, separable: Separable) -> Beside:
-    places = [place for place, one in enumerate(ours) if one.paper == paper]
+def _beside(ours: Sequence[Ours], model: str) -> list[Beside]:
+    """Each paper's figures beside the runs of its scenario; accuracies are of ``model`` if none is named."""
     found = []
-    for published in paper["runs"]:
-        settings, figures = told(published)
-        here = list(_found(settings, ours, places))
-        found += [
-            _Entry(
-                settings,
-                key,
-                value,
-                {place: _value(_key(key, model), place, other, ours) for place, other in here},
-            )
-            for key, value in figures.items()
+    for paper in {canonical(one.paper): one.paper for one in ours if one.paper}.values():
+        mine = {place: one for place, one in enumerate(ours) if one.paper == paper}
+        entries = [
+            _Entry(settings, figure, key, value, dict(_here(settings, key, mine)))
+            for published in paper["runs"]
+            for settings, figures in [told(published)]
+            for figure, value in figures.items()
+            for key in [_key(figure, model)]
         ]
-    keys = dict.fromkeys(one.figure for one in found)
-    orders = [_order([one for one in found if one.figure == key], ours, model, separable) for key in keys]
-    rows = [each for one in found for each in _rows(one, ours)]
-    return Beside(paper["paper"], paper["note"], rows, [one for one in orders if one.pairs])
+        by_figure = {one.figure: [each for each in entries if each.figure == one.figure] for one in entries}
+        orders = [_order(each, mine) for each in by_figure.values()]
+        rows = [row for one in entries for row in _rows(one, mine)]
+        found.append(Beside(paper["paper"], paper["note"], rows, [one for one in orders if one.pairs]))
+    return found
 
 
 def _key(figure: str, model: str) -> str:
@@ -213,43 +188,34 @@ def _key(figure: str, model: str) -> str:
     return f"{figure}.value" if figure in {f"accuracy.{one}" for one in MODELS} else figure
 
 
-def _found(
-    settings: Mapping[str, Any], ours: Sequence[Ours], places: Sequence[int]
-) -> Iterator[tuple[int, int | None]]:
-    """The runs with these settings, and the one that each is against; None where that is not asked for."""
-    own = {key: value for key, value in settings.items() if key != AGAINST}
+def _here(
+    settings: Mapping[str, Any], key: str, ours: Mapping[int, Ours]
+) -> Iterator[tuple[int, Estimate | None]]:
+    """What runs with these settings have, or as a share of what the runs have that these are against."""
+    own = {name: value for name, value in settings.items() if name != AGAINST}
     others = {**own, **settings.get(AGAINST, {})}
-    for place in places:
-        if ours[place].has(own):
-            if AGAINST not in settings:
-                yield place, None
-            rest = ours[place].without(list(others))
-            yield from (
-                (place, other)
-                for other in places
-                if AGAINST in settings
-                and ours[other].has(others)
-                and ours[other].without(list(others)) == rest
-            )
+    for place, one in ours.items():
+        if not one.has(own):
+            continue
+        value = one.value(key)
+        if AGAINST not in settings:
+            yield place, value
+            continue
+        rest = one.without(list(others))
+        for other in ours.values():
+            if other.has(others) and other.without(list(others)) == rest:
+                whole = other.value(key)
+                yield place, estimate([value.mean / whole.mean]) if value and whole and whole.mean else None
 
 
-def _value(key: str, place: int, other: int | None, ours: Sequence[Ours]) -> Spread | None:
-    value = ours[place].value(key)
-    if value is None or other is None:
-        return value
-    whole = ours[other].value(key)
-    return spread([value.mean / whole.mean]) if whole and whole.mean else None
-
-
-def _rows(one: _Entry, ours: Sequence[Ours]) -> Iterator[Figure]:
+def _rows(one: _Entry, ours: Mapping[int, Ours]) -> Iterator[Figure]:
     unit = RATIO if AGAINST in one.settings else _unit(one.figure)
-    words = _words(one.settings)
-    for place, value in one.here.items():
+    for place, value in one.here.items() or [(None, None)]:
+        name = "" if place is None else ours[place].name
         mean, bounds = (value.mean, value.interval_95) if value else (None, None)
         deviation = None if mean is None else mean - one.published
-        yield Figure(words, one.figure, unit, one.published, place, ours[place].name, mean, bounds, deviation)
-    if not one.here:
-        yield Figure(words, one.figure, unit, one.published, None, "", None, None, None)
+        words = _words(one.settings)
+        yield Figure(words, one.figure, unit, one.published, place, name, mean, bounds, deviation)
 
 
 def _unit(figure: str) -> str:
@@ -263,7 +229,8 @@ def _words(settings: Mapping[str, Any]) -> str:
     return f"{own} over {_words(against)}" if against else own
 
 
-def _order(found: Sequence[_Entry], ours: Sequence[Ours], model: str, separable: Separable) -> Order:
+def _order(found: Sequence[_Entry], ours: Mapping[int, Ours]) -> Order:
+    """That of the entries of one figure."""
     agree = open_ = 0
     turned = []
     for one, other in combinations(found, 2):
@@ -274,7 +241,7 @@ def _order(found: Sequence[_Entry], ours: Sequence[Ours], model: str, separable:
             mine, its = one.here[place], other.here[against]
             if mine is None or its is None:
                 continue
-            if mine.mean == its.mean or not separable(_key(one.figure, model), place, against):
+            if mine.mean == its.mean or not ours[place].is_separable(one.key, ours[against]):
                 open_ += 1
             elif (mine.mean > its.mean) == (one.published > other.published):
                 agree += 1
@@ -290,7 +257,9 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return [key for key in keys if not any(key != outer and within(key, outer) for outer in keys)]
 
 
-def _pairs(one: _Entry, other: _Entry, keys: Sequence[str], ours: Sequence[Ours]) -> list[tuple[int, int]]:
+def _pairs(
+    one: _Entry, other: _Entry, keys: Sequence[str], ours: Mapping[int, Ours]
+) -> list[tuple[int, int]]:
     """Of each two runs; of several, those that differ in nothing else."""
     every = list(product(one.here, other.here))
     if len(every) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.analysis.bounds import Bounds
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
-from edgefl.core.repricing import Jobs
+from edgefl.core.repricing import Jobs, Repriced, Taken, at_corners, is_unbounded
 from edgefl.store import Reader, read_prices
 
 Floats = NDArray[np.float64]
@@ -23,14 +22,10 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Merges:
-    """A run's merges, columns (n,) by ascending version.
+    """A run's merges, columns (n,) by ascending version: which one it made, in which exchange, by place.
 
-    Attributes:
-        version: the version that it made.
-        exchange: the exchange's place in the run.
-        round: from 0; -1 before the first, the number of rounds after the last.
-        t_s: virtual seconds.
-        server_s: how long the server worked on it until then.
+    The round is -1 before the first, the number of rounds after the last; ``server_s`` is how long the server
+    worked on it until ``t_s``.
     """
 
     version: Ints
@@ -44,14 +39,7 @@ class Merges:
 
 
 class Clients(NamedTuple):
-    """A run's clients, columns (clients,).
-
-    Attributes:
-        device: a place in ``Run.device_names``.
-        kind: the number of its kind, a place in ``Run.kinds``.
-        slowdown: its constant slowdown.
-        admitted: whether it takes part.
-    """
+    """A run's clients, columns (clients,); device and kind are places in ``device_names`` and ``kinds``."""
 
     device: Ints
     kind: Ints
@@ -59,16 +47,36 @@ class Clients(NamedTuple):
     admitted: Bools
 
 
+class Bounds(NamedTuple):
+    """A run whose devices or links have intervals, at both of their corners; see ``edgefl.core.repricing``.
+
+    Times are known there where a run is blind to them (``edgefl.world.blind``). Elsewhere they stand as they
+    are; where a device's launch overhead is unknown, as lower bounds: unbounded.
+    """
+
+    cheap: Repriced
+    costly: Repriced
+    unbounded: bool
+
+    def joules(self, t_s: float, version: int | None = None) -> Interval:
+        """The bounds of the energy of all clients until a virtual time, as of ``Repriced``."""
+        return Interval.of(self.cheap.joules(t_s, version), self.costly.joules(t_s, version))
+
+    def by_job(self, t_s: float) -> tuple[Iterator[tuple[slice, Taken]], Iterator[tuple[slice, Taken]]]:
+        """What each job took in a run that ended then, some of them at a time, at both corners."""
+        return self.cheap.by_job(t_s), self.costly.by_job(t_s)
+
+    def seconds(self, t_s: float, version: int | None = None) -> Interval | None:
+        """The bounds of a virtual time; None for none."""
+        low, high = self.cheap.seconds(version), self.costly.seconds(version)
+        if low is None or high is None:
+            return Interval(t_s, None) if self.unbounded else None
+        return Interval.of(low, high)
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run that is open for reading.
-
-    Attributes:
-        reader: its rows.
-
-    Raises:
-        UserError: the run is damaged; by every attribute.
-    """
+    """A run that is open for reading; every attribute raises UserError if it is damaged."""
 
     reader: Reader
 
@@ -183,7 +191,9 @@ class Run:
         (found,) = self.reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
         if not found["found"]:
             return None
-        return Bounds(self.repriced, read_prices(self.reader), blind=self.is_blind, shared=self.is_shared)
+        prices = read_prices(self.reader)
+        ends = at_corners(self.repriced, prices, blind=self.is_blind, shared=self.is_shared)
+        return Bounds(*ends, any(map(is_unbounded, prices)))
 
     @property
     def is_blind(self) -> bool:

@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from edgefl.analysis.groups import Group, Judged, seeds_together
+from edgefl.analysis.history import Reached
 from edgefl.analysis.metrics import MODELS, Metric
-from edgefl.analysis.reached import Reached
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError

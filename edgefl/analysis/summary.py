@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from edgefl.analysis import money
 from edgefl.analysis.bills import Bill, Until
 from edgefl.analysis.carbon import footprint
-from edgefl.analysis.devices import BatteryUse, DeviceUse, Work, battery_use, device_use, work
 from edgefl.analysis.explain.path import PathTime, path_times
-from edgefl.analysis.explain.sharing import SharedTime
-from edgefl.analysis.measured import Measured, measured
-from edgefl.analysis.reached import Target, until_target
+from edgefl.analysis.explain.transfers import SharedTime
+from edgefl.analysis.history import Target, until_target
 from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.sums import Moved, Spent, Usage, usage
-from edgefl.analysis.turnout import Turnout, turnout
+from edgefl.analysis.sums import (
+    BatteryUse,
+    DeviceUse,
+    Moved,
+    Spent,
+    Turnout,
+    Usage,
+    Work,
+    battery_use,
+    device_use,
+    turnout,
+    usage,
+    work,
+)
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
@@ -38,8 +50,7 @@ class Accuracy:
     """A model's last evaluation.
 
     Attributes:
-        value: the accuracy.
-        before: that of the evaluation before the exchanges at the end; None where there are none.
+        before: the accuracy before the exchanges at the end; None where there are none.
         round: the round it was evaluated after, from 0.
         deviation_over_clients: of personal models, the standard deviation of all clients' accuracies (n).
         clients: of personal models, how many were evaluated.
@@ -54,6 +65,21 @@ class Accuracy:
     untrained: int | None = field(metadata=OPTIONAL)
 
 
+@dataclass(frozen=True)
+class Measured:
+    """The last values of a measure, as far as they are of all clients, classes and layers together.
+
+    Attributes:
+        round: the round after which it was taken, from 0.
+        unit: of its values: "share", another, or empty.
+        figures: by model and figure, as in "global" or "trained in-local"; in the order that the measure has.
+    """
+
+    round: int
+    unit: str
+    figures: Mapping[str, float]
+
+
 @dataclass(frozen=True, repr=False)
 class Summary:
     """One run's results.
@@ -62,46 +88,44 @@ class Summary:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
         event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
             ``store.event_hash``. None where nothing has happened.
-        dataset: None where the run does not say.
-        models: of its clients, sorted by name.
         run_dir: its directory; empty for a dry run.
         accuracy: by model, "global" and "personal", those that were evaluated.
         after_rounds: the first exchange after the last round; None where there is none.
         assumed: a line for each assumption.
-        rounds: how many there were; None where the run does not say.
         stopped: what ended the rounds, such as "rounds"; None where the run does not say.
         virtual_s: when all was over, or the time of the last event so far.
         jobs, bytes, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
-        bytes_by_part: the same traffic by part of the payload.
+        bytes_by_part: traffic by part of the payload, of transfers that were completed.
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
-        waiting_joules: of the same clients at idle power while they wait for the server, no part of the
-            energy; see ``Usage``.
+        waiting_joules: what the same clients draw at idle power while uploads of theirs wait to be merged and
+            they have nothing else to do; no part of the energy. None if no energy is known.
         devices: what jobs took from the clients of each device.
         batteries: the same of those whose capacity is known, but for laptops.
         spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
         wasted: the sum of what was not merged.
         utilisation: client-seconds over admitted clients times ``virtual_s``: the share of its time in which
             an admitted client receives, works or sends; None if no time passed.
-        merged_clients: how many clients had a job merged in a round.
-        fairness: Jain's index of that participation; see ``Usage``.
+        merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
+            in which all take part, do not count.
+        fairness: Jain's index of the jobs x merged in rounds per admitted client, (sum x)^2 / (n sum x^2):
+            1 if all have the same number, 1/n if one has them all; None if there are none. Jain, Chiu and
+            Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared
+            computer systems", DEC-TR-301 (1984).
         peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
-        clients, refused: their numbers.
         engine: what trained, such as "vmapped"; "null" where nothing was trained.
         path: the critical paths of all rounds by the device that they waited for, most first; "nobody" is a
             timer, the server's work or clients to come. See ``analysis.explain.path``.
         host_s: the wall time of the whole run; None while it runs, and for a dry run.
-        target: None where there is no target.
+        exchanges: the work of the clients that can do it, by exchange and device.
         settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
         fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
+        costs: what it cost beside time, bytes and energy, by name: "carbon" and "money", if asked for.
         measures: the last values of its measures, by name; None where it asked for none.
         measures_host_s: the wall time that they took; None where there are none.
-        costs: what it cost beside time, bytes and energy, by name: "carbon" and "money", if asked for.
         training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
-            temperature and its terms; over each job's steps, and over jobs by their weights. None where
-            nothing was trained.
+            temperature and its terms; over each job's steps, and over jobs by their weights.
         turnout: how many of the clients that a round asks for took part; None where there are no rounds.
-        exchanges: the work of the clients that can do it, by exchange and device.
         published: what its scenario says a paper reports; None where it does not.
         server: what all merges cost the server, which is no part of any other figure but the time; the
             memory is that of the largest. None where its work is free.
@@ -174,7 +198,6 @@ class DryRun:
     Attributes:
         scenario: its file or name, as it was given.
         notes: what was assumed, and which clients were refused.
-        summary: the run's figures.
         sharing: what links that clients share cost it; None where they share none.
     """
 
@@ -190,16 +213,7 @@ def summaries(
     *,
     note: Callable[[str], None] | None = None,
 ) -> list[Summary]:
-    """One summary per run; a group stands for its runs.
-
-    Args:
-        folders: runs or groups.
-        target: as of ``target_of``.
-        note: as in ``each_run``.
-
-    Raises:
-        UserError: as ``each_run`` and ``target_of``.
-    """
+    """One summary per run; a group stands for its runs; see ``each_run`` and ``target_of``."""
     accuracy = target_of(target, folders)
     return each_run(folders, lambda reader, _: summary(reader, accuracy), note=note)
 
@@ -211,11 +225,11 @@ def each_run(
     trusted: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> list[Record]:
-    """What is made of each run; a group stands for its runs.
+    """What is made of each run, given its place among those that could be read; a group stands for its runs.
 
     Args:
         folders: runs or groups.
-        record_of: called with each run and its place among those that could be read.
+        record_of: makes it.
         trusted: as in ``Reader``.
         note: called with a line for each run of a group that cannot be read or is there no more; None
             refuses those too.
@@ -245,11 +259,7 @@ def each_run(
 
 
 def check_target(target: object, where: str) -> None:
-    """Refuses a target that is no accuracy in (0, 1].
-
-    Raises:
-        UserError: it is not.
-    """
+    """Refuses a target that is no accuracy in (0, 1]."""
     if target is not None and not (isinstance(target, Real) and 0 < float(target) <= 1):
         what = f"the target accuracy must be greater than 0 and at most 1, not {quoted(target)}"
         raise UserError(what, where=where)
@@ -307,15 +317,7 @@ _SPENT = ("jobs", "bytes", "down_bytes", "up_bytes", "flops", "client_s")
 
 
 def summary(run: Run | Reader, target: float | None = None) -> Summary:
-    """One run's summary.
-
-    Args:
-        run: the run.
-        target: replaces the run's own.
-
-    Raises:
-        UserError: the target is out of range.
-    """
+    """One run's summary, with another target accuracy than its own if one is given."""
     check_target(target, "target")
     run = run if isinstance(run, Run) else Run(run)
     reader, meta = run.reader, run.reader.meta
@@ -329,6 +331,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
     used, by_device, admitted = usage(run), device_use(run), int(run.clients.admitted.sum())
     virtual_s = max(run.jobs.ended_s.max(initial=0.0), totals.pop("t_s"), meta.get("virtual_s", 0.0))
     available_s = admitted * virtual_s
+    after = np.array([at == "end" for at in run.at], dtype=bool)[run.merges.exchange]
     kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     between_s, reached = run.between_s(virtual_s), None if target is None else until_target(run, target)
@@ -340,21 +343,14 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         run_dir=reader.where,
         status=reader.status,
         reason=meta.get("reason", ""),
-        accuracy=_accuracy(reader),
-        after_rounds=_after_rounds(reader),
+        accuracy=_accuracy(reader, int(run.merges.version[~after].max(initial=0))),
+        after_rounds=next((run.names[place] for place in run.merges.exchange[after]), None),
         virtual_s=float(virtual_s),
         **{key: getattr(used.total, key) for key in _SPENT},
-        bytes_by_part=used.bytes_by_part,
-        energy=used.energy,
-        joules_by_phase=used.joules_by_phase,
-        waiting_joules=used.waiting_joules,
+        **{key: value for key, value in used._asdict().items() if key != "total"},
         devices=by_device,
         batteries=battery_use(run, by_device, virtual_s),
-        spent=used.spent,
-        wasted=used.wasted,
         utilisation=used.total.client_s / available_s if available_s else None,
-        merged_clients=used.merged_clients,
-        fairness=used.fairness,
         clients=len(run.clients.admitted),
         refused=len(run.clients.admitted) - admitted,
         path=path_times(run),
@@ -366,13 +362,13 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         virtual_s_between=between_s,
         joules_between=run.between_j(virtual_s),
         costs=_costs(run, used, Until(virtual_s, between_s), by_device, reached),
-        measures=measured(reader),
+        measures=_measured(reader),
         turnout=turnout(run),
-        server=_server(reader),
+        server=_merges_cost(reader),
     )
 
 
-def _server(reader: Reader) -> MergeCost | None:
+def _merges_cost(reader: Reader) -> MergeCost | None:
     (row,) = reader.query(
         "SELECT COUNT(*) AS merges, COUNT(server_joules) AS known, SUM(server_uploads) AS uploads, "
         "SUM(server_seconds) AS seconds, SUM(server_flops) AS flops, SUM(server_moved_bytes) AS moved_bytes, "
@@ -388,8 +384,8 @@ def _server(reader: Reader) -> MergeCost | None:
 def _costs(
     run: Run, used: Usage, ended: Until, devices: Mapping[str, DeviceUse], target: Target | None
 ) -> dict[str, Bill] | None:
-    models = {"global": target.global_, "personal": target.personal} if target else {}
-    reached = {model: one for model, one in models.items() if one}
+    models = ("global", "personal") if target else ()
+    reached = {model: one for model in models if target and (one := target.of(model))}
     times = {model: Until(one.t_s, one.t_s_between) for model, one in reached.items()}
     bills = {
         "carbon": footprint(run, ended, times),
@@ -406,26 +402,42 @@ WHERE nth <= 2 ORDER BY version, model
 """
 
 
-def _accuracy(reader: Reader) -> dict[str, Accuracy]:
-    """The last evaluation by model, and the accuracy before the exchanges at the end."""
+def _accuracy(reader: Reader, last: int) -> dict[str, Accuracy]:
+    """The last evaluation by model, and the accuracy before the exchanges at the end, after ``last``."""
     scores: dict[str, Accuracy] = {}
-    (last,) = reader.query(
-        "SELECT IFNULL(MAX(version), 0) AS version FROM merges "
-        "JOIN exchanges USING (exchange) WHERE at != 'end'"
-    )
     for row in reader.query(_LAST_TWO):
         before = scores.get(row["model"])
         scores[row["model"]] = Accuracy(
             row["accuracy"],
-            before.value if before and row["version"] > last["version"] else None,
+            before.value if before and row["version"] > last else None,
             *(row[key] for key in ("round", "spread", "clients", "untrained")),
         )
     return scores
 
 
-def _after_rounds(reader: Reader) -> str | None:
-    rows = reader.query(
-        "SELECT exchange FROM merges JOIN exchanges USING (exchange) "
-        "WHERE at = 'end' ORDER BY version LIMIT 1"
-    )
-    return rows[0]["exchange"] if rows else None
+# The last version of which a measure has values.
+_LAST = """
+SELECT one.* FROM measures AS one JOIN
+  (SELECT measure, MAX(version) AS version FROM measures WHERE client IS NULL AND label = '' GROUP BY measure)
+  USING (measure, version)
+WHERE client IS NULL AND label = '' ORDER BY one.rowid
+"""
+
+
+def _measured(reader: Reader) -> dict[str, Measured] | None:
+    """The last values of a run's measures; None if it asked for none."""
+    units: Mapping[str, str] = reader.meta.get("measures", {})
+    rows = reader.query(_LAST)
+    figures, rounds = measured_together(rows), {row["measure"]: row["round"] for row in rows}
+    found = {name: Measured(rounds[name], units.get(name, ""), values) for name, values in figures.items()}
+    return {name: found[name] for name in units if name in found} if units else None
+
+
+def measured_together(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """The figures of rows of the table ``measures``, of one version, by measure; see ``Measured``."""
+    figures: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row["client"] is None and not row["label"]:
+            key = f"{row['model']} {row['figure']}".strip()
+            figures.setdefault(row["measure"], {})[key] = row["value"]
+    return figures

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Bools, Floats, Ints, Run
+from edgefl.core.corners import Interval
+from edgefl.core.documents import OPTIONAL
 from edgefl.core.event import ENDINGS, Kind, joules
 from edgefl.core.ledger import EnergyTotal
 
 # Places of jobs' endings among the four that there are.
 _ENDED = [str(kind) for kind in ENDINGS[1:]]
 MERGED = ENDINGS.index(Kind.MERGED)
+_HALF = 31
 # The parts of a job's energy, by what it was used for.
 _PHASES = {
     "receive": ("receive_j",),
@@ -35,17 +39,11 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class Spent:
-    """What jobs cost, as far as they got.
+    """What jobs cost, as far as they got: client-seconds are spent receiving, working and sending.
 
-    Attributes:
-        jobs: how many there are.
-        bytes: their traffic, which is the sum of
-        down_bytes, up_bytes: that of each direction.
-        flops: their operations.
-        client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
-        joules: their energy, and that of the tails that they left open at the run's end, of those clients
-            whose energy in the whole run is known in full, so that parts add up to the run's
-            ``EnergyTotal``; None if the jobs are of no such client.
+    The energy, with that of tails that were open at the run's end, is of those clients whose energy in the
+    whole run is known in full, so that parts add up to the run's ``EnergyTotal``; None if the jobs are of no
+    such client.
     """
 
     jobs: int
@@ -76,17 +74,16 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
 
     def whole(values: Ints) -> list[int]:
         """Sums of integers, which may be too large for 64 bits."""
-        halves = np.zeros((2, groups), dtype=np.int64)
-        for half, part in zip(
-            halves, (values[mine] >> _HALF, values[mine] & ((1 << _HALF) - 1)), strict=True
-        ):
-            np.add.at(half, by, part)
-        return [(high << _HALF) + low for high, low in halves.T.tolist()]
+        high, low = np.zeros((2, groups), dtype=np.int64)
+        np.add.at(high, by, values[mine] >> _HALF)
+        np.add.at(low, by, values[mine] & ((1 << _HALF) - 1))
+        return [(one << _HALF) + other for one, other in zip(high.tolist(), low.tolist(), strict=True)]
 
     known = run.known[jobs.client]
     count, of_known = np.bincount(by, minlength=groups).tolist(), real(known.astype(float))
     down, up, flops = (whole(jobs[name]) for name in ("down_bytes", "up_bytes", "flops"))
-    seconds, energy = real(busy_s(run)), real(np.where(known, run.joules if tails else joules(jobs), 0.0))
+    seconds = real(jobs.receive_s + jobs.work_s + jobs.transmit_s)
+    energy = real(np.where(known, run.joules if tails else joules(jobs), 0.0))
     return [
         Spent(
             count[one], down[one] + up[one], down[one], up[one], flops[one], seconds[one],
@@ -96,40 +93,12 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
     ]  # fmt: skip
 
 
-_HALF = 31
+class Usage(NamedTuple):
+    """What a run's jobs cost, and who took part; see ``Summary``."""
 
-
-def busy_s(run: Run) -> Floats:
-    """How long each job's client was busy with it, (n,)."""
-    jobs = run.jobs
-    found: Floats = jobs.receive_s + jobs.work_s + jobs.transmit_s
-    return found
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What a run's jobs cost, and who took part.
-
-    Attributes:
-        spent: by ending: "merged" (useful), "late", "lost" and "cut" (wasted).
-        wasted: the sum of what was not merged.
-        total: the sum of all.
-        energy: of all clients.
-        joules_by_phase: the same energy by what it was used for; empty if no energy is known.
-        waiting_joules: what these clients draw at idle power while uploads of theirs wait to be merged and
-            they have nothing else to do; no part of the energy. None if no energy is known.
-        bytes_by_part: traffic by part of the payload, of transfers that were completed.
-        merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
-            in which all take part, do not count.
-        fairness: Jain's index of the jobs x merged in rounds per admitted client, (sum x)^2 / (n sum x^2):
-            1 if all have the same number, 1/n if one has them all; None if there are none. Jain, Chiu and
-            Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared
-            computer systems", DEC-TR-301 (1984).
-    """
-
+    total: Spent
     spent: Mapping[str, Spent]
     wasted: Spent
-    total: Spent
     energy: EnergyTotal
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
@@ -165,16 +134,6 @@ def usage(run: Run) -> Usage:
     )
 
 
-def jobs_by_ending(run: Run) -> dict[str, dict[str, int]]:
-    """How many jobs each exchange had, by their ending; those that it had."""
-    pair = run.jobs.exchange * len(ENDINGS) + run.jobs.ending
-    counts = np.bincount(pair, minlength=len(run.names) * len(ENDINGS)).reshape(-1, len(ENDINGS)).tolist()
-    return {
-        name: {str(ending): count for ending, count in zip(ENDINGS, row, strict=True) if count}
-        for name, row in zip(run.names, counts, strict=True)
-    }
-
-
 def _by_part(run: Run) -> dict[str, Moved]:
     """Bytes by part and direction: what each job's payload holds, times the jobs that moved it."""
     models = sorted({row["model"] for row in run.kinds})
@@ -190,3 +149,156 @@ def _by_part(run: Run) -> dict[str, Moved]:
         if moved := times[row["direction"]][place] * row["bytes"]:
             parts[row["part"]][row["direction"]] += moved
     return {name: Moved(**part) for name, part in parts.items()}
+
+
+class Turnout(NamedTuple):
+    """How many clients a round asks for; how many of these began and were merged, in the mean over rounds."""
+
+    asked: int
+    dispatched: float
+    merged: float
+
+
+def mean_turnout(found: Sequence[Turnout]) -> Turnout:
+    """That of several runs, of at least one."""
+    asked, dispatched, merged = map(fmean, zip(*found, strict=True))
+    return Turnout(round(asked), dispatched, merged)
+
+
+def turnout(run: Run) -> Turnout | None:
+    """That of a run; None of a policy that asks for no rounds, and before the first one is over."""
+    asked, rounds = run.reader.meta.get("participants"), run.reader.meta.get("rounds")
+    if not asked or not rounds:
+        return None
+    every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
+
+    def mean(which: Bools) -> float:
+        count = np.bincount(run.jobs.exchange[which], minlength=len(every))
+        return float((count * every).max(initial=0) / rounds)
+
+    return Turnout(asked, mean(run.jobs.ending >= 0), mean(run.jobs.ending == MERGED))
+
+
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """What jobs take from the clients of one device.
+
+    Attributes:
+        clients: how many were admitted.
+        joules: the energy of all their jobs, whatever became of them, and of the tails that these left open;
+            None where that of one of the clients is unknown. Where it is known of all devices, it adds up to
+            the run's energy.
+        joules_per_round: what a round takes from a client that takes part: the mean energy of a job, summed
+            over the exchanges of a round; None where it is unknown, or none took part.
+    """
+
+    clients: int
+    joules: float | None
+    joules_per_round: float | None
+
+
+@dataclass(frozen=True)
+class BatteryUse:
+    """What jobs take from the batteries of the clients of one device, of which ``clients`` were admitted.
+
+    Shares are of a full battery; None where an energy is unknown, or nothing happened.
+
+    Attributes:
+        joules, per_round: as of ``DeviceUse``, the latter as a share.
+        per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x
+            ``capacity_j``) x 24 h / the run's virtual time.
+        days: until a client has used the energy of a full battery: 1 / ``per_day``.
+        per_round_between: the bounds of ``per_round``, where numbers of devices or links are intervals.
+    """
+
+    clients: int
+    capacity_j: float
+    joules: float | None
+    per_round: float | None
+    per_day: float | None
+    days: float | None
+    per_round_between: Interval | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One exchange's work of the clients of one device, as planned.
+
+    It computes for ``compute_s`` in the mean, before slowdown and jitter.
+    """
+
+    compute_s: float
+    memory_bytes: int
+
+
+# Over the clients of a device, whose models may differ.
+_WORK_SQL = """
+SELECT exchange, device, SUM(work_s * clients) / SUM(clients) AS compute_s, MAX(peak_bytes) AS memory_bytes
+FROM prices JOIN kinds USING (kind)
+JOIN (SELECT kind, COUNT(*) AS clients FROM fleet WHERE admitted GROUP BY kind) USING (kind)
+GROUP BY exchange, device ORDER BY MIN(kind)
+"""
+
+
+def work(run: Run) -> dict[str, dict[str, Work]]:
+    """That of a run, by exchange and device."""
+    found: dict[str, dict[str, Work]] = {}
+    for row in run.reader.query(_WORK_SQL):
+        found.setdefault(row["exchange"], {})[row["device"]] = Work(row["compute_s"], row["memory_bytes"])
+    return found
+
+
+def device_use(run: Run) -> dict[str, DeviceUse]:
+    """What a run's jobs took, by device; of those with an admitted client."""
+    device, found = run.clients.device, {}
+    admitted = np.bincount(device[run.clients.admitted], minlength=len(run.device_names)).tolist()
+    unknown = set(device[run.took_part & ~run.known].tolist())
+    known_j = np.where(run.known[run.jobs.client], run.joules, 0.0)
+    taken = zip(run.device_names, admitted, *_drained(run, [(slice(None), known_j)]), strict=True)
+    for place, (name, clients, whole_j, round_j) in enumerate(taken):
+        if clients:
+            figures = (None, None) if place in unknown else (whole_j, round_j)
+            found[name] = DeviceUse(clients, *figures)
+    return found
+
+
+def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float], list[float | None]]:
+    """What jobs took by device, given each one's joules: all, and a round's in the mean, None without one."""
+    shape = len(run.device_names), len(run.names)
+    group, size = run.clients.device[run.jobs.client] * shape[1] + run.jobs.exchange, shape[0] * shape[1]
+    counts, sums_j = np.bincount(group, minlength=size).reshape(shape), np.zeros(size)
+    for places, some_j in joules:
+        sums_j += np.bincount(group[places], some_j, size)
+    sums_j = sums_j.reshape(shape)
+    # Of an exchange that is not in each round, its part.
+    every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
+    in_rounds = (counts > 0) & (every > 0)
+    rounds_j = np.divide(sums_j, counts * every, out=np.zeros(shape), where=in_rounds).sum(axis=1)
+    known = zip(rounds_j.tolist(), in_rounds.sum(axis=1).tolist(), strict=True)
+    return sums_j.sum(axis=1).tolist(), [round_j if took_part else None for round_j, took_part in known]
+
+
+def battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
+    """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
+    capacities: dict[str, float] = run.reader.meta.get("batteries", {})
+    ends = run.bounds.by_job(virtual_s) if capacities and run.bounds else ()
+    rounds = [
+        _drained(run, ((places, sum((*one.stage_j, *one.tail_j), np.zeros(1))) for places, one in end))[1]
+        for end in ends
+    ]
+    found = {}
+    for name, capacity_j in capacities.items():
+        if name not in devices:
+            continue
+        use, place = devices[name], run.device_names.index(name)
+        taken = None if use.joules is None or not virtual_s else use.joules / (use.clients * capacity_j)
+        per_day = None if taken is None else taken * _DAY_S / virtual_s
+        per_round = None if use.joules_per_round is None else use.joules_per_round / capacity_j
+        days = 1 / per_day if per_day else None
+        bounds_j = [end_j for end in rounds if (end_j := end[place]) is not None]
+        between = Interval.of(*(end_j / capacity_j for end_j in bounds_j)) if bounds_j else None
+        found[name] = BatteryUse(use.clients, capacity_j, use.joules, per_round, per_day, days, between)
+    return found

@@ -57,9 +57,7 @@ class Value:
     @property
     def interval_95(self) -> Interval | None:
         """The 95% interval of the mean over seeds; None of one run alone."""
-        if self.mean is None or self.half is None:
-            return None
-        return Interval(self.mean - self.half, self.mean + self.half)
+        return None if self.mean is None else around(self.mean, self.half)
 
     @classmethod
     def over_clients(cls, total: EnergyTotal, between: Interval | None) -> Value | None:
@@ -111,62 +109,66 @@ def _ends(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 class Estimate(NamedTuple):
-    """A mean with its interval.
-
-    Attributes:
-        mean: of the values.
-        half: half the width of the 95% interval around it; None of one value.
-        deviation: the standard deviation of a sample (n - 1); None of one value.
-        values: how many there are.
-    """
+    """The mean of ``runs`` values; its deviation, of a sample (n - 1), and interval are None of one value."""
 
     mean: float
-    half: float | None
-    deviation: float | None
-    values: int
+    deviation_over_seeds: float | None
+    runs: int
+    interval_95: Interval | None
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval."""
+        deviation = self.deviation_over_seeds
+        return None if deviation is None else deviations(self.runs) * deviation
 
 
 class Difference(NamedTuple):
     """What one is above another in the mean.
 
     Attributes:
-        mean: of the differences.
-        half: half the width of the 95% interval around it; None of one pair alone.
-        pairs: how many there are; of unpaired values, of the one that has fewer.
-        of: how many there could be.
-        paired: whether values of the same seeds were subtracted.
+        mean: of the differences over seeds.
+        interval_95: of the mean; None of one pair alone.
+        pairs: of how many seeds; of unpaired values, of the one that has fewer.
+        of: how many seeds there are.
+        paired: whether values of the same seeds were subtracted; otherwise the interval is Welch's.
+        separable: whether the interval is without 0; None without an interval.
     """
 
     mean: float
-    half: float | None
+    interval_95: Interval | None
     pairs: int
     of: int
     paired: bool
+    separable: bool | None
+
+    @classmethod
+    def within(cls, mean: float, half: float | None, pairs: int, of: int, *, paired: bool) -> Difference:
+        """One that is known to ``half`` the width of its interval."""
+        separable = None if half is None else abs(mean) > half
+        return cls(mean, around(mean, half), pairs, of, paired, separable)
 
     @property
-    def separable(self) -> bool | None:
-        """Whether the interval is without 0; None without an interval."""
-        return None if self.half is None else abs(self.mean) > self.half
+    def half(self) -> float | None:
+        """Half the width of the interval."""
+        return None if self.interval_95 is None else (self.interval_95.high or 0.0) - self.mean
+
+
+def around(mean: float, half: float | None) -> Interval | None:
+    """The interval of a mean, given half its width."""
+    return None if half is None else Interval(mean - half, mean + half)
 
 
 @cache
 def student(freedom: float) -> float:
-    """The quantile of Student's t distribution up to which half of ``CONFIDENCE`` lies above 0.
-
-    Args:
-        freedom: degrees of freedom, above 0; they need not be whole.
-    """
+    """The quantile of Student's t distribution up to which half of ``CONFIDENCE`` lies above 0."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def deviations(count: int) -> float:
-    """Half the width of the interval of a mean, in standard deviations of the sample (n - 1).
-
-    Args:
-        count: of values, 2 or more.
-    """
+    """Half the width of the interval of a mean of 2 or more, in their standard deviations (n - 1)."""
     return student(count - 1) / math.sqrt(count)
 
 
@@ -175,20 +177,16 @@ def estimate(values: Sequence[float]) -> Estimate:
     finite, count = all(map(math.isfinite, values)), len(values)
     mean = fmean(values) if finite else sum(values) / count
     if count < _TWO:
-        return Estimate(mean, None, None, count)
+        return Estimate(mean, None, count, None)
     deviation = stdev(values) if finite else math.nan
-    return Estimate(mean, deviations(count) * deviation, deviation, count)
+    return Estimate(mean, deviation, count, around(mean, deviations(count) * deviation))
 
 
 def difference(own: Mapping[int, float | None], other: Mapping[int, float | None]) -> Difference | None:
-    """One's figures less another's: paired where they have two seeds in common or more, else unpaired.
+    """One's figures by seed less another's, None where there is nothing to subtract.
 
-    Args:
-        own: by seed; None, or a number that is not finite, where there is no figure.
-        other: likewise.
-
-    Returns:
-        None where there is nothing to subtract.
+    They are paired where they have two seeds in common or more. A seed has no figure where it is None or not
+    finite.
     """
     common, (ours, theirs) = own.keys() & other.keys(), (_known(own), _known(other))
     if len(common) >= _TWO:
@@ -196,12 +194,12 @@ def difference(own: Mapping[int, float | None], other: Mapping[int, float | None
         if not pairs:
             return None
         found = estimate(pairs)
-        return Difference(found.mean, found.half, found.values, len(common), paired=True)
+        return Difference.within(found.mean, found.half, found.runs, len(common), paired=True)
     if not ours or not theirs:
         return None
     mean, half = _unpaired(list(ours.values()), list(theirs.values()))
     count, of = min(len(ours), len(theirs)), min(len(own), len(other))
-    return Difference(mean, half, count, of, paired=False)
+    return Difference.within(mean, half, count, of, paired=False)
 
 
 def _known(figures: Mapping[int, float | None]) -> dict[int, float]:

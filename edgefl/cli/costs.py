@@ -49,7 +49,7 @@ def profile(
     steps: Steps = quiet,
 ) -> Answer:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
-    from edgefl.analysis.published import of_profiles
+    from edgefl.analysis.published import beside_profiles
     from edgefl.core.units import show_count
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
@@ -68,7 +68,7 @@ def profile(
     for place, draft in enumerate(runs):
         steps(f"profiling {draft.scenario.name}", place, len(runs))
         found.append(profile_run(draft, options, access))
-    published = of_profiles(runs, found)
+    published = beside_profiles(runs, found)
     swept = []
     records: dict[str, Any] = {"profiles": found, "published": published}
     if sensitivity is not None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from edgefl.analysis.explain.sharing import SharedTime, shared_time
+from edgefl.analysis.explain.transfers import SharedTime, shared_time
 from edgefl.analysis.summary import DryRun, Summary, summary
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError

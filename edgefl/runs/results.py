@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from edgefl.analysis.explain.records import Explanation, RoundExplanation
+    from edgefl.analysis.explain.explain import Explanation, RoundExplanation
 
 UNREADABLE = "unreadable"
 

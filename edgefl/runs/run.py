@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.measured import together
+from edgefl.analysis.summary import measured_together
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
@@ -222,7 +222,7 @@ class Run:
         self._save(self._last, self.learner, best=best > self._best)
         self._best = max(self._best, best)
         if measures:
-            self.callbacks.measured(together(measures))
+            self.callbacks.measured(measured_together(measures))
         self._so_far.evaluated(need.t_s, accuracies, losses)
         return Feedback(jobs=scalars, scores=accuracies)
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from edgefl.analysis.curves import AXES, Curve, axes, curves
 from edgefl.analysis.groups import Group, seeds_together
-from edgefl.analysis.history import History, histories
+from edgefl.analysis.history import History, histories, until_target
 from edgefl.analysis.metrics import MODELS, metrics
-from edgefl.analysis.reached import until_target
 from edgefl.analysis.run import Floats, Run
 from edgefl.analysis.summary import Summary, check_target, each_run, summary
 from edgefl.analysis.values import Value

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from rich.console import Group as Rendered
 from rich.console import RenderableType
 
-from edgefl.analysis.devices import BatteryUse
-from edgefl.analysis.explain.sharing import Transfer
+from edgefl.analysis.explain.transfers import Transfer
 from edgefl.analysis.groups import Group
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.summary import DryRun
+from edgefl.analysis.sums import BatteryUse
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_seconds, show_share
 from edgefl.show.compare import boundaries, few, head, lower_bounds, stopped, texts

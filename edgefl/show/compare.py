@@ -24,10 +24,10 @@ from edgefl.analysis.groups import (
     seeds_together,
 )
 from edgefl.analysis.metrics import Metric, main_model, metrics, percent, target_name
-from edgefl.analysis.published import Beside, of_runs
+from edgefl.analysis.published import Beside, beside_runs
 from edgefl.analysis.settings import differences, differing
 from edgefl.analysis.summary import Summary
-from edgefl.analysis.turnout import mean_turnout
+from edgefl.analysis.sums import mean_turnout
 from edgefl.analysis.values import Value, deviations, over_seeds
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError, closest
@@ -85,7 +85,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         groups = seeds_together(self.runs)
-        self.averages, self.pairs, self.published = averages(groups), pairs(groups), of_runs(groups)
+        self.averages, self.pairs, self.published = averages(groups), pairs(groups), beside_runs(groups)
         self.differences = differences([run.settings or {} for run in self.runs])
 
 
@@ -129,7 +129,7 @@ def comparison(
             ends.append(Line(words, "red" if run.status == "failed" else "yellow"))
     ends += [Line(text, "yellow") for text in few(groups)]
     found = chosen(groups, names) if names else []
-    papers, orders = tables([] if names else of_runs(groups), one_unit=one_unit)
+    papers, orders = tables([] if names else beside_runs(groups), one_unit=one_unit)
     if not every:
         table, notes = _first_table(groups, found, one_unit=one_unit)
         return Rendered(*spaced([table, *papers]), *notes, *_in_a_line(groups), *orders, *ends)

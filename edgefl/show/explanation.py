@@ -7,7 +7,13 @@ from functools import partial
 
 from rich.console import Group, RenderableType
 
-from edgefl.analysis.explain.records import Explanation, HeldByClient, HeldByDevice, Round, RoundExplanation
+from edgefl.analysis.explain.explain import (
+    Explanation,
+    HeldByClient,
+    HeldByDevice,
+    Round,
+    RoundExplanation,
+)
 from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Column, Line, Table
 
@@ -64,7 +70,7 @@ def said(found: Explanation | RoundExplanation) -> str:
     first, rest = found.phases[0], ""
     if found.devices:
         most = found.devices[0]
-        rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
+        rest = f", {show_share(most.seconds / found.seconds)} for clients on {most.device}"
     share = show_share(first.seconds / found.seconds)
     best, saved_s = max((found.savings or {}).items(), key=lambda one: one[1], default=("", 0.0))
     if saved_s > _ROUNDING * found.seconds:
@@ -127,10 +133,10 @@ def _held(
 ) -> Iterator[RenderableType]:
     columns = [
         *who,
-        Column("rounds", "held.rounds", "{:,}".format),
-        Column("time", "held.seconds", show_seconds),
-        Column("share", lambda row: show_share(row.held.seconds / whole_s)),
-        Column("mostly", lambda row: _mostly(row.held.phase, row.held.cause), left=True),
+        Column("rounds", "rounds", "{:,}".format),
+        Column("time", "seconds", show_seconds),
+        Column("share", lambda row: show_share(row.seconds / whole_s)),
+        Column("mostly", lambda row: _mostly(row.phase, row.cause), left=True),
     ]
     yield Line()
     yield Table(columns, rows[:_SHOWN])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgefl.analysis.groups import Group, numbers, seeds_together, spreads
-from edgefl.analysis.published import RATIO, of_runs
+from edgefl.analysis.published import RATIO, beside_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
 
@@ -32,7 +32,7 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
     figures = [_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
-    for figure in (each for paper in of_runs(groups) for each in paper.figures):
+    for figure in (each for paper in beside_runs(groups) for each in paper.figures):
         if figure.group is not None and figure.unit != RATIO:
             others.setdefault(f"published.{figure.figure}", {})[figure.group] = figure.published
     found = []

@@ -74,7 +74,7 @@ def test_rounds_sum_to_the_run(run):
     assert found.seconds == last["t_s"]
     assert sum(one.seconds for one in found.rounds) == pytest.approx(found.seconds, rel=1e-12)
     assert sum(one.seconds for one in found.phases) == pytest.approx(found.seconds, rel=1e-12)
-    assert sum(one.held.seconds for one in found.clients) == pytest.approx(found.seconds, rel=1e-12)
+    assert sum(one.seconds for one in found.clients) == pytest.approx(found.seconds, rel=1e-12)
     for one in found.rounds:
         path = run.explain(one.round).path
         assert sum(part.to_s - part.from_s for part in path) == pytest.approx(one.seconds, rel=1e-12)

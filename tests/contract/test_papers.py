@@ -58,7 +58,7 @@ def test_every_published_figure_has_a_run(file):
     """Among the sweep's runs, one or several have the settings of each; at a scale there are as many."""
     runs = load(file)
     ours = [
-        Ours(draft.scenario.name, None, dotted({**draft.scenario.resolved(), "seed": 0}), [])
+        Ours(draft.scenario.name, None, dotted({**draft.scenario.resolved(), "seed": 0}), {})
         for draft in runs
     ]
     for published in settings(file)["published"]["runs"]:

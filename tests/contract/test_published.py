@@ -12,7 +12,7 @@ from paged import paged
 
 import edgefl
 from edgefl.analysis.groups import seeds_together
-from edgefl.analysis.published import of_runs
+from edgefl.analysis.published import beside_runs
 from edgefl.analysis.summary import summaries
 from edgefl.core.errors import UserError
 from edgefl.show.published import order_words
@@ -65,7 +65,7 @@ def with_accuracies(told, accuracies):
         value = accuracies[run.method][run.seed]
         return replace(run, accuracy={"global": replace(run.accuracy["global"], value=value)})
 
-    return of_runs(seeds_together(list(map(changed, told))))[0]
+    return beside_runs(seeds_together(list(map(changed, told))))[0]
 
 
 @pytest.mark.parametrize(

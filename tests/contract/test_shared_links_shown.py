@@ -10,7 +10,7 @@ from plans import sourced
 from replayed import assert_same
 
 import edgefl
-from edgefl.analysis.explain.sharing import shared_time
+from edgefl.analysis.explain.transfers import shared_time
 from edgefl.analysis.run import Run
 from edgefl.show.perfetto.choice import Window
 from edgefl.show.perfetto.counters import counters

@@ -45,7 +45,8 @@ def test_a_difference_is_the_other_way_round_its_opposite(own, other):
     one, opposite = difference(own, other), difference(other, own)
     assert (one is None) == (opposite is None)
     if one:
-        assert opposite == one._replace(mean=-one.mean)
+        ends = one.interval_95 and (-one.interval_95.high, -one.interval_95.low)
+        assert opposite == one._replace(mean=-one.mean, interval_95=ends)
 
 
 @given(FIGURES, FIGURES, st.randoms())
@@ -98,12 +99,9 @@ def test_pairs_are_those_that_both_have(own, other):
 
 def test_what_is_not_finite_is_no_figure():
     """A run that diverged, among others and alone."""
-    assert difference({1: math.nan, 2: 3.0, 3: 2.0}, {1: 1.0, 2: 1.0, 3: 1.0})[:4] == (
-        1.5,
-        pytest.approx(6.353, abs=1e-3),
-        2,
-        3,
-    )
+    found = difference({1: math.nan, 2: 3.0, 3: 2.0}, {1: 1.0, 2: 1.0, 3: 1.0})
+    assert (found.mean, found.half) == (1.5, pytest.approx(6.353, abs=1e-3))
+    assert (found.pairs, found.of) == (2, 3)
     assert difference({1: math.inf, 2: math.nan}, {1: 1.0, 2: 1.0}) is None
     for values, mean in (
         ([1.0, math.inf], math.inf),

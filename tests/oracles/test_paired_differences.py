@@ -47,7 +47,7 @@ def test_a_mean_has_the_interval_of_its_sample():
     assert (found.mean - found.half, found.mean + found.half) == pytest.approx(
         (-0.5297804, 2.0297804), abs=1e-6
     )
-    assert found.deviation == pytest.approx(1.78901, abs=1e-5)
+    assert found.deviation_over_seeds == pytest.approx(1.78901, abs=1e-5)
 
 
 @pytest.mark.parametrize("values", [[3.0], [3.0, 3.0, 3.0]])

@@ -47,17 +47,10 @@ class Again:
     def __init__(
         self, plan: Plan, medians: Medians, merged_s: Floats, clients: int, progress: Progress
     ) -> None:
-        """Takes a run.
-
-        Args:
-            plan: the run's.
-            medians: those of its fleet.
-            merged_s: when it made its merges, in virtual seconds, (n,).
-            clients: of how many clients savings are asked.
-            progress: called with what is done, how many merges were made, and how many there are.
-        """
+        """Takes a run with its merges' times, (n,), and how many clients' savings are asked for."""
         self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress
-        self.changes = (*CHANGES, *_of_shared(plan))
+        self._shared = _with_shared(plan)
+        self.changes = (*CHANGES, *self._shared)
         # Once as it was, and once for each change.
         self.runs = 1 + len(self.changes) + len(OF_CLIENTS) * clients
         self._done = 0
@@ -76,14 +69,11 @@ class Again:
         return could and self._run(plan, same=True) is not None
 
     def saved_s(self, client: int | None = None) -> dict[str, float]:
-        """By how many seconds as many merges would be made sooner, by change.
+        """By how many seconds as many merges would be made sooner, by change to one client, or to all (None).
 
         A change is left out if there would not be as many merges. A device that throttles otherwise, or not
         at all, would do so after the change, which is not known; nor are the rates of another link among
         traces.
-
-        Args:
-            client: to whom changes are made; None for all.
         """
         fleet, now_s = self._plan.fleet, float(self._merged_s[-1])
         unknown = {"device": bool(fleet.speed), "link": any(link.trace for link in fleet.links.values())}
@@ -106,7 +96,7 @@ class Again:
             return replace(plan, clients=replace(plan.clients, slowdown=slowdown))
         if change == "jitter":
             return replace(plan, fleet=plan.fleet.model_copy(update={"jitter": Fixed()}))
-        return _with_shared(plan, change)
+        return self._shared[change]
 
     @cached_property
     def _of_kinds(self) -> Mapping[str, Changes]:
@@ -158,33 +148,25 @@ def _repriced(plan: Plan, changes: Changes, client: int | None) -> Plan:
     return replace(plan, clients=clients, prices=tuple(prices))
 
 
-def _of_shared(plan: Plan) -> list[str]:
-    """The changes of what clients share."""
-    there = {"server": bool(_server_rates(plan)), "cells": bool(plan.clients.cells)}
-    found = [change for change, is_there in there.items() if is_there]
-    return [*found, "unshared"] if found else []
+def _with_shared(plan: Plan) -> dict[str, Plan]:
+    """The plan with each change of what clients share, if they do: at twice the rates, or without limits."""
+    server, found = plan.scenario.server, {}
+    limits = {"uplink": server.uplink, "downlink": server.downlink}
+    rates = {way: rate for way, rate in limits.items() if rate is not None}
 
+    def limited(update: Mapping[str, float | None]) -> Plan:
+        scenario = plan.scenario.model_copy(update={"server": server.model_copy(update=update)})
+        return replace(plan, scenario=scenario)
 
-def _server_rates(plan: Plan) -> dict[str, float]:
-    """The rates of the server's link, in the directions in which it is limited."""
-    server = plan.scenario.server
-    rates = {"uplink": server.uplink, "downlink": server.downlink}
-    return {way: rate for way, rate in rates.items() if rate is not None}
-
-
-def _with_shared(plan: Plan, change: str) -> Plan:
-    """The plan with a change of what clients share."""
-    if change == "cells":
+    if rates:
+        found["server"] = limited({way: 2 * rate for way, rate in rates.items()})
+    if plan.clients.cells:
         cells = {name: _twice(cell) for name, cell in plan.fleet.cells.items()}
-        return replace(plan, fleet=plan.fleet.model_copy(update={"cells": cells}))
-    unshared = change == "unshared"
-    rates = {way: None if unshared else 2 * rate for way, rate in _server_rates(plan).items()}
-    server = plan.scenario.server.model_copy(update=rates)
-    changed = replace(plan, scenario=plan.scenario.model_copy(update={"server": server}))
-    if not unshared:
-        return changed
-    alone = np.full(len(plan.clients), -1)
-    return replace(changed, clients=replace(plan.clients, cell=alone, cells=()))
+        found["cells"] = replace(plan, fleet=plan.fleet.model_copy(update={"cells": cells}))
+    if found:
+        alone = replace(plan.clients, cell=np.full(len(plan.clients), -1), cells=())
+        found["unshared"] = replace(limited(dict.fromkeys(rates)), clients=alone)
+    return found
 
 
 def _twice(cell: Cell) -> Cell:

@@ -1,46 +1,185 @@
-"""Explains a round, or a whole run: who and what made it take as long as it did."""
+"""Why a round, or a whole run, took as long as it did: who and what its critical paths waited for.
+
+What a part of a path was bound by is told in seconds that add up to the part's time:
+
+- Of a transfer: "latency", "rate", "loss", "sharing" and "repeats"; see ``transfers``.
+- Of work: "compute", "memory" and "launch" are its seconds at the device's full speed, by what bounds its
+  kernels; "slowdown" is what the client's constant slowdown adds, "jitter" what chance adds, and "speed" what
+  a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
+  shortens the first three.
+- "away" are the seconds of a stage in which the client was not busy with it: it was not available.
+- "unavailable" is what the server waited for clients, "timer" for its policy's timer, "server" its own work.
+
+A stage of which only the end is in the round counts in proportion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from edgefl.analysis.explain.again import Again, Progress
-from edgefl.analysis.explain.causes import CAUSES, by_cause
-from edgefl.analysis.explain.path import PHASES, critical_paths, rounds_of
-from edgefl.analysis.explain.records import (
-    Explanation,
-    Held,
-    HeldByClient,
-    HeldByDevice,
-    Part,
-    Phase,
-    Round,
-    RoundExplanation,
-)
+from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_of
+from edgefl.analysis.explain.transfers import transfers
 from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.core.documents import INLINE
 from edgefl.core.errors import UserError
+from edgefl.core.link_traces import Way
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.store import Reader
 from edgefl.world.blind import sights
+from edgefl.world.timeline import jitters
 
 TOP = 5
 """Of how many clients savings are reckoned."""
 MOST_AGAIN = 2_000_000
 """Savings are reckoned where the clock makes at most so many jobs for them: a minute or two."""
+CAUSES = (
+    "rate", "latency", "loss", "sharing", "repeats",
+    "compute", "memory", "launch", "slowdown", "jitter", "speed",
+    "away", "unavailable", "timer", "server",
+)  # fmt: skip
+_AT = {name: place for place, name in enumerate(CAUSES)}
+_STAGES = ("receive_s", "work_s", "transmit_s")
+# Of a stage's time: a difference below it is rounding.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a critical path: ``PHASES``, and whose job it waited for, None where for none.
+
+    Its seconds are told by what bound them, those above 0.
+    """
+
+    phase: str
+    from_s: float
+    to_s: float
+    exchange: str | None
+    client: int | None
+    device: str | None
+    link: str | None
+    lost: bool
+    by_cause: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What critical paths spent in one of the ``PHASES``, by what bound it, most first.
+
+    Time in which a job's client was not available is a phase of its own, "away".
+    """
+
+    phase: str
+    seconds: float
+    by_cause: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class HeldByClient:
+    """A client that held rounds up.
+
+    Attributes:
+        rounds: in how many rounds it was most of the critical path.
+        seconds: of critical paths.
+        phase, cause: the phase that most of that was, and what that was bound by.
+        savings: as of ``Explanation``, if changes were made to this client alone; None for all but the first
+            few, too.
+    """
+
+    client: int
+    device: str
+    link: str
+    rounds: int
+    seconds: float
+    phase: str
+    cause: str
+    savings: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class HeldByDevice:
+    """How much all clients of one device held rounds up together; see ``HeldByClient``."""
+
+    device: str
+    clients: int
+    rounds: int
+    seconds: float
+    phase: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round and what held it up most.
+
+    Attributes:
+        round: from 0; -1 before the first, the number of rounds after the last.
+        in_rounds: whether it is a round; False for exchanges at the start and at the end.
+        from_s: when the round before ended.
+        seconds: until its last merge.
+        client, client_s: the client with most of its critical path, and how much that was.
+        phase, cause: the phase of most of the path, and what that was bound by; None of a round that took no
+            time.
+    """
+
+    round: int
+    in_rounds: bool
+    from_s: float
+    seconds: float
+    client: int | None
+    client_s: float
+    phase: str | None
+    cause: str | None
+
+
+@dataclass(frozen=True)
+class RoundExplanation:
+    """Why a round took as long as it did: its critical path, in order of time."""
+
+    name: str
+    run_dir: str
+    of: Round = field(metadata={INLINE: Round})
+    path: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a run's rounds took as long as they did, all together.
+
+    Attributes:
+        seconds: of all rounds: until the last merge.
+        phases: what critical paths consist of, most first.
+        clients: those that held rounds up, most first; the first five have ``savings``.
+        devices: the same by device.
+        savings: by how many virtual seconds the run would make as many merges sooner, by the change that is
+            made to all clients, or to what they share (see ``again``); below 0 where it would take longer.
+            None where that is unknown.
+        unsaved: why it is unknown: "size", the run is too long to run its clock so often, or "world", more
+            than times would change; None where it is known.
+        unknown_since: what in the run depends on times, so that other times make another run.
+        rounds: all of them, in order.
+    """
+
+    name: str
+    run_dir: str
+    seconds: float
+    phases: Sequence[Phase]
+    clients: Sequence[HeldByClient]
+    devices: Sequence[HeldByDevice]
+    savings: Mapping[str, float] | None
+    unsaved: str | None
+    unknown_since: Sequence[str]
+    rounds: Sequence[Round]
 
 
 def explain(
     reader: Reader, round_: int | None = None, progress: Progress = lambda *_: None
 ) -> Explanation | RoundExplanation:
-    """Why a run, or one of its rounds, took as long as it did.
-
-    Args:
-        reader: the run.
-        round_: the round, from 0; None for all together.
-        progress: called where the clock runs again, see ``again``.
+    """Why a run, or one of its rounds (from 0), took as long as it did; progress is told as in ``again``.
 
     Raises:
         UserError: there is no such round, nothing was merged yet, or a device cannot be priced.
@@ -50,20 +189,10 @@ def explain(
 
 
 class Explainer:
-    """A run's critical paths, and what changes would save.
-
-    Attributes:
-        rounds: its rounds.
-        parts: their critical paths.
-        causes: the parts' seconds by ``CAUSES``, (n, causes).
-    """
+    """A run's critical paths, and what changes would save; causes are (parts, ``CAUSES``) in seconds."""
 
     def __init__(self, reader: Reader, planned: Recorded) -> None:
-        """Takes a run and what it was planned of.
-
-        Raises:
-            UserError: nothing was merged yet, or a device cannot be priced.
-        """
+        """Takes a run and what it was planned of; it raises as ``explain`` does."""
         self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
         self._found = Run(reader)
         self.rounds = rounds_of(self._found)
@@ -88,10 +217,10 @@ class Explainer:
             seconds=float(self.rounds.to_s[-1]),
             phases=_phases(self._table(slice(None))),
             clients=[
-                HeldByClient(client, *self._places(client), held, saved.get(client))
+                HeldByClient(client, *(*self._places(client), *held), saved.get(client))
                 for client, held in clients
             ],
-            devices=[HeldByDevice(names[place], sizes[place], held) for place, held in self._held(device)],
+            devices=[HeldByDevice(names[place], sizes[place], *held) for place, held in self._held(device)],
             savings=saved.get(None),
             unsaved=unsaved,
             unknown_since=list(sights(self._plan)),
@@ -126,8 +255,8 @@ class Explainer:
             return {}, "world"
         return {client: again.saved_s(client) for client in whom}, None
 
-    def _held(self, whose: Ints) -> Iterator[tuple[int, Held]]:
-        """Who held rounds up, and how much; most first."""
+    def _held(self, whose: Ints) -> Iterator[tuple[int, tuple[int, float, str, str]]]:
+        """Who held rounds up, most first: in how many, for how long, in which phase and bound by what."""
         rows = np.flatnonzero(whose >= 0)
         who, at = np.unique(whose[rows], return_inverse=True)
         pairs, pair = np.unique(np.stack([self.parts.round[rows], at]), axis=1, return_inverse=True)
@@ -138,8 +267,8 @@ class Explainer:
         seconds = np.bincount(at, weights=self._spent_s[rows], minlength=len(who))
         own = np.split(rows[np.argsort(at, kind="stable")], np.cumsum(np.bincount(at))[:-1])
         for place in np.argsort(-seconds, kind="stable").tolist():
-            phase, cause = _mostly(self._table(own[place]))
-            yield int(who[place]), Held(int(rounds[place]), float(seconds[place]), phase, cause)
+            most_of_it = _mostly(self._table(own[place]))
+            yield int(who[place]), (int(rounds[place]), float(seconds[place]), *most_of_it)
 
     def _one(self, place: int) -> Round:
         """A round and what held it up most."""
@@ -212,3 +341,104 @@ def _most_first(seconds: Sequence[float]) -> dict[str, float]:
     """Those above 0, by cause."""
     pairs = ((name, one) for name, one in zip(CAUSES, seconds, strict=True) if one > 0)
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
+
+
+def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> Floats:
+    """The seconds of each part by ``CAUSES``, (n, causes); an unknown number of a device is a UserError."""
+    seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
+    for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
+        there = parts.phase == PHASES.index(waits)
+        seconds[there, _AT[cause]] = lasted_s[there]
+    jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
+    weights = _Weights(found, planned, medians, jobs)
+    stages = weights.moved("down"), weights.worked(), weights.moved("up")
+    of_part = np.flatnonzero(parts.job >= 0)
+    for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
+        mine = parts.phase[of_part] == phase
+        rows, job = of_part[mine], at[mine]
+        busy_s = getattr(found.jobs, name)[jobs[job]] * parts.share[rows]
+        away_s = lasted_s[rows] - busy_s
+        away_s = np.where(away_s > _ROUNDING * parts.to_s[rows], away_s, 0.0)
+        total = stage[job].sum(axis=1)
+        scale = np.divide(lasted_s[rows] - away_s, total, out=np.zeros(len(rows)), where=total > 0)
+        seconds[rows] = stage[job] * scale[:, None]
+        seconds[rows, _AT["away"]] = away_s
+    return seconds
+
+
+class _Weights:
+    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
+
+    def __init__(self, found: Run, planned: Recorded, medians: Medians, jobs: Ints) -> None:
+        self._found, self._jobs, self._planned, self._medians = found, jobs, planned, medians
+        self._plan = planned.plan
+        self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
+        self._kind = found.clients.kind[self._client]
+
+    def moved(self, way: Way) -> Floats:
+        """Of downloads or uploads."""
+        weights = np.zeros((len(self._jobs), len(CAUSES)))
+        for cause, seconds in transfers(self._found, self._planned, self._jobs, way)._asdict().items():
+            weights[:, _AT[cause]] = seconds
+        return weights
+
+    def worked(self) -> Floats:
+        """Of work."""
+        busy_s, slowdown = self._of("work_s"), self._found.clients.slowdown[self._client]
+        done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
+        # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
+        full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
+        usual_s = full_s * slowdown
+        jittered_s = np.minimum(usual_s * self._jitter(), busy_s) if self._plan.fleet.speed else busy_s
+        jittered_s = np.where(done, jittered_s, busy_s)
+        slow = np.maximum(slowdown, 1.0)
+        chance = np.divide(jittered_s, usual_s, out=np.ones(len(busy_s)), where=usual_s > 0)
+        late = np.where(chance > 1 + _ROUNDING, chance, 1.0)
+        base_s = jittered_s / (slow * late)
+        weights = np.zeros((len(busy_s), len(CAUSES)))
+        weights[:, _AT["compute"] : _AT["launch"] + 1] = base_s[:, None] * self._bound_by()
+        weights[:, _AT["slowdown"]] = base_s * (slow - 1)
+        weights[:, _AT["jitter"]] = base_s * slow * (late - 1)
+        speed_s = busy_s - jittered_s
+        weights[:, _AT["speed"]] = np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0)
+        return weights
+
+    def _of(self, name: str) -> Floats:
+        column: Floats = getattr(self._found.jobs, name)[self._jobs]
+        return column
+
+    def _planned_s(self) -> Floats:
+        """The seconds of whole work at full speed: the kinds' prices, by the steps that jobs took."""
+        work_s, of_all = (
+            np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
+            for name in ("work_s", "steps")
+        )
+        found: Floats = work_s * np.divide(
+            self._found.jobs.steps[self._jobs], of_all, out=np.ones(len(work_s)), where=of_all > 0
+        )
+        return found
+
+    def _bound_by(self) -> Floats:
+        """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""
+        pairs, at = np.unique(np.stack([self._place, self._kind]), axis=1, return_inverse=True)
+        shares = np.zeros((pairs.shape[1], 3))
+        shares[:, 0] = 1.0
+        for row, (place, kind) in enumerate(pairs.T.tolist()):
+            bounds = self._medians.bounds(place, kind)
+            if bounds is not None and bounds.seconds > 0:
+                shares[row] = np.array(bounds) / bounds.seconds
+        return shares[at.reshape(-1)]
+
+    def _jitter(self) -> Floats:
+        """What work took as many times as long by chance: drawn again."""
+        plan, all_jobs, found = self._plan, self._found.jobs, np.ones(len(self._jobs))
+        nth = np.zeros(len(all_jobs), dtype=np.int64)
+        order = np.lexsort((all_jobs.client, all_jobs.exchange))
+        same = np.stack([all_jobs.client[order], all_jobs.exchange[order]])
+        begins = np.flatnonzero((np.diff(same, axis=1, prepend=-1) != 0).any(axis=0))
+        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+        for place, prices in enumerate(plan.prices):
+            mine = np.flatnonzero(self._place == place)
+            drawn = self._client[mine], nth[self._jobs[mine]]
+            found[mine] = jitters(plan.fleet, plan.scenario.seed, prices.exchange, *drawn)
+        return found

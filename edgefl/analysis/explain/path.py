@@ -48,12 +48,9 @@ NOBODY = "nobody"
 
 
 class Rounds(NamedTuple):
-    """A run's rounds, columns (n,), in order.
+    """A run's rounds, columns (n,), in order: the places of their merges, and from when to when.
 
-    Attributes:
-        number: from 0; -1 for what is before the first, the number of rounds for what is after the last.
-        first, last: the places of its first and last merge.
-        from_s, to_s: virtual seconds.
+    Numbers are from 0; -1 for what is before the first, the number of rounds for what is after the last.
     """
 
     number: Ints
@@ -66,12 +63,7 @@ class Rounds(NamedTuple):
 class Parts(NamedTuple):
     """The parts of critical paths, columns (n,), by round and in order of time.
 
-    Attributes:
-        round: the place of its round.
-        phase: a place in ``PHASES``.
-        job: the place of its job; -1 where there is none.
-        from_s, to_s: virtual seconds; later than each other.
-        share: of a job's stage, how much of it is in the round.
+    Rounds, phases and jobs are places, -1 for no job. ``share`` is how much of a job's stage is in the round.
     """
 
     round: Ints
@@ -84,12 +76,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class PathTime:
-    """Virtual seconds of critical paths.
-
-    Attributes:
-        seconds: all in all.
-        download_s, compute_s, upload_s: the same by stage, with pauses in it; 0 of ``NOBODY``.
-    """
+    """Virtual seconds of critical paths, and those of jobs by stage, with pauses in it."""
 
     seconds: float
     download_s: float
@@ -165,10 +152,7 @@ class _Server:
     def chain(self, first: int, last: int, begin_s: float) -> Iterator[tuple[int, int, float, float]]:
         """The chain before a round's last merge, backwards: (phase, job, from, to); a job's phase is 0.
 
-        Args:
-            first: the place of the round's first merge.
-            last: that of its last one.
-            begin_s: when the round began.
+        ``first`` and ``last`` are the places of the round's merges.
         """
         merge, now_s = last, self._merges_s[last]
         merging = True

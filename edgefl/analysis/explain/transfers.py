@@ -11,21 +11,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.explain.traced import alone_on
+from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.run import Bools, Floats, Ints, Run
-from edgefl.core.link import Link
+from edgefl.core.link import Link, Rates
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
+from edgefl.store import Reader
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9
-_BUSY = {"down": "receive_s", "up": "transmit_s"}
-_BEGINS = {"down": "dispatched_s", "up": "worked_s"}
+# Of each way: the columns of how long it took, when it began and when it ended, and its phase.
+_STAGES: dict[Way, tuple[str, str, str, int]] = {
+    "down": ("receive_s", "dispatched_s", "received_s", PHASES.index("download")),
+    "up": ("transmit_s", "worked_s", "arrived_s", PHASES.index("upload")),
+}
 
 
 class Transfers(NamedTuple):
@@ -39,26 +44,20 @@ class Transfers(NamedTuple):
 
 
 def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers:
-    """What some jobs' downloads or uploads were bound by.
-
-    Args:
-        found: the run's jobs.
-        recorded: what it was planned of.
-        jobs: the places of the jobs, (n,).
-        way: "down" or "up".
-    """
+    """What some jobs' downloads or uploads were bound by; jobs are places, (n,)."""
     plan, client, place = recorded.plan, found.jobs.client[jobs], found.jobs.exchange[jobs]
     kind = found.clients.kind[client]
     payload_bytes, delay_s, bps = (
         np.stack([getattr(one, f"{way}_{name}") for one in plan.prices])[place, kind]
         for name in ("bytes", "delay_s", "bps")
     )
-    busy_s, moved_bytes = getattr(found.jobs, _BUSY[way])[jobs], getattr(found.jobs, f"{way}_bytes")[jobs]
+    busy, begins, *_ = _STAGES[way]
+    busy_s, moved_bytes = (getattr(found.jobs, name)[jobs] for name in (busy, f"{way}_bytes"))
     sent_bytes = np.minimum(moved_bytes, payload_bytes)
     alone_s = delay_s + 8 * sent_bytes / bps
     traced = np.zeros(len(jobs), dtype=np.bool_)
     for mine, link in _on_traces(recorded, client):
-        begin_s = getattr(found.jobs, _BEGINS[way])[jobs[mine]]
+        begin_s = getattr(found.jobs, begins)[jobs[mine]]
         alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
         (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
     shared = is_shared(plan, way)[client]
@@ -71,7 +70,7 @@ def transfers(found: Run, recorded: Recorded, jobs: Ints, way: Way) -> Transfers
     sharing_s = np.where(shared & (first_s > alone_s * (1 + _ROUNDING)), first_s - alone_s, 0.0)
     own_s = first_s - sharing_s
     latency_s = np.minimum(delay_s, own_s)
-    reached = np.minimum(_reached(recorded, way, client, bps), 1.0)
+    reached = np.minimum(_under_losses(recorded, way, client, bps), 1.0)
     flowing_s = own_s - latency_s
     return Transfers(flowing_s * reached, latency_s, flowing_s * (1 - reached), sharing_s, repeats_s)
 
@@ -93,10 +92,119 @@ def _on_traces(recorded: Recorded, client: Ints) -> Iterator[tuple[Ints, Link]]:
             yield np.flatnonzero(clients.link[client] == number), link
 
 
-def _reached(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
+def _under_losses(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
     """The share of their links' rates that clients reach under losses."""
     clients = recorded.plan.clients
     links = [recorded.links.get(name) for name in clients.links]
     nominal = np.array([getattr(link, way).value if link else np.inf for link in links])[clients.link[client]]
     found: Floats = np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal))
     return found
+
+
+def alone_on(
+    link: Link, way: Way, root: int, clients: Ints, begin_s: Floats, bits: Floats
+) -> tuple[Floats, Floats]:
+    """The handshakes of transfers alone on a link with a trace, and these with the bytes, (n,) each.
+
+    Args:
+        link: their clients' link.
+        way: the direction.
+        root: the run's seed.
+        clients: whose transfers, (n,).
+        begin_s: when they begin; NaN for those that did not, (n,).
+        bits: what they move, (n,).
+    """
+    which, offset_s = link.dealt(root, clients)
+    delay_s, flowing_s = np.zeros(len(clients)), np.zeros(len(clients))
+    for one in np.unique(which[~np.isnan(begin_s)]).tolist():
+        mine = np.flatnonzero((which == one) & ~np.isnan(begin_s))
+        moved, at_s = _Moved(link.rates(one, way)), begin_s[mine] + offset_s[mine]
+        delay_s[mine] = moved.delay_s(at_s)
+        flows_s = at_s + delay_s[mine]
+        flowing_s[mine] = moved.when(moved.by(flows_s) + bits[mine]) - flows_s
+    return delay_s, delay_s + np.where(bits > 0, flowing_s, 0.0)
+
+
+class _Moved:
+    """What a trace lets through from its beginning on."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._bits = np.append(0.0, np.cumsum(rates.bps[:-1] * np.diff(rates.t_s)))
+        last_s = rates.length_s - rates.t_s[-1]
+        self._period_bits = self._bits[-1] + rates.bps[-1] * last_s if np.isfinite(last_s) else np.inf
+
+    def delay_s(self, at_s: Floats) -> Floats:
+        """The handshakes of transfers that begin at some times, (n,)."""
+        found: Floats = self._rates.delay_s[self._within(at_s)[1]]
+        return found
+
+    def by(self, at_s: Floats) -> Floats:
+        """The bits until some times, (n,)."""
+        whole, piece, within_s = self._within(at_s)
+        partial = self._bits[piece] + self._rates.bps[piece] * (within_s - self._rates.t_s[piece])
+        found: Floats = partial if np.isinf(self._period_bits) else whole * self._period_bits + partial
+        return found
+
+    def when(self, bits: Floats) -> Floats:
+        """The first times by which so many bits are through; infinite for never, (n,)."""
+        rates, whole, rest = self._rates, np.zeros(len(bits)), bits
+        if np.isfinite(self._period_bits):
+            whole, rest = np.divmod(bits, self._period_bits)
+        piece = np.maximum(np.searchsorted(self._bits, rest) - 1, 0)
+        bps, more = rates.bps[piece], rest - self._bits[piece]
+        later_s = np.divide(more, bps, out=np.where(more > 0, np.inf, 0.0), where=bps > 0)
+        found: Floats = rates.t_s[piece] + later_s
+        return found if np.isinf(rates.length_s) else whole * rates.length_s + found
+
+    def _within(self, at_s: Floats) -> tuple[Floats, Ints, Floats]:
+        """How many times the trace was repeated until some times, and the piece and the time within it."""
+        whole, within_s = np.zeros(len(at_s)), at_s
+        if np.isfinite(self._rates.length_s):
+            whole, within_s = np.divmod(at_s, self._rates.length_s)
+        return whole, np.searchsorted(self._rates.t_s, within_s, side="right") - 1, within_s
+
+
+class Transfer(NamedTuple):
+    """What a run's transfers one way take in the mean, sent once; and what they would on their own links."""
+
+    seconds: float
+    alone_s: float
+
+
+@dataclass(frozen=True)
+class SharedTime:
+    """What sharing costs a run; ways without transfers are None.
+
+    ``share`` is that of its rounds' time in which critical paths wait for others' transfers.
+    """
+
+    share: float
+    download: Transfer | None
+    upload: Transfer | None
+
+
+def shared_time(reader: Reader, plan: Plan) -> SharedTime | None:
+    """What sharing costs a run; None where clients share nothing, or nothing was merged."""
+    if not any(is_shared(plan, way).any() for way in _STAGES):
+        return None
+    found, recorded = Run(reader), Recorded(plan, {}, dict(plan.fleet.links))
+    whole_s = float(found.merges.t_s.max(initial=0.0))
+    if not whole_s:
+        return None
+    parts, shared_s = critical_paths(found), 0.0
+    for way, (*_, phase) in _STAGES.items():
+        mine = parts.phase == phase
+        seconds = transfers(found, recorded, parts.job[mine], way).sharing * parts.share[mine]
+        shared_s += float(seconds.sum())
+    return SharedTime(shared_s / whole_s, *(_transfer(found, recorded, way) for way in _STAGES))
+
+
+def _transfer(found: Run, recorded: Recorded, way: Way) -> Transfer | None:
+    moved, ends = found.jobs[f"{way}_bytes"] > 0, _STAGES[way][2]
+    jobs = np.flatnonzero(moved & ~np.isnan(found.jobs[ends]))
+    if not len(jobs):
+        return None
+    by_cause = transfers(found, recorded, jobs, way)
+    alone_s = by_cause.rate + by_cause.latency + by_cause.loss
+    return Transfer(float((alone_s + by_cause.sharing).mean()), float(alone_s.mean()))

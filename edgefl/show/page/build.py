@@ -15,7 +15,7 @@ from edgefl.analysis.groups import Group as Seeds
 from edgefl.analysis.groups import Judged, fronts, judged, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import metrics
-from edgefl.analysis.published import of_runs
+from edgefl.analysis.published import beside_runs
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence, dependence, ordered
 from edgefl.analysis.settings import differing, fleet_name
@@ -121,7 +121,7 @@ def page(
         curves=drawn,
         costs=costs(compared),
         sweep=_sweep(figures, compared),
-        published=of_runs(compared),
+        published=beside_runs(compared),
         durations=_all(run.durations for run in read),
         rounds=_all(run.rounds for run in read),
         activity=_all(run.activity for run in read),

@@ -9,8 +9,8 @@ import pytest
 from compared import dry
 from plans import plan, prices, told
 
-from edgefl.analysis.devices import BatteryUse, battery_use, device_use
 from edgefl.analysis.run import Run
+from edgefl.analysis.sums import BatteryUse, battery_use, device_use
 from edgefl.core.cost import Trace, Work
 from edgefl.store import Store
 

@@ -80,4 +80,5 @@ def test_the_interval_of_a_mean():
 )
 def test_a_difference(own, other, expected):
     """Of two groups of seeds."""
-    assert difference(own, other) == expected
+    found = difference(own, other)
+    assert (found and (found.mean, found.half, found.pairs, found.of, found.paired)) == expected

@@ -9,8 +9,8 @@ from compared import dry, rich, run_of, score, seeds, to_target, took
 from toys import TOYS
 
 from edgefl.analysis.explain.path import NOBODY
+from edgefl.analysis.history import Evaluated, Target, Waste
 from edgefl.analysis.metrics import main_model, metrics, target_name
-from edgefl.analysis.reached import Evaluated, Target, Waste
 from edgefl.analysis.settings import dotted
 from edgefl.analysis.summary import Accuracy
 from edgefl.analysis.values import NOT_REACHED, Value

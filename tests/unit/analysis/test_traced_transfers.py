@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from plans import link, plan, prices, with_server
 from recorded import recorded
 
-from edgefl.analysis.explain.traced import alone_on
-from edgefl.analysis.explain.transfers import transfers
+from edgefl.analysis.explain.transfers import alone_on, transfers
 from edgefl.analysis.run import Run
 from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED

@@ -23,10 +23,9 @@ from compared import (
 
 from edgefl.analysis.carbon import Amount
 from edgefl.analysis.groups import seeds_together
-from edgefl.analysis.measured import Measured
-from edgefl.analysis.reached import Target
-from edgefl.analysis.summary import summaries
-from edgefl.analysis.turnout import Turnout
+from edgefl.analysis.history import Target
+from edgefl.analysis.summary import Measured, summaries
+from edgefl.analysis.sums import Turnout
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console, Group
 
+from edgefl.analysis.history import Evaluated, Reached, Target, Waste
 from edgefl.analysis.published import Beside, Figure, Order
-from edgefl.analysis.reached import Evaluated, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Bounds

@@ -115,7 +115,7 @@ def test_a_figure_over_seeds_that_some_did_not_reach():
 
 def apart(mean, half, pairs=5, of=5, *, paired=True):
     """A difference."""
-    return Difference(mean, half, pairs, of, paired)
+    return Difference.within(mean, half, pairs, of, paired=paired)
 
 
 @pytest.mark.parametrize(
