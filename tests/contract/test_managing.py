@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from commands import run_command
 from damage import rewritten
+from hooks import Hooks
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.runs import Callbacks
 from edgefl.store import locked, locked_run, status_of
 
 SCENARIO = {
@@ -31,13 +31,13 @@ SCENARIO = {
 }
 
 
-class _Stop(Callbacks):
+class _Stop(Hooks):
     """Copies the group after the first evaluation, as a kill would leave it, and stops it."""
 
     def __init__(self, group, copy):
         self.group, self.copy = group, copy
 
-    def evaluated(self, accuracies):  # noqa: ARG002 - the callback's own signature
+    def evaluated(self, so_far):  # noqa: ARG002 - the callback's own signature
         shutil.copytree(self.group, self.copy)
         raise KeyboardInterrupt
 
