@@ -46,7 +46,7 @@ class TensorBoard(Callbacks):
         self._file: Any = SummaryWriter(str(folder), flush_secs=_FLUSH_S)
         settings = {key: _plain(value) for key, value in run.settings.items()}
         _, start, self._success = hparams(settings, {})  # type: ignore[no-untyped-call]
-        self._file.file_writer.add_summary(start, walltime=0.0)
+        self._file.file_writer.add_summary(start, walltime=0.0)  # type: ignore[attr-defined]
         rows = [f"| {key} | `{value}` |" for key, value in {"name": run.name, **run.facts}.items()]
         self._file.add_text("run", "\n".join(["| | |", "|---|---|", *rows]), walltime=0.0)
 
