@@ -122,7 +122,7 @@ class Display(Callbacks):
         line.append("  ".join(["", *words]))
         if rounds is not None:
             done = _BAR * ended // rounds
-            line.append("  " + "━" * done, "bar.complete").append("━" * (_BAR - done), "bar.back")
+            line.append("  " + "━" * done, "bar.complete").append("─" * (_BAR - done), "bar.back")
         return line if so_far is None else line.append(f"\n  {_figures(so_far, self.console.width - 2)}")
 
 

@@ -238,7 +238,7 @@ def test_progress_in_a_terminal_says_which_run_it_is():
     """Of a sweep: its number; a run of one has none."""
     assert lines_of(display_on({"force_terminal": True, "width": 80}, runs=4))[0].startswith("1/4 study ")
     first = lines_of(display_on({"force_terminal": True, "width": 80}))[0]
-    assert re.fullmatch("study  12/100  0 s  2 min 10 s left  ━{20}", first)
+    assert re.fullmatch("study  12/100  0 s  2 min 10 s left  ━━─{18}", first)
 
 
 def test_failures_and_interrupts_are_said():
