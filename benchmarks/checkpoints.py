@@ -73,19 +73,17 @@ class Laps(edgefl.Callbacks):
     def _note(self, what: str) -> None:
         self.at[what] = time.perf_counter() - self.begun_s
 
-    def planned(self, notes: Any) -> None:
+    def began(self, run: Any) -> None:
         """All is read."""
-        del notes
+        del run
         self._note("planned")
 
-    def engine(self, line: str) -> None:
-        """The engine is there."""
-        del line
-        self._note("engine")
-
-    def merged(self, round_: int, t_s: float, loss: float | None) -> None:
-        """A round is over."""
-        del round_, t_s, loss
+    def told(self, so_far: edgefl.Progress) -> None:
+        """The engine is there, or a round is over."""
+        if so_far.what == "ready":
+            self._note("engine")
+        if so_far.what != "merged":
+            return
         self.merges.append(time.perf_counter() - self.begun_s)
         if self.stop is not None and len(self.merges) >= self.stop:
             raise KeyboardInterrupt

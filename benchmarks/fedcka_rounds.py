@@ -50,10 +50,10 @@ class Clock(edgefl.Callbacks):
     def __init__(self) -> None:
         self.ends: list[tuple[float, float]] = []
 
-    def merged(self, round_: int, t_s: float, loss: float | None) -> None:
+    def told(self, so_far: edgefl.Progress) -> None:
         """Notes both."""
-        del round_, t_s, loss
-        self.ends.append((time.perf_counter(), time.process_time()))
+        if so_far.what == "merged":
+            self.ends.append((time.perf_counter(), time.process_time()))
 
 
 class Measured(NamedTuple):

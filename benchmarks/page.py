@@ -34,11 +34,11 @@ from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.protocol import write_tree
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import Run
 from edgefl.store import Store, is_run
+from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
 POLICIES: tuple[dict[str, Any], ...] = (

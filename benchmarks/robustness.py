@@ -225,9 +225,9 @@ def flat_memory(rng: random.Random, folder: Path, rounds: int = 5000) -> str:
     class Watch(edgefl.Callbacks):
         """Reads the resident memory at each merge."""
 
-        def merged(self, round_: int, t_s: float, loss: float | None) -> None:
-            del round_, t_s, loss
-            held.append(psutil.Process().memory_info().rss)
+        def told(self, so_far: edgefl.Progress) -> None:
+            if so_far.what == "merged":
+                held.append(psutil.Process().memory_info().rss)
 
     scenario = {
         **SCENARIO,

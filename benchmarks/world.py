@@ -33,11 +33,11 @@ from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import write_tree
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import Run
 from edgefl.store import Store
+from edgefl.trackers import Callbacks
 from edgefl.world.network.pool import Flow, Pool
 
 MOVES: dict[str, Any] = {"availability": {"name": "markov", "on": "2 h", "off": "4 h"}}

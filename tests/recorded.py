@@ -10,9 +10,9 @@ from typing import Any
 from edgefl.core.catalogue import load
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import Plan
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.execute import Run
 from edgefl.store import Reader, Store
+from edgefl.trackers import Callbacks
 from edgefl.world.needs import Feedback
 
 _META = {

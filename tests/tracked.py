@@ -18,9 +18,9 @@ JOURNAL = '''
 """Journal: each call, as a line of JSON."""
 
 import json
-import threading
 from pathlib import Path
 
+import edgefl
 from edgefl.core.params import Strict
 
 
@@ -28,25 +28,26 @@ class Params(Strict):
     file: str
 
 
-def build(params, run):
-    return Journal(Path(params.file), run)
-
-
-class Journal:
-    def __init__(self, file, run):
-        self.file = file
-        self.write("build", run.name, run.group, run.run_id, run.seed, run.tags["method"])
-        self.write("thread", threading.current_thread().name)
+class Journal(edgefl.Callbacks):
+    def __init__(self, file):
+        self.file = Path(file)
 
     def write(self, *items):
         with self.file.open("a") as file:
             file.write(json.dumps(items) + "\\n")
 
-    def log(self, points):
-        self.write("log", points)
+    def began(self, run):
+        self.write("began", run.name, run.group, run.run_id, run.seed, run.tags["method"])
 
-    def finish(self, end):
-        self.write("finish", end.status, end.reason, end.round, end.t_s, dict(end.figures))
+    def told(self, so_far):
+        self.write("told", so_far.what, so_far.round, so_far.t_s, dict(so_far.new))
+
+    def ended(self, end):
+        self.write("ended", end.status, end.reason, end.round, end.t_s, dict(end.figures()))
+
+
+def build(params):
+    return Journal(params.file)
 '''
 
 
@@ -89,27 +90,27 @@ class Recorded:
         group, _, key = name.partition("/")
         if group == "final":
             self.final[key] = point[2]
-        else:
-            self.charts.setdefault(name, []).append(point)
+        elif group == "so_far":
+            self.charts.setdefault(key, []).append(point)
 
 
 def tensorboard(folder: Path) -> Recorded:
     """What TensorBoard reads in a folder of event files."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.plugins.hparams import api_pb2, metadata
+    from tensorboard.plugins.hparams import metadata
 
     events = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     events.Reload()
     plugin = events.PluginTagToContent("hparams")
     start = metadata.parse_session_start_info_plugin_data(plugin[metadata.SESSION_START_INFO_TAG])
-    end = metadata.parse_session_end_info_plugin_data(plugin[metadata.SESSION_END_INFO_TAG])
     words = {
         tag: events.Tensors(f"{tag}/text_summary")[0].tensor_proto.string_val[0].decode()
         for tag in ("run", "status")
     }
     rows = [line.strip("| ").split(" | ") for line in words["run"].splitlines()[2:]]
     settings = {key: getattr(each, each.WhichOneof("kind")) for key, each in start.hparams.items()}
-    status = api_pb2.Status.Name(end.status)
+    done = metadata.SESSION_END_INFO_TAG in plugin
+    status = "STATUS_SUCCESS" if done else ""
     found = Recorded(status, words["status"], {key: value.strip("`") for key, value in rows}, settings)
     for tag in events.Tags()["scalars"]:
         for event in events.Scalars(tag):

@@ -19,10 +19,11 @@ class Timer(edgefl.Callbacks):
         self.laps = laps
         self.loss = 0.0
 
-    def merged(self, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG002 - Callbacks' signature
+    def told(self, so_far: edgefl.Progress) -> None:
         """Ends a round."""
-        self.loss = loss if loss is not None else float("nan")
-        self.laps.lap()
+        if so_far.what == "merged":
+            self.loss = so_far.new.get("training_loss", float("nan"))
+            self.laps.lap()
 
 
 def scenario(workload: Workload, rounds: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from edgefl_run import engine
 
 from edgefl.cli import main as edgefl_main
 from edgefl.runs.progress import Display
+from edgefl.trackers import Progress
 
 
 def main() -> None:
@@ -21,14 +22,14 @@ def main() -> None:
     given = arguments.parse_args()
     seconds: list[float] = []
 
-    def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Callbacks
-        if round_ >= 0:
+    def told(display: Display, so_far: Progress) -> None:  # noqa: ARG001 - as the display's
+        if so_far.what == "merged" and so_far.round >= 0:
             seconds.append(time.time() - given.launched)
             print(seconds[0], flush=True)
             # As Ctrl-C does; any other error would end the run alone, and the next would begin.
             raise KeyboardInterrupt
 
-    Display.merged = merged
+    Display.told = told
     with tempfile.TemporaryDirectory() as folder:
         command = ["run", "quickstart", "--out", str(Path(folder) / "run")]
         if given.engine:

@@ -117,8 +117,7 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
     """Makes a function a command, and one that users call; its arguments' help describes them to both.
 
     An argument that is of another type on the command line has that type behind its help; one without help,
-    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal; its ``after`` is
-    left when the answer is printed.
+    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal.
 
     Args:
         examples: what may stand behind ``edgefl``, for its help.
@@ -144,7 +143,7 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
         # Each paragraph is a line of its own.
         epilog = "\n\n".join(["Examples:", *(f"edgefl {example}" for example in examples)])
         name = function.__name__.removesuffix("_")
-        app.command(name, epilog=epilog)(_printed(public, doc, typed, {"steps", "after"} & {*given}))
+        app.command(name, epilog=epilog)(_printed(public, doc, typed, steps="steps" in given))
         public.__signature__ = inspect.Signature(list(plain.values()))  # type: ignore[attr-defined]
         public.__doc__ = "\n".join([f"{doc}\n\nArgs:", *words])
         return public
@@ -153,7 +152,7 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
 
 
 def _printed(
-    public: Callable[..., Shown], doc: str, options: list[inspect.Parameter], wants: set[str]
+    public: Callable[..., Shown], doc: str, options: list[inspect.Parameter], *, steps: bool
 ) -> Callable[..., None]:
     """The command, as typer takes it: it asks, prints the answer, and then raises what there is to."""
 
@@ -164,19 +163,16 @@ def _printed(
         if as_json and "format" in given:
             given["format"] = chosen = "json"
         apart, as_json = as_json or chosen not in {None, "table"}, as_json or chosen == "json"
-        with ExitStack() as after:
-            if "after" in wants:
-                given["after"] = after
-            try:
-                with _apart() if apart else nullcontext(), ExitStack() as shown:
-                    if "steps" in wants:
-                        given["steps"] = shown.enter_context(_steps())
-                    answer = public(**given)
-            except EdgeflError as error:
-                if error.answer is not None:
-                    _print(error.answer, as_json=as_json)
-                raise
-            _print(answer, as_json=as_json)
+        try:
+            with _apart() if apart else nullcontext(), ExitStack() as shown:
+                if steps:
+                    given["steps"] = shown.enter_context(_steps())
+                answer = public(**given)
+        except EdgeflError as error:
+            if error.answer is not None:
+                _print(error.answer, as_json=as_json)
+            raise
+        _print(answer, as_json=as_json)
         if status := max([answer.exit_status, *(error.exit_status for error in answer.errors)]):
             raise typer.Exit(status)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -87,19 +86,15 @@ def run(
         ),
     ] = None,
     watch: Annotated[
-        bool, Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
+        bool,
+        Option("--watch", help="Write the report page of the runs into their directory meanwhile."),
     ] = False,
-    watch_port: Annotated[
-        int | None, Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default.")
-    ] = None,
     offline: Offline = False,
-    after: ExitStack,
 ) -> Answer:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
     from edgefl.core.nodes import compose, short
     from edgefl.runs.group import as_overrides
-    from edgefl.runs.progress import Display
     from edgefl.show.compare import comparison
     from edgefl.show.table import Line
 
@@ -107,17 +102,9 @@ def run(
     given = as_overrides(overrides, **engines)
     trackers = [compose(text, f"--track {short(text.strip())}", lines=False) for text in track or ()]
     start = _start(scenario, resume, {"seed": seed, "seeds": seeds, "link": link, "out": out})
-    page = after.enter_context(watching(watch, watch_port, stderr()))
-    with Display(stderr()) as display:
-        callbacks = page.beside(display)
-        try:
-            result = start(
-                overrides=given, track=trackers, data_dir=data_dir, offline=offline, callbacks=callbacks
-            )
-        except KeyboardInterrupt:
-            display.interrupted()
-            raise
-    after.callback(page.stay)
+    own = {"overrides": given, "track": trackers, "data_dir": data_dir, "offline": offline}
+    with watching(watch, stderr()) as page:
+        result = start(**own, callbacks=page, progress=True)
     title, status = f"run of {scenario or resume}", int(bool(result.failed))
     runs, folder = result.readable(), quote(str(result.folder))
     if not runs:

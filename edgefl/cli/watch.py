@@ -1,114 +1,71 @@
-"""`edgefl run --watch`: the report page of the runs in progress, on 127.0.0.1."""
+"""`edgefl run --watch`: the report page of runs, a file that is written again as they go on."""
 
 from __future__ import annotations
 
-import sys
-import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from edgefl.core.errors import EdgeflError
-from edgefl.runs.callbacks import Both, Callbacks
-from edgefl.store import is_settled, settle_later
+from edgefl.core.errors import in_one_line
+from edgefl.trackers import Began, Callbacks, Progress
 
-if TYPE_CHECKING:
-    from edgefl.show.page.server import Server
+NAME = "report.html"
+# It is written so often at most, and takes a twentieth of the time at most.
+_EVERY_S, _REST = 3.0, 20
 
 
 class Watch(Callbacks):
-    """Tells a page which runs to follow; does nothing without a server."""
+    """Writes the page of a run, or of its group; the first time that it cannot, that is said, and all."""
 
-    def __init__(self, server: Server | None, console: Console) -> None:
-        """Takes a server that listens.
-
-        Args:
-            server: None if there is none.
-            console: where to say how long the page stays.
-        """
-        self._server = server
+    def __init__(self, console: Console) -> None:
+        """Takes the console for the page's path."""
         self._console = console
-        self._runs = 1
         self._folder: Path | None = None
-        self._finished = False
+        self._next_s, self._off = 0.0, False
 
-    def beside(self, callbacks: Callbacks) -> Callbacks:
-        """Other callbacks, and this."""
-        return callbacks if self._server is None else Both(callbacks, self)
+    def began(self, run: Began) -> None:
+        """Writes the page, and the first time says where."""
+        if self._folder is None:
+            self._folder = run.group_folder
+            self._console.print(f"watch: {self._folder / NAME}", soft_wrap=True)
+        self.write(live=True)
 
-    def planning(self, runs: int) -> None:
-        """Notes whether there will be a group."""
-        self._runs = runs
+    def told(self, so_far: Progress) -> None:  # noqa: ARG002 - as all callbacks
+        """Writes the page, unless it was not long ago."""
+        if time.monotonic() >= self._next_s:
+            self.write(live=True)
 
-    def started(self, name: str, rounds: int | None, folder: Path) -> None:
-        """Follows the run, with those of its group before it."""
-        del name, rounds
-        self._folder = folder
-        if self._server is not None:
-            self._server.follower.follow(folder if self._runs == 1 else folder.parent)
+    def write(self, *, live: bool) -> None:
+        """Writes the page; one that is live loads itself again."""
+        if self._folder is None or self._off:
+            return
+        from edgefl.show.page.build import page
+        from edgefl.show.page.files import write
+        from edgefl.show.page.html import html
 
-    def ended(self, name: str, status: str, reason: str) -> None:
-        """Settles a run whose directory was being read when it ended."""
-        del name, status, reason
-        if self._server is not None and self._folder is not None and not is_settled(self._folder):
-            with self._server.follower.quiet:
-                settle_later(self._folder)
-
-    def stay(self) -> None:
-        """Serves the page until Ctrl-C, if somebody is there to press it."""
-        if self._server is not None and _at_a_terminal():
-            self._server.follower.over()
-            self._console.print(f"watch: {self._server.url} is served until Ctrl-C", soft_wrap=True)
-            with suppress(KeyboardInterrupt):
-                _for_ever()
-
-    def close(self) -> None:
-        """After the runs, however they ended: shows a browser that is there how, and ends."""
-        if self._server is not None:
-            self.ended("", "", "")
-            self._server.finish()
-            self._server.close()
+        start_s = time.monotonic()
+        try:
+            write(self._folder / NAME, html(page([self._folder], live=live, note=lambda _: None)))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the runs go on
+            self._off = True
+            self._console.print(
+                f"note: --watch was turned off: {in_one_line(error)}", style="yellow", soft_wrap=True
+            )
+        end_s = time.monotonic()
+        self._next_s = end_s + max(_EVERY_S, _REST * (end_s - start_s))
 
 
 @contextmanager
-def watching(asked: bool, port: int | None, console: Console) -> Iterator[Watch]:  # noqa: FBT001 - as the option
-    """Serves the page of runs meanwhile; where that cannot be, a note says so.
-
-    Args:
-        asked: whether to.
-        port: None for any that is free.
-        console: where the page's address is printed.
-    """
-
-    def note(line: str) -> None:
-        console.print(f"note: {line}", style="yellow", soft_wrap=True)
-
-    server = None
-    if asked or port is not None:
-        from edgefl.show.page.following import Follower
-        from edgefl.show.page.server import Server
-
-        try:
-            server = Server(Follower(note), port or 0)
-        except (EdgeflError, RuntimeError) as error:
-            # Python says so of a thread that cannot be started.
-            what = error.what if isinstance(error, EdgeflError) else error
-            note(f"--watch: {what}; the run goes on without the page")
-        else:
-            console.print(f"watch: {server.url}", soft_wrap=True)
-    watch = Watch(server, console)
+def watching(asked: bool, console: Console) -> Iterator[Callbacks]:  # noqa: FBT001 - as the option
+    """The page meanwhile, if it was asked for; however the runs end, the last one is final."""
+    if not asked:
+        yield Callbacks()
+        return
+    watch = Watch(console)
     try:
         yield watch
     finally:
-        watch.close()
-
-
-def _at_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _for_ever() -> None:
-    threading.Event().wait()
+        watch.write(live=False)

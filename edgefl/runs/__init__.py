@@ -1,8 +1,8 @@
 """Runs: the only place that knows both the clock and the learning."""
 
-from edgefl.runs.callbacks import Callbacks, Progress
 from edgefl.runs.group import drafts, find_scenario, run
 from edgefl.runs.results import Result, RunResult, open_result
+from edgefl.trackers import Callbacks, Progress
 
 __all__ = [
     "Callbacks",

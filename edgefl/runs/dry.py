@@ -13,13 +13,13 @@ from edgefl.core.errors import RunError
 from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
 from edgefl.runs.run import Run
 from edgefl.show.check import Overview
 from edgefl.store import Store
+from edgefl.trackers import Callbacks
 
 ROUNDS = 3
 """At a glance, the clock runs so many rounds."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 import psutil
 import torch
 
+from edgefl.analysis.groups import numbers
+from edgefl.analysis.summary import summary
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import atomically
@@ -23,7 +26,6 @@ from edgefl.core.notes import note
 from edgefl.core.user_code import InternalError, WrongValueError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.context import Context
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
@@ -32,7 +34,8 @@ from edgefl.runs.past import Past
 from edgefl.runs.provenance import differences, provenance, trainers
 from edgefl.runs.run import Run
 from edgefl.runs.states import States
-from edgefl.store import Checkpoint, Reader, Store
+from edgefl.store import Checkpoint, Reader, Store, read
+from edgefl.trackers import Began, Callbacks, End
 
 TRACEBACK = "traceback.txt"
 
@@ -102,11 +105,12 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
         store.abandon()
 
 
-def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
+def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[str, str]:
     """Executes a run to its end.
 
     Args:
         execution: the run.
+        began: what is told of its beginning.
         callbacks: called as it progresses.
 
     Returns:
@@ -117,26 +121,28 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
     try:
         store = Store.open(folder, write_tree)
     except RunError as error:
-        callbacks.ended(plan.scenario.name, "failed", str(error))
+        callbacks.began(began)
+        callbacks.ended(End(began.name, "failed", str(error), -1, 0.0, dict))
         return "failed", str(error)
     run = Run(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
     if execution.begun is not None:
         run.past, run.afresh = _past(execution, execution.begun), execution.begun.checkpoint is None
         run.longer = execution.planned if execution.begun.longer else None
     try:
-        callbacks.started(plan.scenario.name, plan.scenario.server.until.rounds, folder)
+        callbacks.began(began)
         status, reason, host = _ended(run, execution)
     except BaseException as error:
+        # Not an Exception: somebody stopped the run, and what was saved is valid.
+        status = "failed" if isinstance(error, Exception) else "interrupted"
+        reason = str(error) if isinstance(error, EdgeflError) else type(error).__name__
         if run.untouched:
             run.abandon()
-            raise
-        # Not an Exception: somebody stopped the run, and what was saved is valid.
-        ended = "failed" if isinstance(error, Exception) else "interrupted"
-        reason = str(error) if isinstance(error, EdgeflError) else type(error).__name__
-        with suppress(RunError):
-            run.flush()
-        with suppress(RunError):
-            store.close(ended, reason=reason)
+        else:
+            with suppress(RunError):
+                run.flush()
+            with suppress(RunError):
+                store.close(status, reason=reason)
+        _tell_end(run, status, reason)
         raise
     if run.untouched:
         run.abandon()
@@ -147,8 +153,21 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
             store.close(status, reason=reason, host_wall_s=wall_s)
         except RunError as error:
             status, reason = "failed", reason or str(error)
-    callbacks.ended(plan.scenario.name, status, reason)
+    _tell_end(run, status, reason)
     return status, reason
+
+
+def _tell_end(run: Run, status: str, reason: str) -> None:
+    place, name = run.so_far.place, run.plan.scenario.name
+    figures = cache(partial(_figures, run.store.folder))
+    run.callbacks.ended(End(name, status, reason, place.round, place.t_s, figures))
+
+
+def _figures(folder: Path) -> dict[str, float]:
+    """Those of a run that has ended; none where it cannot be read: on a full disk, say."""
+    with suppress(UserError), read(folder) as reader:
+        return numbers(summary(reader))
+    return {}
 
 
 def _past(execution: Execution, begun: Begun) -> Past | None:
@@ -218,7 +237,7 @@ def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
     if execution.begun is not None:
         facts["resumed"] = _resumed(execution, execution.begun, facts)
     run.store.set_meta(facts)
-    run.callbacks.engine(start.line)
+    run.so_far.engine = start.line
     run.learner = Learner(context, start.engine)
     host["host_s"] = run.learner.host_s
     try:

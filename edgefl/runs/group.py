@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from edgefl.analysis.settings import dotted
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
@@ -19,14 +21,14 @@ from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import GLOBAL, DataAccess
 from edgefl.planning.plan import Planned, plan
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, engine_options
 from edgefl.runs.execute import Execution, execute, prepare
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
-from edgefl.runs.tracking import Chosen, Trackers, Tracking, chosen, tracking
+from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.show.answers import several
 from edgefl.store import claimed, discard, locked, write_group
+from edgefl.trackers import Began, Callbacks
 from edgefl.world.selectors import reads
 
 
@@ -171,11 +173,11 @@ def run(
         UserError: an argument or the scenario is wrong; nothing was run.
         RunError: a run's directory cannot be written; nothing was run.
     """
-    tracked = chosen(track)
+    trackers = trackers_of(track)
     overrides = as_overrides(overrides, engine=engine, model=model, seed=seed, link=link)
-    with shown(callbacks, progress) as watching:
+    with shown(callbacks, progress, trackers) as watching:
         drafted = drafts(scenario, overrides, seeds)
-        return _run(drafted, data_dir, watching, out, tracked, download=not offline)
+        return _run(drafted, data_dir, watching, out, download=not offline)
 
 
 def _run(
@@ -183,7 +185,6 @@ def _run(
     data_dir: str | Path | None,
     callbacks: Callbacks,
     out: str | Path | None,
-    trackers: Sequence[Chosen],
     *,
     download: bool,
 ) -> Result:
@@ -192,15 +193,12 @@ def _run(
     training = any(options.trains for options in engines)
     access = DataAccess(folder, download=download, need="pixels" if training else "labels")
     with claimed(Path(out) if out else None, slug(drafted[0].group)) as group:
-        callbacks.planning(len(drafted))
         planned = [plan(draft, access) for draft in drafted]
         pairs = list(zip(planned, engines, strict=True))
         notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
         assumed = in_short(line for each in planned for line in each.plan.assumed)
-        callbacks.planned([*assumed, *notes])
         executions = _prepared(pairs, group, folder, drafted[0].group)
-        with tracking(trackers, drafted[0].group, group) as tracked:
-            return Result(group, tuple(executed(each, tracked, callbacks) for each in executions))
+        return executed(executions, drafted[0].group, group, callbacks, [*assumed, *notes])
 
 
 def _prepared(
@@ -230,16 +228,51 @@ def _prepared(
     return found
 
 
-def executed(run: Execution | RunResult, tracked: Tracking, callbacks: Callbacks) -> RunResult:
-    """Executes a run of a group whose lock is held; one that has a result keeps it."""
-    if isinstance(run, RunResult):
-        callbacks.ended(run.name, run.status, run.reason)
-        return run
-    name, planned, engine = run.planned.plan.scenario.name, run.planned, run.options.component.name
-    # The group's own lock is that of its only run.
-    own = nullcontext() if tracked.folder == run.folder else locked(run.folder)
-    with own, tracked.following(planned, engine, run.folder, callbacks) as told:
-        return RunResult(name, run.folder, *execute(run, told))
+def executed(
+    runs: Sequence[Execution | RunResult],
+    name: str,
+    folder: Path,
+    callbacks: Callbacks,
+    notes: Sequence[str],
+) -> Result:
+    """Executes runs of a group whose lock is held; what has a result keeps it.
+
+    Args:
+        runs: the runs.
+        name: the group's name.
+        folder: its directory.
+        callbacks: called as they progress.
+        notes: as of ``Began``.
+    """
+    found: list[RunResult] = []
+    for number, run in enumerate(runs, start=1):
+        if isinstance(run, RunResult):
+            found.append(run)
+            continue
+        scenario = run.planned.plan.scenario
+        began = Began(
+            name=scenario.name,
+            group=name,
+            number=number,
+            runs=len(runs),
+            rounds=scenario.server.until.rounds,
+            run_id=run.planned.run_id,
+            seed=scenario.seed,
+            folder=run.folder,
+            group_folder=folder,
+            settings=deepcopy(dotted(run.planned.resolved["scenario"])),
+            tags={
+                "method": scenario.method.name,
+                "dataset": scenario.task.dataset.name,
+                "engine": run.options.component.name,
+            },
+            notes=notes,
+        )
+        notes = []
+        # The group's own lock is that of its only run.
+        with nullcontext() if folder == run.folder else locked(run.folder):
+            found.append(RunResult(scenario.name, run.folder, *execute(run, began, callbacks)))
+    return Result(folder, tuple(found))
 
 
 def run_notes(planned: Planned, *, trains: bool) -> list[str]:

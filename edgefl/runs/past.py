@@ -11,6 +11,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.runs.answers import Answers
+from edgefl.runs.so_far import scored
 from edgefl.store import Checkpoint, Happened, Reader, checkpoints_of, content_damage
 from edgefl.world.needs import Feedback, Need
 
@@ -82,8 +83,8 @@ class Past:
         best: float | None = found[0]["best"]
         return -1.0 if best is None else best
 
-    def scores(self) -> tuple[dict[str, float], dict[str, float], float | None]:
-        """The accuracies and losses of the last evaluation by model, and the last loss of training."""
+    def scores(self) -> dict[str, float]:
+        """The last evaluation and the last loss of training, by key as in ``Progress``."""
         place = self.checkpoint.place
         evaluated = self.reader.query(
             "SELECT model, accuracy, loss FROM evaluations WHERE version = "
@@ -96,11 +97,9 @@ class Past:
             "SELECT loss FROM merges WHERE version <= ? AND loss IS NOT NULL ORDER BY version DESC LIMIT 1",
             place.version,
         )
-        return (
-            {row["model"]: row["accuracy"] for row in evaluated},
-            {row["model"]: row["loss"] for row in evaluated},
-            losses[0]["loss"] if losses else None,
-        )
+        accuracies = {row["model"]: row["accuracy"] for row in evaluated}
+        found = scored(accuracies, {row["model"]: row["loss"] for row in evaluated})
+        return {**found, "training_loss": losses[0]["loss"]} if losses else found
 
 
 def whole(reader: Reader, note: Callable[[str], None], *, raised: bool) -> Checkpoint | None:

@@ -25,7 +25,6 @@ from edgefl.core.yamls import in_line
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
@@ -36,6 +35,7 @@ from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, Source, replays_table
 from edgefl.show.table import Line
 from edgefl.store import Reader, Store, claimed, event_hash, read
+from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
 NULL = "null"

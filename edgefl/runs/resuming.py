@@ -23,14 +23,13 @@ from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import write_tree
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import NULL, EngineOptions, checked_engine
 from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
 from edgefl.runs.results import UNREADABLE, Result, RunResult, Runs, folder_of
-from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
+from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.store import (
     GROUP,
     Reader,
@@ -45,6 +44,7 @@ from edgefl.store import (
     read_plan,
     runs_in,
 )
+from edgefl.trackers import Callbacks
 
 # More runs that are done are counted, not named.
 _FEW = 5
@@ -83,35 +83,33 @@ def resume(
         UserError: an argument is wrong, another command works on it, or a run is damaged beyond its
             checkpoints; nothing was changed.
     """
-    tracked = chosen(track)
+    trackers = trackers_of(track)
     given = as_overrides(overrides, engine=engine)
     access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
-    with shown(callbacks, progress) as watching:
-        return _resume(folder_of(run), given, access, watching, tracked)
+    with shown(callbacks, progress, trackers) as watching:
+        return _resume(folder_of(run), given, access, watching)
 
 
-def _resume(
-    folder: Path,
-    given: Sequence[Override],
-    access: DataAccess,
-    callbacks: Callbacks,
-    trackers: Sequence[Chosen],
-) -> Result:
+def _resume(folder: Path, given: Sequence[Override], access: DataAccess, callbacks: Callbacks) -> Result:
     group = is_group(folder)
     name, runs = _runs_of(folder)
-    with locked(folder) if group else locked_run(folder), tracking(trackers, name, folder) as tracked:
-        callbacks.planning(len(runs))
+    with locked(folder) if group else locked_run(folder):
         settings = Settings.of(given)
         executions = [_execution(run, settings, access, alone=len(runs) == 1) for run in runs]
-        callbacks.planned(_notes(executions))
-        return Result(folder, tuple(executed(each, tracked, callbacks) for each in executions))
+        return executed(executions, name, folder, callbacks, _notes(executions))
 
 
 def _notes(executions: Sequence[Execution | RunResult]) -> list[str]:
-    """What there is of the runs."""
-    done = [each.name for each in executions if isinstance(each, RunResult) and each.status == "done"]
-    few = f": {', '.join(done)}" if len(done) <= _FEW else ""
-    found = [f"already done{few or f': {len(done)} of {len(executions)} runs'}"] if done else []
+    """Where the runs go on; those that do not are noted."""
+    kept = [each for each in executions if isinstance(each, RunResult)]
+    done = [each.name for each in kept if each.status == "done"]
+    if done:
+        few = f": {', '.join(done)}" if len(done) <= _FEW else ""
+        note(f"already done{few or f': {len(done)} of {len(executions)} runs'}")
+    for run in kept:
+        if run.status != "done":
+            note(f"{run.name} failed: {run.reason}")
+    found = []
     for each in executions:
         if isinstance(each, Execution) and each.begun and each.begun.checkpoint:
             place = each.begun.checkpoint.place

@@ -17,12 +17,12 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.snapshots import restore, saved
-from edgefl.runs.so_far import SoFar
+from edgefl.runs.so_far import SoFar, scored
 from edgefl.store import Checkpoint, Place, Store, replace_plan
+from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
@@ -45,6 +45,7 @@ class Run:
         past: what was done before, until the run is where it was; the store is not changed meanwhile.
         afresh: whether the run begins again, and what happened before is to be forgotten.
         longer: the plan with larger limits that the run gets in place of its own.
+        so_far: its progress.
     """
 
     plan: Plan
@@ -55,6 +56,7 @@ class Run:
     past: Past | None = None
     afresh: bool = False
     longer: Planned | None = None
+    so_far: SoFar = field(init=False)
     _server_events: list[ServerEvent] = field(default_factory=list)
     _merges: list[dict[str, Any]] = field(default_factory=list)
     _jobs: list[np.ndarray] = field(default_factory=list)
@@ -64,7 +66,7 @@ class Run:
     _last: Place | None = None
 
     def __post_init__(self) -> None:
-        self._so_far = SoFar(self.plan, self.callbacks)
+        self.so_far = SoFar(self.plan, self.callbacks)
         self._saved_s = time.monotonic()
 
     @property
@@ -88,6 +90,7 @@ class Run:
         if self.afresh:
             self.afresh = False
             self._go_on(None)
+        self.so_far.tell("ready", self.so_far.place)
         # Training's scalars are added to the rows of jobs that are there.
         at_least = _ROWS if self.learner is None else 1
         world = simulate(
@@ -96,7 +99,7 @@ class Run:
             self._jobs.append,
             settled=self._tails.append,
             at_least=at_least,
-            ledger=self._so_far.ledger,
+            ledger=self.so_far.ledger,
         )
         ended = converse(world, self._answer)
         if self.past is not None:
@@ -106,7 +109,7 @@ class Run:
         if self.learner is not None and self.learner.observer is not None:
             self.store.set_meta({"measures_host_s": self.learner.host_s["measure"]})
         self.store.commit()
-        self._so_far.over(ended.t_s)
+        self.so_far.tell("over", self.so_far.place._replace(t_s=ended.t_s))
 
     def _answer(self, need: Need) -> Feedback:
         self._needs += 1
@@ -128,7 +131,7 @@ class Run:
         if self.learner is not None:
             restore(self.learner, checkpoint, past.reader, past.answers.last)
         self._best, self._last = past.accuracy(), checkpoint.place
-        self._so_far.resumed(checkpoint.place, *past.scores())
+        self.so_far.place, self.so_far.figures = checkpoint.place, past.scores()
         past.reader.close()
         self.past = None
         self._go_on(checkpoint, past.happened.jobs, past.happened.turn)
@@ -190,7 +193,8 @@ class Run:
         self._last = self._place(need)
         if self.learner is not None and time.monotonic() - self._saved_s >= 60 * self.minutes:
             self._save(self._last, self.learner)
-        self._so_far.merged(need.version, need.round, need.t_s, means.get("loss"))
+        loss = means.get("loss")
+        self.so_far.tell("merged", self._last, {} if loss is None else {"training_loss": loss})
         return Feedback(jobs=scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
@@ -221,9 +225,12 @@ class Run:
         self._last = self._place(need)
         self._save(self._last, self.learner, best=best > self._best)
         self._best = max(self._best, best)
-        if measures:
-            self.callbacks.measured(measured_together(measures))
-        self._so_far.evaluated(need.t_s, accuracies, losses)
+        taken = {
+            f"measures.{name}.figures.{key}": value
+            for name, figures in measured_together(measures).items()
+            for key, value in figures.items()
+        }
+        self.so_far.tell("evaluated", self._last, {**scored(accuracies, losses), **taken})
         return Feedback(jobs=scalars, scores=accuracies)
 
     def _check_finite(self, need: Evaluate, *scores: Scores | Personal | None) -> None:

@@ -7,11 +7,10 @@ Nothing is pickled.
 """
 
 from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
-from edgefl.store.checks import is_settled, settle_later
+from edgefl.store.checks import is_settled
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     begin,
-    changed,
     claimed,
     discard,
     fresh_folder,
@@ -53,7 +52,6 @@ __all__ = [
     "SavedState",
     "Store",
     "begin",
-    "changed",
     "check_table",
     "checkpoints_of",
     "claimed",
@@ -80,7 +78,6 @@ __all__ = [
     "remove",
     "replace_plan",
     "runs_in",
-    "settle_later",
     "state_file",
     "status_of",
     "verify",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from edgefl.core.errors import RunError
@@ -33,12 +33,6 @@ def settle(database: sqlite3.Connection, folder: Path) -> None:
 def is_settled(folder: Path) -> bool:
     """Whether a run has ended, and nobody read it then."""
     return (folder / STAMP).exists()
-
-
-def settle_later(folder: Path) -> None:
-    """Settles a run that ended while somebody read it."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(folder / DATABASE)) as database:
-        settle(database, folder)
 
 
 def stamp(folder: Path) -> None:

@@ -230,19 +230,6 @@ def folders_in(folder: Path) -> list[Path]:
     return []
 
 
-def changed(folder: Path) -> tuple[tuple[int, int], ...]:
-    """The sizes and times of a run's database and log, which differ after each commit; nothing is opened."""
-    found = []
-    for name in (DATABASE, f"{DATABASE}-wal"):
-        try:
-            state = (folder / name).stat()
-        except OSError:
-            found.append((0, 0))
-        else:
-            found.append((state.st_size, state.st_mtime_ns))
-    return tuple(found)
-
-
 def by_number(path: Path) -> list[tuple[int, str]]:
     """Sorts 100-x after 99-x."""
     return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", str(path))]

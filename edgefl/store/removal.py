@@ -20,7 +20,8 @@ _TEMPORARY = r"\.\d+-\d+\.tmp"
 _DATABASES = [
     rf"{name}(-wal|-shm|-journal)?" for name in map(re.escape, (UNNAMED, PLANNED, DATABASE))
 ]  # fmt: skip
-_OTHERS = ["host.json", "SHA256SUMS", "reserve.tmp", "traceback.txt", PLAN]
+_PAGE = "report.html"
+_OTHERS = ["host.json", "SHA256SUMS", "reserve.tmp", "traceback.txt", PLAN, _PAGE]
 # By folder in a run's directory: the names of the files that edgefl writes there, the databases last.
 _OWN = {
     **{name: [_TENSORS] for name in FILES},
@@ -28,7 +29,7 @@ _OWN = {
     "tensorboard": [r"events\.out\.tfevents\..*"],
     "": [*map(re.escape, _OTHERS), *_DATABASES],
 }
-_OF_GROUP = {"": [re.escape(GROUP)]}
+_OF_GROUP = {"": [re.escape(GROUP), re.escape(_PAGE)]}
 _WAIT = "nothing of it was removed; wait until it has ended"
 
 

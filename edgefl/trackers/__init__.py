@@ -1,66 +1,95 @@
-"""Experiment trackers, one file each: where a run's settings and figures go while it runs.
+"""What is called as runs go on: ``Callbacks``, and trackers, which are that, one file each.
 
-A file has ``build(params, run) -> Tracker`` and may have ``check(params)``, which is called before the run.
-A tracker's other calls are made in a thread of its own, one run after another.
+A tracker's file has ``build(params) -> Callbacks``, called before the runs; it refuses what cannot work.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, TypeAlias
 
 from edgefl.core.errors import UserError
 
-ROUND, TIME = "round", "virtual_s"
-"""What trackers call the round and the virtual time, where these are figures too."""
-
 
 @dataclass(frozen=True)
-class Run:
-    """A run that begins.
+class Began:
+    """A run that begins, or goes on.
 
     Attributes:
         name: its name.
         group: the scenario's name, which all runs of a sweep share.
+        number, runs: its place in its group, from 1, and how many runs there are.
+        rounds: how many there will be at most; None where the scenario does not limit them.
         run_id: a digest of all that its result depends on.
         seed: its seed.
-        folder: its directory, an absolute path.
-        group_folder: the directory of its group, an absolute path; that of a single run is ``folder``.
+        folder, group_folder: its directory, and that of its group; that of a single run is its own.
         settings: the resolved scenario by dotted key, such as "method.temperature": numbers, texts, booleans,
             None, or lists.
-        tags: texts by name: "method", "dataset" and "engine".
+        tags: "method", "dataset" and "engine".
+        notes: what was assumed of the group, and which clients were refused; told with its first run.
     """
 
     name: str
     group: str
+    number: int
+    runs: int
+    rounds: int | None
     run_id: str
     seed: int
     folder: Path
     group_folder: Path
     settings: Mapping[str, Any]
     tags: Mapping[str, str]
+    notes: Sequence[str] = ()
 
     @property
-    def place(self) -> Path:
-        """The run's directory as seen from where its group's directory is: ``GROUP/RUN``, or ``RUN``."""
-        return self.folder.relative_to(self.group_folder.parent)
+    def facts(self) -> dict[str, str]:
+        """Which run it is, as texts."""
+        found = {"group": self.group, "run_id": self.run_id, "seed": self.seed, **self.tags}
+        return {key: str(value) for key, value in {**found, "directory": self.folder.resolve()}.items()}
 
 
-class Point(NamedTuple):
-    """What is known after a merge or an evaluation.
+What: TypeAlias = Literal["ready", "merged", "evaluated", "over"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is, and what it has cost.
+
+    Costs are of the jobs that have ended, whether they were merged or not; jobs in flight are not counted.
 
     Attributes:
-        round: from 0; -1 before the first round, the number of rounds after the last.
+        name: the run's.
+        what: has happened: the engine is "ready", the server "merged", a version was "evaluated", or all is
+            "over".
+        engine: what trains, why, and in how many processes; empty where nothing is trained.
+        version: the server's version, counted from 0: merges so far.
+        round: the round of the last merge, from 0; -1 before the first round, the number of rounds after the
+            last.
+        rounds: how many there will be at most; None where the scenario does not limit them.
         t_s: virtual seconds since the start.
-        figures: numbers by name, such as "accuracy/global"; what is unknown is left out.
+        left_s: the wall time left, in seconds, estimated from the pace of the last merges towards the limit
+            of ``server.until`` that will be met first; None while too little is known, or where the limit is
+            an accuracy alone. A limit on accuracy may end the run earlier.
+        figures: what is known, by its key in ``edgefl compare --json``, in base units: "virtual_s", "jobs",
+            "bytes", "accuracy.global.value" and so on; unknown ones are left out. Beside these, "loss.global"
+            and "loss.personal" on test data.
+        new: those that this merge or evaluation has given; the others are as they were.
     """
 
+    name: str
+    what: What
+    engine: str
+    version: int
     round: int
+    rounds: int | None
     t_s: float
+    left_s: float | None
     figures: Mapping[str, float]
+    new: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -68,38 +97,36 @@ class End:
     """How a run ended.
 
     Attributes:
+        name: the run's.
         status: "done", "failed" or "interrupted".
         reason: why it failed; empty otherwise.
-        round: the last round, as in ``Point``.
-        t_s: virtual seconds since the start.
-        figures: the numbers of the run in ``edgefl compare --json`` by dotted key, such as "virtual_s" and
-            "accuracy.global.value"; what is unknown is left out.
+        round, t_s: as of the last ``Progress``.
+        figures: reads the numbers of the run in ``edgefl compare --json``, by dotted key.
     """
 
+    name: str
     status: str
     reason: str
     round: int
     t_s: float
-    figures: Mapping[str, float]
+    figures: Callable[[], Mapping[str, float]]
 
 
-@runtime_checkable
-class Tracker(Protocol):
-    """Records one run. Whatever it raises turns it off, and the run goes on."""
+class Callbacks:
+    """Called in the run's own thread, which waits; a subclass overrides what it needs."""
 
-    def log(self, points: Sequence[Point]) -> None:
-        """Records some points, in order, at least one."""
+    def began(self, run: Began) -> None:
+        """A run begins, after all runs of its group have been planned."""
 
-    def finish(self, end: End) -> None:
-        """Records the end, after the last point."""
+    def told(self, so_far: Progress) -> None:
+        """It has come further; see ``Progress.what``."""
+
+    def ended(self, end: End) -> None:
+        """It ended, as its directory says by now."""
 
 
-def check_installed(module: str, requirement: str) -> None:
-    """Checks that a package is installed, without importing it.
-
-    Args:
-        module: the name that is imported.
-        requirement: what ``pip install`` is given.
+def check_installed(module: str) -> None:
+    """Checks that the package of a tracker's extra is installed, without importing it.
 
     Raises:
         UserError: it is not installed.
@@ -107,4 +134,4 @@ def check_installed(module: str, requirement: str) -> None:
     spec = importlib.util.find_spec(module)
     # A directory of that name is a namespace package; W&B makes one where it is used.
     if spec is None or spec.origin is None:
-        raise UserError(f"{module} is not installed", hint=f"pip install {requirement}")
+        raise UserError(f"{module} is not installed", hint=f"pip install 'edgefl-emulator[{module}]'")

@@ -7,28 +7,17 @@ of an offline run later. The metrics `round` and `virtual_s` can be x-axes; `rou
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
-from netrc import NetrcParseError, netrc
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.trackers import ROUND, TIME, End, Point, Run, check_installed
+from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
 
 if TYPE_CHECKING:
     import wandb
-
-Mode: TypeAlias = Literal["online", "offline", "disabled"]
-"""Sends at once, writes files that `wandb sync` sends, or does nothing."""
-
-_MODE = "WANDB_MODE"
-# A server that does not answer holds up the end of the process for so long.
-_INIT_S = 30.0
 
 
 class Params(Strict):
@@ -36,105 +25,78 @@ class Params(Strict):
 
     project: str = Field("edgefl", min_length=1, description="project")
     entity: str | None = Field(None, description="user or team; null: W&B's default")
-    mode: Mode | None = Field(
-        None, description=f"what is sent; null: the environment variable {_MODE}, or offline"
+    mode: Literal["online", "offline", "disabled"] | None = Field(
+        None, description="when it is sent; null: as the environment variable WANDB_MODE says, or offline"
     )
     dir: str | None = Field(None, description="folder for the folder `wandb`; null: the run's own")
     tags: tuple[str, ...] = Field((), description="tags beside the method, the data set and the engine")
 
-    @property
-    def chosen_mode(self) -> Mode:
-        """The mode; offline if neither the parameter nor the environment names another.
 
-        Raises:
-            UserError: the environment names an unknown one.
-        """
-        if self.mode or not os.environ.get(_MODE):
-            return self.mode or "offline"
-        for mode in get_args(Mode):
-            if mode == os.environ[_MODE]:
-                found: Mode = mode
-                return found
-        raise UserError(f"must be online, offline or disabled, not {os.environ[_MODE]!r}", where=_MODE)
+class Wandb(Callbacks):
+    """Runs in W&B, beside the one that a program may have."""
 
+    def __init__(self, params: Params) -> None:
+        check_installed("wandb")
+        self._params = params
+        self._mode: Any = params.mode or os.environ.get("WANDB_MODE") or "offline"
+        # W&B's reports about errors of its own go over the network, offline too. Read when it is imported.
+        os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+        if self._mode == "online":
+            import wandb
 
-def check(params: Params) -> None:
-    """Checks the installation, the mode and, where something is to be sent, that there is a key.
+            # It would ask for one.
+            if not wandb.login(prompt=False, verify=False):
+                hint = "run `wandb login`, set WANDB_API_KEY, or use mode: offline"
+                raise UserError("W&B has no API key", hint=hint)
 
-    Raises:
-        UserError: W&B is not installed, the mode is unknown, or there is no API key.
-    """
-    check_installed("wandb", "'edgefl-emulator[wandb]'")
-    if params.chosen_mode == "online" and not _has_key():
-        hint = "run `wandb login`, set WANDB_API_KEY, or use mode: offline"
-        raise UserError("W&B has no API key", hint=hint)
+    def began(self, run: Began) -> None:
+        """Makes the run, with its settings."""
+        import wandb
 
+        params = self._params
+        folder = run.folder if params.dir is None else Path(params.dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = wandb.Settings(
+            silent=True,
+            console="off",
+            disable_git=True,
+            disable_code=True,
+            x_disable_stats=True,
+            x_disable_meta=True,
+            # A server that does not answer holds up a run's beginning for so long, and its end.
+            init_timeout=30.0,
+            finish_timeout=60.0,
+            finish_timeout_raises=True,
+        )
+        self._run: wandb.Run = wandb.init(
+            project=params.project,
+            entity=params.entity,
+            group=run.group,
+            name=run.name,
+            tags=[*(run.tags[key] for key in ("method", "dataset", "engine")), *params.tags],
+            config={**run.settings, **{f"edgefl.{key}": value for key, value in run.facts.items()}},
+            dir=str(folder.resolve()),
+            mode=self._mode,
+            reinit="create_new",
+            settings=settings,
+        )
+        for name in ("round", "virtual_s"):
+            self._run.define_metric(name)
+        self._run.define_metric("*", step_metric="round")
 
-def _has_key() -> bool:
-    """Whether W&B would find credentials where it looks first; otherwise it asks for them."""
-    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
-        return True
-    host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
-    named = os.environ.get("NETRC")
-    for path in [Path(named)] if named else [Path.home() / name for name in (".netrc", "_netrc")]:
-        with suppress(OSError, NetrcParseError):
-            if netrc(path).authenticators(host):
-                return True
-    return False
+    def told(self, so_far: Progress) -> None:
+        """Records what is new."""
+        new = {f"so_far/{key}": value for key, value in so_far.new.items()}
+        if new:
+            self._run.log({"round": so_far.round, "virtual_s": so_far.t_s, **new})
 
-
-def build(params: Params, run: Run) -> WandbRun:
-    """The run in W&B, with its settings."""
-    # W&B's reports about errors of its own go over the network, offline too. Read when it is imported.
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    import wandb
-
-    facts = {"run_id": run.run_id, "seed": run.seed, "directory": str(run.folder), **run.tags}
-    folder = run.folder if params.dir is None else Path(params.dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = wandb.Settings(
-        silent=True,
-        console="off",
-        disable_git=True,
-        disable_code=True,
-        x_disable_stats=True,
-        x_disable_meta=True,
-        init_timeout=_INIT_S,
-    )
-    begun = wandb.init(
-        project=params.project,
-        entity=params.entity,
-        group=run.group,
-        name=run.name,
-        tags=[*(run.tags[key] for key in ("method", "dataset", "engine")), *params.tags],
-        config={**run.settings, **{f"edgefl.{key}": value for key, value in facts.items()}},
-        dir=str(folder.resolve()),
-        mode=params.chosen_mode,
-        # Beside the run that a program may have, not in its place.
-        reinit="create_new",
-        settings=settings,
-    )
-    return WandbRun(begun)
-
-
-class WandbRun:
-    """A run in W&B."""
-
-    def __init__(self, run: wandb.Run) -> None:
-        self._run = run
-        run.define_metric(ROUND)
-        run.define_metric(TIME)
-        run.define_metric("*", step_metric=ROUND)
-
-    def log(self, points: Sequence[Point]) -> None:
-        """See ``Tracker.log``."""
-        for point in points:
-            self._run.log({ROUND: point.round, TIME: point.t_s, **point.figures})
-
-    def finish(self, end: End) -> None:
-        """See ``Tracker.finish``."""
-        final = {f"final/{key}": value for key, value in end.figures.items()}
+    def ended(self, end: End) -> None:
+        """Records the final figures and the status."""
+        final = {f"final/{key}": value for key, value in end.figures().items()}
         self._run.summary.update({**final, "status": end.status, "reason": end.reason})
         if end.status != "done":
             self._run.tags = (*(self._run.tags or ()), end.status)
         self._run.finish(exit_code=0 if end.status == "done" else 1)
+
+
+build = Wandb

@@ -1,95 +1,47 @@
-"""A page that follows runs: it asks its server for new data and redraws, and says when there are no more."""
+"""A page of runs that go on loads itself again and keeps what was chosen; that of ended runs does not."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
-import pytest
-from visits import visiting
+from edgefl.show.page.html import html
 
-from edgefl.show.page.html import data, html
-
-
-class Source(ThreadingHTTPServer):
-    """Serves a page and its data; ``current`` is the page, None for a server that fails.
-
-    Attributes:
-        asked: the answers' statuses.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, first):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.first, self.current, self.asked = html(first), first, []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+CHOSEN = """() => [...document.querySelectorAll("#main [name]")]
+  .filter((one) => one.type !== "radio" || one.checked)
+  .map((one) => `${one.name} ${one.value} ${one.checked}`)"""
+STATE = """() => [document.documentElement.dataset.theme,
+  Math.round(document.getElementById("costs").getBoundingClientRect().top),
+  document.querySelectorAll(".legend [aria-pressed=false]").length,
+  [...document.querySelectorAll("details")].map((one) => one.open)]"""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        """The page, or its data with a tag."""
-        page, status, content = self.server.current, 200, self.server.first
-        if self.path.endswith("/data"):
-            status = 503 if page is None else 304 if self.headers["If-None-Match"] == f'"{id(page)}"' else 200
-            self.server.asked.append(status)
-            content = data(page) if status == 200 else ""
-        self.send_response(status)
-        self.send_header("ETag", f'"{id(page)}"')
-        self.end_headers()
-        self.wfile.write(content.encode())
-
-    def log_message(self, *_):
-        """Logs nothing."""
-
-
-def _running(record, accuracy, status="running", *, live=True):
-    """The page of runs in progress, whose curves end at an accuracy."""
-    curves = [replace(one, accuracy=[*one.accuracy[:-1], accuracy]) for one in record.curves]
-    # So that the text of their sections changes too.
-    runs = [replace(one, status=status, rounds=round(100 * accuracy)) for one in record.runs]
-    return replace(record, edgefl=f"0.0.{accuracy}", live=live, curves=curves, runs=runs)
-
-
-@pytest.fixture
-def source(record):
-    """A server of runs in progress."""
-    server = Source(_running(record, 0.25))
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-def _last(visit):
-    """The last accuracies that the plot shows, in percent."""
-    return {one["y"][-1] for one in visit.drawn("accuracy")["data"] if len(one["x"]) == 3}
-
-
-def test_new_data_are_drawn_and_choices_kept(opened, source, record):
-    """A switch, a hidden run, open details and a sorted table stay as they are while data change."""
-    address = f"http://127.0.0.1:{source.server_port}/token/"
-    with visiting(opened, address, online=True) as visit:
-        visit.ready()
-        visit.draw_all()
-        page = visit.page
-        page.check("#plot-accuracy input[name=accuracy-x][value=round]")
-        page.locator("#plot-accuracy .legend [aria-pressed]").nth(1).click()
-        page.locator("#runs th button").nth(3).click()
-        page.locator("#provenance summary").first.click()
-        source.current = _running(record, 0.75)
-        page.wait_for_function("() => edgefl.state.page.curves[0].accuracy.at(-1) === 0.75", timeout=15_000)
-        assert _last(visit) == {75}
-        assert page.is_checked("#plot-accuracy input[name=accuracy-x][value=round]")
-        assert {one["visible"] for one in visit.drawn("accuracy")["data"] if one["meta"]["group"] == 1} == {
-            False
-        }
-        assert page.locator("#runs th").nth(3).get_attribute("aria-sort") == "ascending"
-        assert page.locator("#provenance details").first.get_attribute("open") is not None
-
-        source.current = _running(record, 0.8, status="done", live=False)
-        page.get_by_text("The runs have ended").wait_for(timeout=15_000)
-        assert _last(visit) == {80}
-        assert "is still running" not in page.inner_text("#verdict")
-        assert visit.complaints == []
-        assert all(one.startswith((address, "blob:", "data:")) for one in visit.requests)
+def test_a_live_page_keeps_what_was_chosen(opened, record, tmp_path):
+    """Switches, hidden runs, details, colours and the place; then comes the final page."""
+    path = Path(tmp_path / "report.html")
+    path.write_text(html(replace(record, live=True)), encoding="utf-8")
+    page = opened.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("[data-ready]")
+    # Somebody is busy with it.
+    page.evaluate("window.busy = setInterval(() => dispatchEvent(new Event('pointermove')), 100)")
+    assert "Written at" in page.text_content("#status")
+    page.locator("figure.plot label", has_text="loss").first.click()
+    page.locator(".legend [aria-pressed=true]").first.click()
+    page.locator("details").first.evaluate("one => { one.open = true; }")
+    page.click("#theme")
+    page.evaluate("document.getElementById('costs').scrollIntoView()")
+    page.wait_for_timeout(2000)
+    before = page.evaluate(CHOSEN), page.evaluate(STATE)
+    assert page.evaluate("scrollY") > 500
+    path.write_text(html(record), encoding="utf-8")
+    page.evaluate("clearInterval(window.busy)")
+    page.wait_for_selector("#status", state="detached", timeout=60_000)
+    page.wait_for_selector("[data-ready]")
+    page.wait_for_timeout(2000)
+    assert (page.evaluate(CHOSEN), page.evaluate(STATE)) == before
+    loads = []
+    page.on("load", lambda _: loads.append(1))
+    page.wait_for_timeout(6000)
+    assert loads == []
+    page.close()

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from damage import flipped, zeroed
+from hooks import Hooks
 
 import edgefl
 from edgefl.analysis.summary import summaries
@@ -17,7 +18,6 @@ from edgefl.core.errors import UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
-from edgefl.runs import Callbacks
 from edgefl.store import read, verify
 from edgefl.store.digests import damaged_tables
 from edgefl.store.schema import STORED
@@ -35,16 +35,16 @@ SCENARIO = {
 TRIES, FEWER = {"flip": 10, "zero": 3, "cut": 3}, {"flip": 4, "zero": 2, "cut": 2}
 
 
-class _Killed(Callbacks):
+class _Killed(Hooks):
     """Copies the run as a kill would leave it: the log of changes has commits that the database lacks."""
 
     def __init__(self, target):
         self.target, self.left, self.folder = target, 4, None
 
-    def started(self, name, rounds, folder):  # noqa: ARG002 - the callback's own signature
-        self.folder = folder
+    def began(self, run):
+        self.folder = run.folder
 
-    def evaluated(self, accuracies):  # noqa: ARG002 - the callback's own signature
+    def evaluated(self, so_far):  # noqa: ARG002 - the callback's own signature
         self.left -= 1
         if not self.left:
             shutil.copytree(self.folder, self.target)

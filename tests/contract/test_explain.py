@@ -9,6 +9,7 @@ from importlib import import_module
 
 import pytest
 from commands import run_command
+from hooks import Hooks
 
 import edgefl
 from edgefl.analysis.explain.again import CHANGES, OF_CLIENTS
@@ -116,15 +117,15 @@ def test_a_round_that_is_not_there_is_refused(capsys, run):
         run.explain(-1)
 
 
-class Stops(edgefl.Callbacks):
+class Stops(Hooks):
     """Interrupts a run after a round."""
 
     def __init__(self, after):
         self._after = after
 
-    def progressed(self, progress):
-        """See ``Callbacks.progressed``."""
-        if progress.rounds > self._after:
+    def merged(self, so_far):
+        """See ``Callbacks``."""
+        if so_far.rounds > self._after:
             raise KeyboardInterrupt
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from commands import run_command
 from damage import rewritten
+from hooks import Hooks
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.runs import Callbacks
 from edgefl.store import locked, locked_run, status_of
 
 SCENARIO = {
@@ -31,13 +31,13 @@ SCENARIO = {
 }
 
 
-class _Stop(Callbacks):
+class _Stop(Hooks):
     """Copies the group after the first evaluation, as a kill would leave it, and stops it."""
 
     def __init__(self, group, copy):
         self.group, self.copy = group, copy
 
-    def evaluated(self, accuracies):  # noqa: ARG002 - the callback's own signature
+    def evaluated(self, so_far):  # noqa: ARG002 - the callback's own signature
         shutil.copytree(self.group, self.copy)
         raise KeyboardInterrupt
 
@@ -276,16 +276,16 @@ def test_what_edgefl_did_not_write_stays(runs, capsys):
     (runs / "elsewhere").mkdir()
     (runs / "elsewhere" / "00000001.safetensors").touch()
     (run / "states").symlink_to(Path("../../elsewhere"))
-    (runs / "costs" / "report.html").touch()
+    (runs / "costs" / "mine.html").touch()
     status, _, err = run_command(capsys, "rm", runs / "costs", "--yes")
     assert status == 0
     kept = ["01-seed-1", "01-seed-1/notes.txt", "01-seed-1/states", "01-seed-1/versions"]
-    kept += ["01-seed-1/versions/mine.safetensors", "01-seed-1/wandb", "01-seed-1/wandb/log", "report.html"]
+    kept += ["01-seed-1/versions/mine.safetensors", "01-seed-1/wandb", "01-seed-1/wandb/log", "mine.html"]
     assert _files(runs / "costs") == kept
     assert _files(runs / "elsewhere") == ["00000001.safetensors"]
     for name in ("notes.txt", "versions/mine.safetensors", "wandb", "states"):
         assert f"kept {run / name}: edgefl did not write it" in err
-    assert f"kept {runs / 'costs' / 'report.html'}" in err
+    assert f"kept {runs / 'costs' / 'mine.html'}" in err
 
 
 def test_what_is_in_progress_stays(runs, capsys):

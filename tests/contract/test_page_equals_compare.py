@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 import unfinished
 from compared import rich
+from hooks import Hooks
 from paged import compared, means, paged
 
 import edgefl
-from edgefl.runs import Callbacks
 
 approx = partial(pytest.approx, rel=1e-12)
 
 
-class _Stop(Callbacks):
+class _Stop(Hooks):
     """Interrupts a run after its first evaluation."""
 
     def evaluated(self, _):

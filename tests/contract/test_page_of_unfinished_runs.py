@@ -7,28 +7,28 @@ import math
 from contextlib import suppress
 
 import pytest
+from hooks import Hooks
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.runs.callbacks import Callbacks
 from edgefl.show.page.build import page
 from edgefl.show.page.html import drawn
 
 SMALL = ["sweep=null", "task.clients=4", "server={rounds: 5, participants: 2}", "evaluate.every=2"]
 
 
-class _Watcher(Callbacks):
+class _Watcher(Hooks):
     """Makes a page at each merge, and raises an error at one."""
 
     def __init__(self, error, at):
         self.error, self.at, self.pages = error, at, []
 
-    def started(self, *told):
-        *_, self.folder = told
+    def began(self, run):
+        self.folder = run.folder
 
-    def merged(self, round_, *_):
+    def merged(self, so_far):
         self.pages.append((page([self.folder]), summaries([self.folder])[0]))
-        if round_ == self.at:
+        if so_far.round == self.at:
             raise self.error
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hooks import Hooks
 from resumed import same_runs
 
 import edgefl
@@ -212,11 +213,11 @@ def test_two_nodes_give_the_loops_bits(cluster, loop, answered, tmp_path):
     assert len({seat.node for seat in answered}) == 2
 
 
-class _Interrupting(edgefl.Callbacks):
+class _Interrupting(Hooks):
     """Stops a run after its first evaluation."""
 
-    def evaluated(self, accuracies):
-        del accuracies
+    def evaluated(self, so_far):
+        del so_far
         raise KeyboardInterrupt
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_command
+from hooks import Hooks
 from nightly import mostly
 from PIL import Image
 from replayed import SMALL, assert_same, merges, small
@@ -20,7 +21,6 @@ from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.yamls import Document
-from edgefl.runs import Callbacks
 from edgefl.runs.replaying import Replayer
 from edgefl.store import event_hash, read
 from edgefl.world.driver import simulate
@@ -322,13 +322,13 @@ def test_a_fitted_batch_size(tmp_path):
     assert line == f"batch_size: fit is {size}, which was fitted to the fleet of the run that trained"
 
 
-class _Stopping(Callbacks):
+class _Stopping(Hooks):
     """Interrupts a run after its third merge."""
 
     def __init__(self):
         self.merges = 0
 
-    def merged(self, *_):
+    def merged(self, _):
         """Counts merges."""
         self.merges += 1
         if self.merges == 3:

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from damage import files_of_at_most, flipped
+from hooks import Hooks
 from interrupted import POLICIES, interrupted, scenario
 from resumed import difference, same_runs
 
@@ -16,7 +17,6 @@ from edgefl.core.errors import RunError, UserError
 from edgefl.core.notes import note
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.runs import Callbacks
 from edgefl.store import is_run, read, verify
 
 # Server states, clients' states, and jobs that were trained ahead and are not merged.
@@ -181,9 +181,9 @@ def test_the_best_version_is_known_whichever_checkpoint_is_gone_on_from(tmp_path
     assert seen > 5
 
 
-class _AtOnce(Callbacks):
+class _AtOnce(Hooks):
     """Interrupts a run before it evaluates again."""
 
-    def merged(self, round_, t_s, loss):
-        del round_, t_s, loss
+    def merged(self, so_far):
+        del so_far
         raise KeyboardInterrupt

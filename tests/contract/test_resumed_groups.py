@@ -7,12 +7,12 @@ import sqlite3
 
 import pytest
 from commands import run_command
+from hooks import Hooks
 from interrupted import POLICIES, copied, scenario
 from resumed import same_runs
 
 import edgefl
 from edgefl.core.errors import RunError, UserError
-from edgefl.runs import Callbacks
 from edgefl.store import writer
 
 SWEEP = scenario({"sweep": {"seed": [0, 1, 2]}, "server": {"rounds": 2}})
@@ -64,14 +64,14 @@ def test_a_group_that_is_done_stays_as_it_is(groups):
     assert _files(whole.folder) == before
 
 
-class _Meanwhile(Callbacks):
+class _Meanwhile(Hooks):
     """Does something once, at the first merge."""
 
     def __init__(self, what):
         self.what, self.error = what, None
 
-    def merged(self, round_, t_s, loss):
-        del round_, t_s, loss
+    def merged(self, so_far):
+        del so_far
         if self.error is None:
             try:
                 self.what()

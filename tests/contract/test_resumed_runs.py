@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from busy import watched
+from hooks import Hooks
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from interrupted import OTHERS, POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
@@ -20,7 +21,6 @@ from resumed import same_runs
 import edgefl
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import Terminated
-from edgefl.runs import Callbacks
 from edgefl.store import is_run, read
 
 
@@ -106,19 +106,19 @@ def test_a_resume_that_was_killed(tmp_path):
                 same_runs(whole, resumed(third))
 
 
-class _Stopping(Callbacks):
+class _Stopping(Hooks):
     """Raises in each process at the first merge, or evaluation, that is new."""
 
     def __init__(self, error, merges):
         self.error, self.merges, self.seen, self.stopped = error, merges, -1, 0
 
-    def progressed(self, so_far):
+    def merged(self, so_far):
         version = so_far.version
         if self.merges and version > self.seen:
             self._stop(version)
 
-    def evaluated(self, accuracies):
-        del accuracies
+    def evaluated(self, so_far):
+        del so_far
         if not self.merges:
             self.seen += 1
             self._stop(self.seen)

@@ -6,21 +6,21 @@ import os
 from pathlib import Path
 
 import pytest
+from hooks import Hooks
 from interrupted import POLICIES, copied, scenario
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.runs import Callbacks
 from edgefl.store import is_planned, writer
 from edgefl.store.checks import is_stamped
 from edgefl.store.folders import FILES
 from edgefl.store.locks import LOCK
 
 
-class _Interrupt(Callbacks):
+class _Interrupt(Hooks):
     """Stops a run at its third merge."""
 
-    def progressed(self, so_far):
+    def merged(self, so_far):
         if so_far.version == 3:
             raise KeyboardInterrupt
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from damage import flipped, rewritten
+from hooks import Hooks
 
 import edgefl
 from edgefl.analysis.summary import summaries
@@ -20,7 +21,6 @@ from edgefl.core.errors import UserError
 from edgefl.export.make import as_reported
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
-from edgefl.runs import Callbacks
 from edgefl.show.onnx import Parity
 from edgefl.store import Store, is_run, runs_in
 from edgefl.store.checks import unstamp
@@ -37,16 +37,16 @@ SCENARIO = {
 SWEEP = {**SCENARIO, "sweep": {"seed": [0, 1]}}
 
 
-class _Each(Callbacks):
+class _Each(Hooks):
     """Does something at every call."""
 
     def __init__(self, act):
         self.act = act
 
-    def started(self, *_):
+    def began(self, *_):
         self.act()
 
-    merged = evaluated = ended = started
+    merged = evaluated = ended = began
 
 
 @pytest.fixture(scope="module")

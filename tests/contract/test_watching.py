@@ -1,19 +1,18 @@
-"""`edgefl run --watch`: the command serves its page while it runs, and nothing of that changes the run."""
+"""`edgefl run --watch`: the page in the runs' directory, which changes nothing of the run."""
 
 from __future__ import annotations
 
 import _thread
 import json
+import re
 import threading
 import time
-from contextlib import suppress
 
 import pytest
 from commands import run_command
-from watched import ask, soon
 
-from edgefl.show.page import following, server
-from edgefl.show.page.server import Server
+from edgefl.cli import watch
+from edgefl.show.page import build
 
 SCENARIO = """
 name: watched
@@ -22,54 +21,35 @@ model: {name: mlp, hidden: [8]}
 method: fedavg
 local: {epochs: 1, batch_size: 32, optimizer: {name: sgd, lr: 0.1}}
 fleet: home-lab
-server: {participants: 2, rounds: 6}
+server: {participants: 2, rounds: 3}
 evaluate: {models: [global]}
 engine: loop
+sweep: {seed: [1, 2]}
 """
+LIVE = "while the runs went on; this page loads itself again until they have ended"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    """A file."""
+def scenario(tmp_path, monkeypatch):
+    """A file; pages are written as often as can be."""
+    monkeypatch.setattr(watch, "_EVERY_S", 0.0)
+    monkeypatch.setattr(watch, "_REST", 0)
     (tmp_path / "watched.yaml").write_text(SCENARIO, encoding="utf-8")
     return tmp_path / "watched.yaml"
 
 
-class Browser(Server):
-    """A server that asks itself for the data, as a page does, and keeps what was answered."""
-
-    servers: list[Browser] = []  # noqa: RUF012 - emptied by the fixture
-
-    def __init__(self, *given):
-        super().__init__(*given)
-        self.answers = []
-        self.servers.append(self)
-        threading.Thread(target=self._ask, daemon=True).start()
-
-    def _ask(self):
-        with suppress(OSError):
-            while True:
-                self.answers.append(ask(self))
-                time.sleep(0.02)
-
-    @property
-    def pages(self):
-        """What was shown."""
-        return [each.page for each in self.answers if each.status == 200]
-
-    @property
-    def statuses(self):
-        """What the runs were shown to be, one after the other."""
-        return list(dict.fromkeys(tuple(one["status"] for one in page["runs"]) for page in self.pages))
-
-
 @pytest.fixture
-def browsers(monkeypatch):
-    """The servers that commands start, with a browser each; the page is made anew at any time."""
-    monkeypatch.setattr(following, "_REST", 0)
-    monkeypatch.setattr(server, "Server", Browser)
-    Browser.servers = []
-    return Browser.servers
+def pages(monkeypatch):
+    """What was written: (the statuses of the runs, whether the page is live)."""
+    found, page = [], build.page
+
+    def noted(folders, *, live, note):
+        made = page(folders, live=live, note=note)
+        found.append(([run.status for run in made.runs], live))
+        return made
+
+    monkeypatch.setattr(build, "page", noted)
+    return found
 
 
 def results(out):
@@ -77,47 +57,54 @@ def results(out):
     return [{**run, "run_dir": "", "host_s": 0} for run in json.loads(out)["runs"]]
 
 
-def test_a_command_serves_its_page_while_it_runs(scenario, tmp_path, capsys, browsers):
-    """A browser sees the run run and end; the results are the same as without, and stdout has them alone."""
-    status, out, err = run_command(capsys, "run", scenario, "--watch", "--json", "--out", tmp_path / "run")
+def test_a_groups_page_follows_its_runs_and_ends_with_them(scenario, tmp_path, capsys, pages):
+    """Its path is printed once; the last page is final; the results are those without it."""
+    folder = tmp_path / "runs"
+    status, out, err = run_command(capsys, "run", scenario, "--watch", "--json", "--out", folder)
     assert status == 0
-    (browser,) = browsers
-    assert browser.statuses == [("running",), ("done",)]
-    points = [len(curve["accuracy"]) for each in browser.pages for curve in each["curves"]]
-    assert points == sorted(points)
-    assert points[-1] == 6
-    assert err.splitlines()[0] == f"watch: {browser.url}"
-    assert browser.token not in out
-    with pytest.raises(OSError):  # noqa: PT011 - refused: the server has ended
-        ask(browser)
+    assert err.count(f"watch: {folder / 'report.html'}\n") == 1
+    assert pages[0] == (["running"], True)
+    assert (["done", "running"], True) in pages
+    assert [one for one in pages if not one[1]] == [(["done", "done"], False)] == pages[-1:]
+    text = (folder / "report.html").read_text("utf-8")
+    assert LIVE not in text
     _, alone, _ = run_command(capsys, "run", scenario, "--json", "--out", tmp_path / "alone")
     assert results(out) == results(alone)
-    assert (tmp_path / "run" / "SHA256SUMS").exists()
-
-
-def test_a_port_that_is_taken_stops_no_run(scenario, tmp_path, capsys):
-    """A note says so."""
-    taken = Server(following.Follower(pytest.fail))
-    try:
-        arguments = ("--watch-port", taken.server_port, "--engine", "null", "--out", tmp_path / "run")
-        status, out, err = run_command(capsys, "run", scenario, *arguments)
-    finally:
-        taken.close()
+    assert len(list(folder.glob("*/SHA256SUMS"))) == 2
+    status, _, _ = run_command(capsys, "rm", folder, "--yes")
     assert status == 0
-    assert "saved in" in out
-    note = f"note: --watch: cannot listen on 127.0.0.1:{taken.server_port}: Address already in use"
-    assert err.splitlines()[0] == f"{note}; the run goes on without the page"
+    assert not folder.exists()
 
 
-def test_an_interrupted_run_is_shown_as_one(scenario, tmp_path, capsys, browsers):
-    """Ctrl-C ends the command as ever; the page says what became of the run."""
+def test_what_a_kill_leaves_says_when_it_was_written(scenario, tmp_path, capsys):
+    """And an interrupt leaves the final page of what there is."""
+    folder, left = tmp_path / "runs", []
 
     def press():
-        soon(lambda: browsers and browsers[0].pages)
+        while not (folder / "report.html").exists():
+            time.sleep(0.02)
+        left.append((folder / "report.html").read_text("utf-8"))
         _thread.interrupt_main()
 
     threading.Thread(target=press, daemon=True).start()
-    arguments = ("--watch", "--set", "server.rounds=100000", "--out", tmp_path / "run")
-    status, _, err = run_command(capsys, "run", scenario, *arguments)
-    assert (status, "interrupted; to go on: edgefl run --resume" in err) == (130, True)
-    assert browsers[0].statuses == [("running",), ("interrupted",)]
+    long = ("--set", "server.rounds=100000", "--set", "sweep=null")
+    status, _, err = run_command(capsys, "run", scenario, *long, "--watch", "--out", folder)
+    assert status == 130, err
+    assert "interrupted; to go on: edgefl run --resume" in err
+    assert re.search(rf"Written at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d, {LIVE}", left[0])
+    final = (folder / "report.html").read_text("utf-8")
+    assert LIVE not in final
+    assert "interrupted" in final
+
+
+def test_a_page_that_cannot_be_made_stops_no_run(scenario, tmp_path, capsys, monkeypatch):
+    """One note says so."""
+
+    def broken(*_, **__):
+        raise ValueError("no page")
+
+    monkeypatch.setattr(build, "page", broken)
+    status, out, err = run_command(capsys, "run", scenario, "--watch", "--out", tmp_path / "runs")
+    assert status == 0
+    assert "saved in" in out
+    assert err.count("note: --watch was turned off: ValueError: no page") == 1

@@ -17,11 +17,11 @@ from edgefl.analysis.summary import summary
 from edgefl.core.documents import document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
 from edgefl.store import Store
+from edgefl.trackers import Callbacks
 
 DAY = st.lists(st.integers(0, 1000), min_size=24, max_size=24)
 START = st.floats(0, 23.999)

@@ -19,11 +19,11 @@ from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
 from edgefl.store import Store, read_prices
+from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback

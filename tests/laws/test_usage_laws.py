@@ -20,11 +20,11 @@ from edgefl.core import catalogue
 from edgefl.core.params import Component
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
 from edgefl.store import Store
+from edgefl.trackers import Callbacks
 
 SETTINGS = st.fixed_dictionaries(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import gzip
 import hashlib
 import json
@@ -44,7 +45,8 @@ def html(page: Page) -> str:
         .render(
             page=page,
             contents=contents(page),
-            policy=policy(live=page.live),
+            policy=_policy(),
+            written=dt.datetime.now().astimezone() if page.live else None,
             style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
             script=script,
             notice=notice,
@@ -52,16 +54,6 @@ def html(page: Page) -> str:
             data=_packed(_json({"page": drawn(page)})),
         )
     )
-
-
-def data(page: Page) -> str:
-    """What a live page asks for at ``data``: ``page``, and ``sections``, the text and tables of each as HTML.
-
-    It asks until ``page`` is no longer live. The template escapes all that is in the HTML.
-    """
-    template = _environment().get_template("section.html")
-    sections = {one.id: template.render(section=one) for one in contents(page)}
-    return _json({"page": drawn(page), "sections": sections})
 
 
 def drawn(page: Page) -> dict[str, Any]:
@@ -125,13 +117,11 @@ def _packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
 
 
-def policy(*, live: bool) -> str:
+def _policy() -> str:
     """What the page may do, as a Content-Security-Policy: run its scripts, and nothing over the network.
 
-    A page that is live may ask its own server. Plotly writes styles into the elements that it makes, which
-    needs 'unsafe-inline' for styles.
+    Plotly writes styles into the elements that it makes, which needs 'unsafe-inline' for styles.
     """
-    connect = "'self'" if live else "'none'"
     hashes = (
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         for script in (_script(), _plotly())
@@ -142,7 +132,7 @@ def policy(*, live: bool) -> str:
             "script-src " + " ".join(f"'sha256-{one}'" for one in hashes),
             "style-src 'unsafe-inline'",
             "img-src data: blob:",
-            f"connect-src {connect}",
+            "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",
         ]

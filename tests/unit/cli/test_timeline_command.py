@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from commands import run_command
+from hooks import Hooks
 from traced import as_text, read_back
 
 import edgefl
@@ -244,14 +245,14 @@ def test_batteries_are_drained_as_in_the_run(capsys, tmp_path):
                 assert span.to_ns <= job.from_ns or job.to_ns <= span.from_ns
 
 
-class Watching(edgefl.Callbacks):
+class Watching(Hooks):
     """Writes a timeline of the run as far as it is."""
 
-    def started(self, name, rounds, folder):  # noqa: ARG002
+    def began(self, run):
         """Remembers where it is."""
-        self.folder, self.found = folder, []
+        self.folder, self.found = run.folder, []
 
-    def evaluated(self, accuracies):  # noqa: ARG002
+    def evaluated(self, so_far):  # noqa: ARG002
         """Reads it."""
         path = self.folder.parent / "now.pftrace"
         edgefl.open(self.folder).runs[0].timeline(path)
@@ -280,11 +281,11 @@ def test_runs_in_progress(tmp_path):
 def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
     """A note says that jobs under way are missing; what is there ends well."""
 
-    class Stopping(edgefl.Callbacks):
+    class Stopping(Hooks):
         """Ctrl-C after the third merge."""
 
-        def merged(self, round_, t_s, loss):  # noqa: ARG002
-            if round_ == 2:
+        def merged(self, so_far):
+            if so_far.round == 2:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

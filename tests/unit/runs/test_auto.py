@@ -201,8 +201,9 @@ def test_the_engine_is_told_once_and_kept_with_the_run(tmp_path):
     class Told(Callbacks):
         lines = ()
 
-        def engine(self, line):
-            self.lines += (line,)
+        def told(self, so_far):
+            if so_far.what == "ready":
+                self.lines += (so_far.engine,)
 
     told = Told()
     engine = chosen(tmp_path / "1", callbacks=told, **MANY)

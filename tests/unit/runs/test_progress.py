@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rich.console import Console
 import edgefl
 from edgefl.runs import Callbacks, Progress, progress
 from edgefl.runs.progress import Display
+from edgefl.trackers import Began, End
 
 SCENARIO = {
     # Brackets are no markup.
@@ -32,11 +34,29 @@ class Seen(Callbacks):
 
     def __init__(self):
         self.calls = []
-        for name in ("started", "merged", "ended"):
-            setattr(self, name, lambda *_, name=name: self.calls.append(name))
+
+    def began(self, run):
+        """See ``Callbacks``."""
+        self.calls.append(run.name)
+
+    def told(self, so_far):
+        """See ``Callbacks``."""
+        self.calls.append(so_far.what)
+
+    def ended(self, end):
+        """See ``Callbacks``."""
+        self.calls.append(end.status)
 
 
-CALLS = ["started", "merged", "merged", "ended"]
+class Terminal(io.StringIO):
+    """A file that says it is a terminal."""
+
+    def isatty(self):
+        """So it does."""
+        return True
+
+
+CALLS = [SCENARIO["name"], "ready", "merged", "merged", "over", "done"]
 
 
 @pytest.fixture
@@ -44,7 +64,7 @@ def printed(monkeypatch):
     """(how standard error is made): what is printed there."""
 
     def console(**kind):
-        file = io.StringIO()
+        file = Terminal() if kind.get("force_terminal") else io.StringIO()
         monkeypatch.setattr(progress, "Console", lambda **given: Console(**{**given, "file": file, **kind}))
         return file
 
@@ -82,21 +102,12 @@ def test_callbacks_take_the_place_of_progress_or_go_beside_it(tmp_path, printed)
     assert "[/] rev [b]" in terminal.getvalue()
 
 
-def test_a_notebook_without_widgets_gets_plain_lines(monkeypatch):
-    """Redrawing needs ipywidgets; without them rich would warn at each run."""
-    notebook = Console(force_jupyter=True, file=io.StringIO())
-    monkeypatch.setattr(progress, "find_spec", lambda _: None)
-    assert not Display(notebook).redraws
-    monkeypatch.setattr(progress, "find_spec", lambda _: object())
-    assert Display(notebook).redraws
-
-
 def test_what_trains_is_printed_when_it_changes():
     """Three runs, two engines."""
     file = io.StringIO()
     display = Display(Console(file=file, force_terminal=False, markup=False))
     for line in ("engine: loop (as asked), 1 process",) * 2 + ("engine: [b] (as asked), 2 processes",):
-        display.engine(line)
+        display.told(replace(SO_FAR, what="ready", engine=line))
     assert file.getvalue().splitlines() == [
         "engine: loop (as asked), 1 process",
         "engine: [b] (as asked), 2 processes",
@@ -112,37 +123,25 @@ def test_what_is_no_object_of_callbacks_is_refused(callbacks, hint, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-SO_FAR = Progress(
-    name="study",
-    version=12,
-    round=11,
-    rounds=100,
-    t_s=11_520.0,
-    jobs=120,
-    down_bytes=617_000_000,
-    up_bytes=617_000_000,
-    flops=10**15,
-    client_s=1e5,
-    joules=None,
-    wasted_bytes=148_000_000,
-    wasted_share=0.12,
-    accuracies={"global": 0.812, "personal": 0.754},
-    losses={"global": 0.5, "personal": 0.6},
-    loss=0.4,
-    left_s=125.4,
-)
+FIGURES = {
+    "virtual_s": 11_520.0,
+    "bytes": 1_234_000_000,
+    "wasted.bytes": 148_000_000,
+    "accuracy.global.value": 0.812,
+    "accuracy.personal.value": 0.754,
+}
+SO_FAR = Progress("study", "merged", "", 12, 11, 100, 11_520.0, 125.4, FIGURES, FIGURES)
+BEGAN = Began("study", "group", 1, 1, 100, "0", 1, Path("runs/study"), Path("runs/study"), {}, {})
 NAMES = ["study", "a long name of a run, with many words", "\u540d" * 30, "a\x1b[2Jb\nc"]
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def display_on(kind, name="study", so_far=SO_FAR, runs=1):
+def display_on(kind, name="study", so_far=SO_FAR, runs=1, file=None):
     """What is printed of a run that is stopped in the middle."""
-    file = io.StringIO()
+    file = file or (Terminal() if kind.get("force_terminal") else io.StringIO())
     with Display(Console(file=file, highlight=False, markup=False, **kind)) as display:
-        display.planning(runs)
-        display.planned([])
-        display.started(name, so_far.rounds, Path("runs/study"))
-        display.progressed(so_far)
+        display.began(replace(BEGAN, name=name, runs=runs, rounds=so_far.rounds))
+        display.told(so_far)
     return file.getvalue()
 
 
@@ -163,22 +162,22 @@ def test_no_line_is_wider_than_the_terminal(width, name, rounds):
     assert max(map(cell_len, lines)) <= width
     first, second = lines[:2]
     assert ("12/100" if rounds else "12000") in first
-    assert "3 h 12 min" in second
     assert "81.2%" in second
-    assert ("1.23 GB" in second) == (width > 40)
+    assert ("3 h 12 min" in second) == (width > 40)
+    assert ("12% wasted" in second) == (width > 70)
     assert "[2J" not in "".join(lines).replace("\\x1b[2J", "")
 
 
 def test_figures_at_widths():
-    """From all that is known down to the accuracies and the clock."""
+    """From all that is known down to the accuracies; none is broken off."""
     found = {
-        width: lines_of(display_on({"force_terminal": True, "width": width}))[1] for width in (80, 66, 60, 40)
+        width: lines_of(display_on({"force_terminal": True, "width": width}))[1] for width in (80, 66, 54, 40)
     }
     assert found == {
         80: "  global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted",
-        66: "  81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted",
-        60: "  81.2%, personal 75.4%, 3 h 12 min, 1.23 GB, 12% wasted",
-        40: "  81.2%, personal 75.4%, 3 h 12 min",
+        66: "  global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB",
+        54: "  global 81.2%, personal 75.4%, clock 3 h 12 min",
+        40: "  global 81.2%, personal 75.4%",
     }
 
 
@@ -192,16 +191,15 @@ def test_a_run_that_is_stopped_keeps_its_last_figures():
 def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
     """At most one in ten seconds, however often the server merges; and the last."""
     now = [0.0]
+    costs = {key: value for key, value in FIGURES.items() if not key.startswith("accuracy")}
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     file = io.StringIO()
     with Display(Console(file=file, force_terminal=False, markup=False, highlight=False)) as display:
-        display.planning(1)
-        display.planned([])
-        display.started("study", 100, Path("runs/study"))
+        display.began(BEGAN)
         for round_ in range(41):
             now[0] = float(round_)
-            display.progressed(replace(SO_FAR, round=round_, accuracies={}))
-        display.ended("study", "done", "")
+            display.told(replace(SO_FAR, round=round_, figures=costs))
+        display.ended(End("study", "done", "", 40, 0.0, dict))
     printed = file.getvalue()
     assert [line.split(",")[0] for line in printed.splitlines()] == [
         *(f"study: {round_} of 100 rounds" for round_ in (11, 21, 31, 41)),
@@ -212,19 +210,20 @@ def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind"),
+    ("settings", "kind", "file"),
     [
-        ({"TERM": "dumb"}, {"force_terminal": True}),
-        ({"FORCE_COLOR": "1"}, {}),
-        ({"TTY_COMPATIBLE": "1"}, {}),
-        ({"TERM": "unknown"}, {"force_terminal": True}),
+        ({"TERM": "dumb"}, {"force_terminal": True}, Terminal),
+        ({"FORCE_COLOR": "1"}, {}, io.StringIO),
+        ({"TERM": "unknown"}, {"force_terminal": True}, Terminal),
+        ({}, {"force_jupyter": True}, io.StringIO),
     ],
 )
-def test_where_nothing_can_be_redrawn(settings, kind, monkeypatch):
-    """A dumb terminal, and a log whose owner wants colours, get lines that stay."""
+def test_where_nothing_can_be_redrawn(settings, kind, file, monkeypatch):
+    """A dumb terminal, a log whose owner wants colours, and a notebook, get lines that stay."""
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    assert display_on(kind).count("\n") == 1
+    console = Console(file=file(), **kind)
+    assert not Display(console).redraws
 
 
 def test_no_colour_is_kept(monkeypatch):
@@ -239,4 +238,26 @@ def test_progress_in_a_terminal_says_which_run_it_is():
     """Of a sweep: its number; a run of one has none."""
     assert lines_of(display_on({"force_terminal": True, "width": 80}, runs=4))[0].startswith("1/4 study ")
     first = lines_of(display_on({"force_terminal": True, "width": 80}))[0]
-    assert re.fullmatch(r"study\s+[^\w\s]+\s+12/100  0 s  2 min 10 s left\s*", first)
+    assert re.fullmatch("study  12/100  0 s  2 min 10 s left  ━━─{18}", first)
+
+
+def test_failures_and_interrupts_are_said():
+    """Of a run that failed, why; of an interrupt, how to go on. A command's own error says itself."""
+    file = io.StringIO()
+    failed = End("study", "failed", "it diverged", 1, 0.0, dict)
+
+    def ending(error):
+        file.truncate(file.seek(0))
+        with suppress(KeyboardInterrupt, ValueError), Display(Console(file=file)) as display:
+            display.began(replace(BEGAN, notes=["a note"]))
+            display.ended(failed)
+            raise error
+        return file.getvalue()
+
+    interrupted = "interrupted; to go on: edgefl run --resume runs/study\n"
+    assert ending(KeyboardInterrupt()) == f"note: a note\n{interrupted}"
+    assert ending(ValueError()) == "note: a note\n"
+    file.truncate(file.seek(0))
+    with Display(Console(file=file)) as display:
+        display.ended(failed)
+    assert file.getvalue() == "study failed: it diverged\n"

@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+from hooks import Hooks
 
 import edgefl
 from edgefl.runs.results import Result, RunResult
@@ -46,7 +47,7 @@ def test_a_run_in_progress_can_be_opened(tmp_path):
     """With its figures and rows so far; nothing of it failed."""
     seen = []
 
-    class Looks(edgefl.Callbacks):
+    class Looks(Hooks):
         def evaluated(self, _):
             result = edgefl.open(tmp_path / "run")
             (found,) = result.summary()

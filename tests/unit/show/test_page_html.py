@@ -17,7 +17,7 @@ from edgefl.analysis.groups import Judged
 from edgefl.analysis.metrics import Metric
 from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
-from edgefl.show.page.html import data, drawn, html
+from edgefl.show.page.html import drawn, html
 from edgefl.show.page.records import Sweep
 from edgefl.show.values import cell
 
@@ -195,22 +195,3 @@ def test_a_page_without_runs_that_can_be_shown(record):
     parsed = Parsed(html(replace(record, **empty)))
     assert "There is nothing to judge." in parsed.text
     assert "No job has ended." in parsed.text
-
-
-def test_a_live_page_may_ask_its_own_server_alone(record):
-    """Its policy allows connections to where it came from; its data have the sections' HTML."""
-    live = replace(record, live=True)
-    (policy,) = [found["content"] for _, found in Parsed(html(live)).elements if "http-equiv" in found]
-    assert "connect-src 'self';" in policy
-    found = json.loads(data(live))
-    sections = [found["id"] for name, found in Parsed(html(live)).elements if name == "section"]
-    assert list(found["sections"]) == sections
-    assert "<table" in found["sections"]["runs"]
-
-
-def test_names_are_escaped_in_a_live_pages_sections(record):
-    """What the script puts into the page as HTML has no element of a name."""
-    groups = [replace(one, name="<img src=x onerror=alert(1)>") for one in record.groups]
-    found = json.loads(data(replace(record, groups=groups)))["sections"]
-    assert "&lt;img" in found["verdict"]
-    assert not any("<img" in text for text in found.values())

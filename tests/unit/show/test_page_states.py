@@ -6,11 +6,11 @@ import shutil
 from contextlib import suppress
 
 import pytest
+from hooks import Hooks
 from paged import compared, paged
 from unfinished import UNPOWERED
 
 import edgefl
-from edgefl.runs import Callbacks
 from edgefl.show.page import build
 from edgefl.show.page.cells import setting
 from edgefl.show.page.contents import contents
@@ -27,16 +27,16 @@ SCENARIO = {
 }
 
 
-class _Stop(Callbacks):
+class _Stop(Hooks):
     """Copies the run as it is after its first evaluation, and stops it."""
 
     def __init__(self, target):
         self.target, self.folder = target, None
 
-    def started(self, name, rounds, folder):  # noqa: ARG002 - the callback's own signature
-        self.folder = folder
+    def began(self, run):
+        self.folder = run.folder
 
-    def evaluated(self, accuracies):  # noqa: ARG002 - the callback's own signature
+    def evaluated(self, so_far):  # noqa: ARG002 - the callback's own signature
         shutil.copytree(self.folder, self.target)
         raise KeyboardInterrupt
 

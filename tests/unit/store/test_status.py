@@ -9,24 +9,25 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from hooks import Hooks
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.runs.callbacks import Callbacks
-from edgefl.store import is_locked, read, settle_later, status_of
+from edgefl.store import is_locked, read, status_of
+from edgefl.store.checks import stamp
 
 TINY = {"server.rounds": 1, "sweep": {"seed": [1]}}
 
 
-class _Look(Callbacks):
+class _Look(Hooks):
     """Notes how each run stands while it is the one in progress; copies it as a kill would leave it."""
 
     def __init__(self, copies, *, stop=False):
         self.copies, self.stop, self.seen = copies, stop, []
 
-    def started(self, name, rounds, folder):  # noqa: ARG002 - the callback's own signature
-        self.seen.append((status_of(folder), is_locked(folder)))
-        shutil.copytree(folder, self.copies / folder.name)
+    def began(self, run):
+        self.seen.append((status_of(run.folder), is_locked(run.folder)))
+        shutil.copytree(run.folder, self.copies / run.folder.name)
         if self.stop:
             raise KeyboardInterrupt
 
@@ -78,7 +79,7 @@ def _noted(folder: Path, status: str) -> None:
     """Puts a status into a run's rows, and makes it whole."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", [json.dumps(status)])
-    settle_later(folder)
+    stamp(folder)
 
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):

@@ -1,75 +1,61 @@
-/* A page that follows runs: new data from the server that sent it, until these are of a page that is not live. */
+/* A page of runs that go on: loads itself again, until what it loads is a page of runs that have ended. */
 (() => {
-  const FIRST_MS = 2000;
-  const LONGEST_MS = 60_000;
-  const ENDED = "The runs have ended; this page is no longer updated.";
-  const GONE = "The server does not answer; these are its last data. Trying again.";
-  const shown = new Map();
+  const EVERY_MS = 5000;
+  const STILL_MS = 2000;
+  const KEY = `edgefl ${location.pathname}`;
+  const every = (selector) => [...document.querySelectorAll(selector)];
+  const MOVED = ["pointermove", "pointerdown", "keydown", "wheel"];
 
-  const say = (text) => {
-    const status = document.getElementById("status");
-    if (status.textContent !== text) status.textContent = text;
-    status.hidden = !text;
-  };
-
-  /** What a user has done to a section's text: which details are open, and how tables are sorted. */
-  function opened(room) {
-    const details = [...room.querySelectorAll("details[open] > summary")].map((one) => one.textContent);
-    const sorted = [...room.querySelectorAll("table")].map((table) => {
-      const place = [...table.tHead.rows[0].cells].findIndex((head) => head.ariaSort);
-      return place < 0 ? null : { place, clicks: table.tHead.rows[0].cells[place].ariaSort === "ascending" ? 1 : 2 };
-    });
-    return { details, sorted };
+  /** What a user has chosen: switches, runs that are hidden, opened details, light or dark, and the place. */
+  function chosen() {
+    const shown = every("figure.plot, section").filter((one) => one.offsetHeight);
+    const first = shown.findLast((one) => one.getBoundingClientRect().top <= 1);
+    return {
+      switches: every("#main [name]").filter((one) => one.type !== "radio" || one.checked)
+        .map(({ name, type, checked, value }) => ({ name, type, checked, value })),
+      hidden: every(".legend [aria-pressed=false]").map((one) => one.title),
+      details: every("details").map((one) => one.open),
+      theme: document.documentElement.dataset.theme,
+      place: first && { id: first.id, top: first.getBoundingClientRect().top },
+    };
   }
 
-  function reopen(room, { details, sorted }) {
-    for (const summary of room.querySelectorAll("details > summary")) {
-      summary.parentElement.open = details.includes(summary.textContent);
+  function choose({ switches, hidden, details, theme, place }) {
+    if (theme && (theme === "dark") !== edgefl.isDark()) document.getElementById("theme").click();
+    for (const { name, type, checked, value } of switches) {
+      const one = every("#main [name]").find((it) => it.name === name && (type !== "radio" || it.value === value));
+      if (!one || (one.value === value && one.checked === checked)) continue;
+      Object.assign(one, { value, checked });
+      one.dispatchEvent(new Event(type === "range" ? "input" : "change"));
     }
-    room.querySelectorAll("table").forEach((table, number) => {
-      const { place, clicks } = sorted[number] ?? { clicks: 0 };
-      for (let click = 0; click < clicks; click += 1) table.tHead.rows[0].cells[place]?.querySelector("button")?.click();
-    });
+    for (const title of new Set(hidden)) every(".legend [aria-pressed=true]").find((one) => one.title === title)?.click();
+    every("details").forEach((one, number) => { one.open = details[number]; });
+    if (place) hold(place, Date.now() + STILL_MS);
   }
 
-  /** The text and the tables of each section, which Python made and escaped. */
-  function renew({ page, sections }) {
-    for (const [id, html] of Object.entries(sections)) {
-      const room = document.querySelector(`#${CSS.escape(id)} > .text`);
-      if (shown.get(id) === html) continue;
-      shown.set(id, html);
-      const before = opened(room);
-      room.innerHTML = html;
-      for (const table of room.querySelectorAll("table.sorts")) edgefl.sorts(table);
-      reopen(room, before);
-    }
-    edgefl.renew(page);
+  /** Keeps a place where it was, while the plots above it are drawn. */
+  function hold(place, until) {
+    if (moved || Date.now() > until) return;
+    scrollBy(0, document.getElementById(place.id).getBoundingClientRect().top - place.top);
+    setTimeout(() => hold(place, until), 100);
   }
 
-  /** Asks for data, and returns their tag; that of the last ones where there are no others. */
-  async function ask(tag) {
-    const answer = await fetch("data", { cache: "no-store", headers: tag ? { "If-None-Match": tag } : {} });
-    if (answer.status === 304) return tag;
-    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-    renew(await answer.json());
-    return answer.headers.get("ETag");
-  }
+  let moved = 0;
 
-  /** Asks for new data as long as runs go on; where nobody answers, less and less often. */
-  edgefl.follow = async () => {
-    let tag = null;
-    let wait = FIRST_MS;
-    while (edgefl.state.page.live) {
-      await new Promise((done) => setTimeout(done, wait));
-      try {
-        tag = await ask(tag);
-        wait = FIRST_MS;
-        say("");
-      } catch {
-        wait = Math.min(2 * wait, LONGEST_MS);
-        say(GONE);
-      }
-    }
-    say(ENDED);
+  edgefl.follow = () => {
+    for (const name of MOVED) addEventListener(name, () => { moved = Date.now(); }, { passive: true });
+    const before = sessionStorage.getItem(KEY);
+    sessionStorage.removeItem(KEY);
+    if (before) choose(JSON.parse(before));
+    const written = document.getElementById("status")?.dataset.written;
+    if (!written) return;
+    history.scrollRestoration = "manual";
+    // A run that was killed, or whose rounds are long, is looked at less and less often.
+    const from = Date.now() + Math.max(EVERY_MS, (Date.now() - 1000 * written) / 4);
+    setInterval(() => {
+      if (document.hidden || Date.now() < Math.max(from, moved + STILL_MS)) return;
+      sessionStorage.setItem(KEY, JSON.stringify(chosen()));
+      location.reload();
+    }, 500);
   };
 })();

@@ -25,7 +25,7 @@
     document.head.append(element("script", {}, await unpacked("plotly")));
     edgefl.place(found.page);
     document.documentElement.dataset.ready = "yes";
-    if (found.page.live) edgefl.follow();
+    edgefl.follow();
   }
 
   start().catch(failed);
