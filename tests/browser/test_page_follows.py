@@ -7,9 +7,11 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from paged import plot_of, redrawn
 from visits import visiting
 
 from edgefl.show.page.html import data, html
+from edgefl.show.page.sections import figures, verdict
 
 
 class Source(ThreadingHTTPServer):
@@ -46,10 +48,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _running(record, accuracy, status="running", *, live=True):
     """The page of runs in progress, whose curves end at an accuracy."""
-    curves = [replace(one, accuracy=[*one.accuracy[:-1], accuracy]) for one in record.curves]
+    blocks = plot_of(record, "accuracy").frame.blocks
+    curves = [{**one, "accuracy": [*one["accuracy"][:-1], accuracy]} for one in blocks]
     # So that the text of their sections changes too.
-    runs = [replace(one, status=status, rounds=round(100 * accuracy)) for one in record.runs]
-    return replace(record, edgefl=f"0.0.{accuracy}", live=live, curves=curves, runs=runs)
+    runs = [
+        replace(one, summary=replace(one.summary, status=status, rounds=round(100 * accuracy)))
+        for one in record.told.runs
+    ]
+    told = replace(record.told, runs=runs)
+    made = {"verdict": verdict.section(told, []), "runs": figures.runs(told, [])}
+    page = redrawn(record, accuracy=curves)
+    sections = [made.get(one.id, one) for one in page.sections]
+    return replace(page, edgefl=f"0.0.{accuracy}", live=live, told=told, sections=sections)
 
 
 @pytest.fixture
@@ -78,7 +88,10 @@ def test_new_data_are_drawn_and_choices_kept(opened, source, record):
         page.locator("#runs th button").nth(3).click()
         page.locator("#provenance summary").first.click()
         source.current = _running(record, 0.75)
-        page.wait_for_function("() => edgefl.state.page.curves[0].accuracy.at(-1) === 0.75", timeout=15_000)
+        page.wait_for_function(
+            "() => edgefl.state.page.plots[0].frame.blocks[0].accuracy.at(-1) === 0.75",
+            timeout=15_000,
+        )
         assert _last(visit) == {75}
         assert page.is_checked("#plot-accuracy input[name=accuracy-x][value=round]")
         assert {one["visible"] for one in visit.drawn("accuracy")["data"] if one["meta"]["group"] == 1} == {

@@ -8,7 +8,7 @@ from watched import watched
 
 from edgefl.show.page import following
 
-POINTS = "() => edgefl.state.page.curves[0].accuracy.length"
+POINTS = "() => edgefl.state.page.plots[0].frame.blocks[0].accuracy.length"
 
 
 def test_a_page_follows_a_run(opened, tmp_path, monkeypatch):

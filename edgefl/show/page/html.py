@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
-from edgefl.show.page.contents import contents
-from edgefl.show.page.records import DRAWN, Page
+from edgefl.core.units import LADDERS
+from edgefl.show.page.records import Page
 from edgefl.show.texts import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ASSETS = Path(__file__).parent / "assets"
-# Before all other scripts, and after them.
-_FIRST, _LAST = "base.js", "start.js"
+_SCRIPTS = (
+    "base", "numbers", "series", "marks", "controls", "tables", "theme", "figures", "live", "start",
+)  # fmt: skip
 _PLOTLY = "plotly/package_data/plotly.min.js"
 # The first lines of Plotly's file hold its licence notice.
 _NOTICE_END = "*/"
@@ -43,7 +44,6 @@ def html(page: Page) -> str:
         .get_template("page.html")
         .render(
             page=page,
-            contents=contents(page),
             policy=policy(live=page.live),
             style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
             script=script,
@@ -60,13 +60,24 @@ def data(page: Page) -> str:
     It asks until ``page`` is no longer live. The template escapes all that is in the HTML.
     """
     template = _environment().get_template("section.html")
-    sections = {one.id: template.render(section=one) for one in contents(page)}
+    sections = {one.id: template.render(section=one) for one in page.sections}
     return _json({"page": drawn(page), "sections": sections})
 
 
 def drawn(page: Page) -> dict[str, Any]:
-    """What a page's scripts read, as plain data."""
-    return {name: document(getattr(page, name)) for name in DRAWN}
+    """What a page's scripts read, as plain data: runs, groups and plots, which name them by their places."""
+    return {
+        "live": page.live,
+        "units": LADDERS,
+        "runs": [{"group": one.group, "seed": one.summary.seed} for one in page.told.runs],
+        "groups": [
+            {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
+            for one in page.told.groups
+        ],
+        "plots": [
+            {"section": section.id, **document(plot)} for section in page.sections for plot in section.plots
+        ],
+    }
 
 
 def _json(found: Any) -> str:
@@ -95,9 +106,7 @@ def _environment() -> Environment:
 @cache
 def _script() -> str:
     """All scripts but Plotly, in the order in which they run."""
-    shared = sorted(file for file in _ASSETS.glob("*.js") if file.name not in {_FIRST, _LAST})
-    plots = sorted((_ASSETS / "plots").glob("*.js"))
-    files = [_ASSETS / _FIRST, *shared, *plots, _ASSETS / _LAST]
+    files = [_ASSETS / f"{name}.js" for name in _SCRIPTS]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
