@@ -46,7 +46,7 @@ def test_quantities_are_shown_as_edgefl_prints_them(visit):
     amounts += [10 ** draw.uniform(-8, 17) for _ in range(300)] + [draw.randrange(10**6) for _ in range(100)]
     shares = [0, 1, 0.944, 0.0003, 0.00001, 0.5, 0.01]
     page = visit().page
-    for unit in ("B", "J", "s", "FLOP", "g", "share", "index", ""):
+    for unit in ("B", "J", "s", "FLOP", "g", "loss", "EUR", "share", "index", ""):
         few = shares if unit in {"share", "index"} else [one for one in amounts if unit or one < 2**53]
         found = page.evaluate("([all, unit]) => all.map((one) => edgefl.number(one, unit))", [few, unit])
         assert found == [units.show(amount, unit) for amount in few]
@@ -310,7 +310,7 @@ def telling(record):
     figure = Figure("a", "accuracy", "share", 0.4, 0, "a", 0.25, Interval(0.2, 0.3), -0.15)
     missing = replace(figure, run="b", group=None, name="", here=None)
     paper = published.shown([Beside("A paper, Table 1", "", [figure, missing], [])])
-    sections = [paper if one.id == "published" else replace(one, nothing="") for one in record.sections]
+    sections = [paper if one.id == "published" else one for one in record.sections]
     return redrawn(
         replace(record, sections=sections),
         measures=[over],

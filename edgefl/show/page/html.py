@@ -69,7 +69,9 @@ def drawn(page: Page) -> dict[str, Any]:
     return {
         "live": page.live,
         "units": LADDERS,
-        "runs": [{"group": one.group, "seed": one.summary.seed} for one in page.told.runs],
+        "runs": [
+            {"group": one.group, "name": page.told.run_name(run)} for run, one in enumerate(page.told.runs)
+        ],
         "groups": [
             {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
             for one in page.told.groups

@@ -94,6 +94,11 @@ class Told:
         """The groups' names, as far as tables show them."""
         return [cut(group.name) for group in self.groups]
 
+    def run_name(self, run: int) -> str:
+        """A run's name in one line; runs of one group differ by their seeds."""
+        group = self.groups[self.runs[run].group]
+        return f"{group.line}, seed {self.runs[run].summary.seed}" if len(group.runs) > 1 else group.line
+
 
 @dataclass(frozen=True)
 class Section:
@@ -102,7 +107,6 @@ class Section:
     Attributes:
         id, title: its address in the page, and its heading.
         plots: its pictures.
-        nothing: why it has nothing to show; empty where it has something.
         facts: texts by label.
         warnings: what must not be overlooked.
         tables: its tables.
@@ -113,12 +117,18 @@ class Section:
     id: str
     title: str
     plots: Sequence[Plot] = ()
-    nothing: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
     tables: Sequence[PageTable] = ()
     notes: Sequence[str] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> str:
+        """Why its plots have nothing to show; empty where one has something, or there is none."""
+        if not self.plots or any(plot.frame.blocks for plot in self.plots):
+            return ""
+        return self.plots[0].nothing[0].upper() + self.plots[0].nothing[1:]
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,10 @@ def test_what_did_not_happen_is_said(folders):
     sections = found.sections
     words = {name: sections[name].nothing for name in ("costs", "devices", "measures", "curves", "partition")}
     assert words == {
-        "costs": "No job has ended.",
+        "costs": "No job has ended yet, so nothing was spent.",
         "devices": "No client took part.",
         "measures": "Nothing was evaluated.",
-        "curves": "Nothing was evaluated.",
+        "curves": "No run has evaluated a model yet.",
         "partition": "",
     }
     assert [found.plots[one] for one in ("costs", "waste", "devices", "measures", "accuracy")] == [[]] * 5
@@ -136,4 +136,3 @@ def test_data_that_nobody_knows_is_said(tmp_path):
     assert (partition["client"], partition["samples"]) == ([], [])
     why = "clients have numbers of samples and no data."
     assert partition["notes"] == {"": why}
-    assert found.sections["partition"].nothing == f"No class counts: {why}"

@@ -9,10 +9,13 @@
   const EQUAL = 20;
   // Where the longest line ends so much later than the shortest, the axis is a log axis at first.
   const APART = 30;
-  // Bands may reach beyond 0% and 100%, shares do not.
-  const SHARES = { autorangeoptions: { clipmin: -1, clipmax: 101 } };
+  // Where an axis of a unit may end. Bands may reach beyond 0% and 100%, shares do not.
+  const BOUNDED = {
+    share: { autorangeoptions: { clipmin: -1, clipmax: 101 } }, index: { range: [0, 1.03] }, "": { rangemode: "tozero" },
+  };
   const WHOLE = { name: "whole", color: "#888888", width: 4 };
 
+  const isAxial = ({ mark }) => mark === "lines" || mark === "points";
   const isOne = (choice) => typeof choice.run === "number";
   const groupOf = (page, block) => block.group ?? page.runs[block.run]?.group;
   const isFirst = (page, block) => block.run === undefined || page.groups[groupOf(page, block)].runs[0] === block.run;
@@ -51,10 +54,11 @@
       const value = values.includes(choice[one.name]) ? choice[one.name] : values[0];
       left = left.filter((block) => keep(block, value));
     };
-    const axes = plot.mark === "lines" || plot.mark === "points" ? [["y", "Show"], ["x", plot.y.length ? "Against" : "Show"]] : [];
+    const axes = isAxial(plot) ? [["y", "Show"], ["x", plot.y.length ? "Against" : "Show"]] : [];
     for (const [name, label] of axes) {
       const options = titled(plot[name].filter((column) => has(blocks, column)));
-      if (plot[name].length) add({ name, label, kind: "radio", options }, (block, value) => !value || has([block], value));
+      const keep = (block, value) => !value || has([block], value);
+      if (plot[name].length) add({ name, label, kind: "radio", options }, keep);
     }
     if (plot.runs === "one") add(series.runSwitch(page, blocks), (block, run) => block.run === run);
     for (const { column, label, kind } of plot.by) {
@@ -72,9 +76,10 @@
     if (plot.runs === "all") found.push(runsSwitch(plot, page));
     const ends = blocks.map((block) => list(block, plot.x[0]).at(-1)).filter((end) => known(end) && end > 0);
     const apart = ends.length > 0 && Math.max(...ends) > APART * Math.min(...ends);
-    const logs = plot.log === "auto" ? { x: apart } : Object.fromEntries([...plot.log].map((one) => [one.toLowerCase(), one < "a"]));
-    for (const [axis, initial] of Object.entries(logs))
-      found.push({ name: `log_${axis}`, label: `Log ${axis}`, kind: "check", initial });
+    for (const one of plot.log === "auto" ? (apart ? "X" : "x") : plot.log) {
+      const axis = one.toLowerCase();
+      found.push({ name: `log_${axis}`, label: `Log ${axis}`, kind: "check", initial: one !== axis });
+    }
     if (plot.share) found.push({ name: "share", label: "As shares", kind: "check" });
     return found;
   }
@@ -88,20 +93,21 @@
     return { ...one, label: "Runs", options: one.options.length > 1 || detailed ? [...many, ...one.options] : [all] };
   }
 
-  /* A hover: whose it is, and the columns, an interval behind its mean. */
-  function words(plot, page, block, place, more = []) {
-    const { columns } = plot.frame;
-    const lines = Object.entries(columns).filter(([, { told }]) => told).map(([name, column]) => {
+  /* Hovers as (block, place, more) -> words: whose it is, and the columns, an interval behind its mean. Of axes to
+     choose from, those that are chosen; rows of names have room for all. */
+  function wordsOf(plot, page, { x, y }) {
+    const aside = plot.row ? [] : plot.mark === "lines" ? plot.x : [...plot.x, ...plot.y];
+    const told = Object.entries(plot.frame.columns).filter(([name, column]) =>
+      column.told && (name === x || name === y || name === "round" || !aside.includes(name)));
+    return (block, place, more = []) => series.hover(nameOf(page, block), ...told.map(([name, column]) => {
       const value = at(block, name, place);
-      const unit = unitOf(column, block);
-      const number = (one) => edgefl.number(one, unit);
       if (value === null || value === undefined || value === "") return "";
       if (typeof value === "string") return column.title ? `${column.title}: ${value}` : value;
+      const number = (one) => edgefl.number(one, unitOf(column, block));
       const [low, high] = [`${name}_low`, `${name}_high`].map((end) => at(block, end, place));
       const bounds = known(low) ? ` (${number(low)} to ${known(high) ? number(high) : "?"})` : "";
       return `${titleOf(column, block)}: ${number(value)}${bounds}`;
-    });
-    return series.hover(nameOf(page, block), ...lines, ...more);
+    }), ...more);
   }
 
   const HOVER = { hovertemplate: "%{text}<extra></extra>" };
@@ -123,8 +129,7 @@
       .filter((place) => known(block[x][place]) && known(block[y][place])));
     const rounds = x === "round" && !choice.log_x ? edgefl.rounds(blocks.flatMap((block) => block[x])) : {};
     const xs = axisOf(plot, x, blocks, choice.log_x, rounds);
-    const isShare = columns[y].unit === "share" || (columns[y].unit === "@unit" && blocks[0].unit === "share");
-    const bounded = columns[y].unit === "index" ? { range: [0, 1.03] } : isShare ? SHARES : banded.length || columns[y].unit ? {} : { rangemode: "tozero" };
+    const bounded = BOUNDED[unitOf(columns[y], blocks[0])] ?? {};
     const ys = axisOf(plot, y, blocks, choice.log_y, choice.log_y ? {} : bounded);
     const marked = !plot.step && blocks.length <= FEW && places.every((kept) => kept.length <= MARKED);
     const details = series.distinct(blocks.map((block) => block[plot.detail]).filter(Boolean)).sort();
@@ -140,11 +145,12 @@
                 y: [...places[number].map((place) => ys.of(block[high][place])), ...down] }];
     });
     const shape = plot.step ? "hv" : "linear";
+    const words = wordsOf(plot, page, choice);
     const means = blocks.map((block, number) => {
       const kept = places[number];
       const drawn = {
         ...HOVER, x: kept.map((place) => xs.of(block[x][place])), y: kept.map((place) => ys.of(block[y][place])),
-        text: kept.map((place) => words(plot, page, block, place)),
+        text: kept.map((place) => words(block, place)),
       };
       if (isOne(choice) && plot.detail) {
         const { colour, dash } = series.look(details.indexOf(block[plot.detail]));
@@ -182,31 +188,37 @@
     const ys = y ? axisOf(plot, y, blocks, choice.log_y) : { layout: series.rows(rows.map(text)) };
     const keyOf = ([block, place]) => (plot.series ? at(block, plot.series, place) : groupOf(page, block));
     const keys = series.distinct(found.map(keyOf));
-    const spread = plot.series || keys.length === 1 ? () => 0 : (key) => (keys.indexOf(key) / (keys.length - 1) - 0.5) * 0.7;
+    // Groups stand side by side in a row.
+    const side = plot.series || keys.length === 1 ? 0 : 0.7 / (keys.length - 1);
+    const spread = (key) => side * (keys.indexOf(key) - (keys.length - 1) / 2);
+    const rowOf = ([block, place]) => rows.indexOf(at(block, plot.row, place));
     const front = plot.joined?.[`${y} ${x}`] ?? [];
     const isBest = (key) => y && front.includes(key);
     const [low, high] = [`${x}_low`, `${x}_high`];
+    const words = wordsOf(plot, page, choice);
     const traces = keys.map((key, number) => {
       const own = found.filter((one) => keyOf(one) === key);
-      const look = plot.series ? series.look(number) : { colour: page.groups[key].colour, symbol: series.look(key).symbol };
+      const look = plot.series ? series.look(number) : { ...series.look(key), colour: page.groups[key].colour };
       const size = isBest(key) ? 14 : keys.length > 8 ? 7 : 11;
       const line = { width: isBest(key) ? 2 : 0, color: edgefl.colour("--ink") };
       const marker = { color: look.colour, symbol: look.symbol, size, line, ...styleOf(plot.looks[key]) };
       const drawn = {
         ...HOVER, marker, mode: "markers", type: "scatter",
         x: own.map(([block, place]) => xs.of(at(block, x, place))),
-        y: own.map(([block, place]) => (y ? ys.of(at(block, y, place)) : rows.indexOf(at(block, plot.row, place)) + spread(key))),
-        text: own.map(([block, place]) => words(plot, page, block, place, isBest(key) ? ["on the front: no run beats it"] : [])),
+        y: own.map(([block, place]) => (y ? ys.of(at(block, y, place)) : rowOf([block, place]) + spread(key))),
+        text: own.map(([block, place]) => words(block, place, isBest(key) ? ["on the front: no run beats it"] : [])),
       };
       if (own.some(([block, place]) => known(at(block, low, place)))) {
         const beyond = (name, sign) => own.map(([block, place], number) =>
           sign * ((xs.of(at(block, name, place)) ?? drawn.x[number]) - drawn.x[number]));
-        drawn.error_x = { type: "data", symmetric: false, thickness: 1.5, width: 4, array: beyond(high, 1), arrayminus: beyond(low, -1) };
+        const [array, arrayminus] = [beyond(high, 1), beyond(low, -1)];
+        drawn.error_x = { type: "data", symmetric: false, thickness: 1.5, width: 4, array, arrayminus };
       }
       return plot.series ? { name: text(key), ...drawn } : edgefl.line(page, key, drawn);
     });
     const layout = { xaxis: xs.layout, yaxis: ys.layout };
-    if (plot.series) return { data: traces, layout: { ...series.legend, ...layout, yaxis: { ...ys.layout, showgrid: true } } };
+    const lined = { ...series.legend, ...layout, yaxis: { ...ys.layout, showgrid: true } };
+    if (plot.series) return { data: traces, layout: lined };
     if (!y) return { data: traces, layout: { ...layout, shapes: series.between(rows.length) } };
     return joined({ plot, page, front, traces, layout });
   }
@@ -261,11 +273,13 @@
       marker: series.filled(all.indexOf(part), plot.looks[part]),
       y: blocks.map((_, row) => row),
       x: blocks.map((block, row) => xs.of(amount(block, part) / (choice.share ? totals[row] || 1 : 1))),
-      text: blocks.map((block, row) => series.hover(nameOf(page, block), `${part}: ${edgefl.number(amount(block, part), unit)}`,
+      text: blocks.map((block, row) => series.hover(nameOf(page, block),
+        `${part}: ${edgefl.number(amount(block, part), unit)}`,
         `${edgefl.number(amount(block, part) / (totals[row] || 1), "share")} of ${edgefl.number(totals[row], unit)}`)),
     }));
     const rows = blocks.map((block) => text(page.groups[block.group].name));
-    return { data, layout: { ...series.legend, barmode: "stack", bargap: 0.3, xaxis: xs.layout, yaxis: series.rows(rows) } };
+    const layout = { barmode: "stack", bargap: 0.3, xaxis: xs.layout, yaxis: series.rows(rows) };
+    return { data, layout: { ...series.legend, ...layout } };
   }
 
   // Columns of a map: more would be narrower than a point. Names of them that all fit below, and of rows beside.
@@ -291,15 +305,19 @@
       x: places.map((_, place) => place), y: ys.map((_, row) => row),
       z: each((row, place) => (known(value(row, place)) ? percent * value(row, place) : null)),
       text: each(told), xgap: places.length > 60 ? 0 : 1, ygap: ys.length > 60 ? 0 : 1,
-      colorbar: { title: { text: percent > 1 ? "" : edgefl.escaped(unit) }, ticksuffix: percent > 1 ? "%" : "", thickness: 14 },
+      colorbar: percent > 1 ? { ticksuffix: "%", thickness: 14 } : { title: { text: edgefl.escaped(unit) }, thickness: 14 },
       ...(plot.share ? { zmin: 0 } : {}),
     };
-    const bare = { tickmode: "array", showgrid: false, zeroline: false };
-    const [below, beside] = [[places.length, edgefl.narrow() ? BELOW / 2 : BELOW], [ys.length, BESIDE]].map((one) => series.everyNth(...one));
-    const xaxis = { ...bare, title: titleOf(columns[x], block), tickvals: below, ticktext: below.map((place) => text(xs[places[place]])) };
-    const yaxis = { ...bare, title: titleOf(columns[y], block), range: [ys.length - 0.5, -0.5], tickvals: beside, ticktext: beside.map((row) => text(ys[row])) };
-    const left = xs.length - places.length;
-    return { data: [map], layout: { xaxis, yaxis }, note: left ? `${edgefl.number(left)} of ${edgefl.number(xs.length)} columns are not drawn; the CSV has them all.` : "" };
+    const axis = (column, names, most) => {
+      const ticks = series.everyNth(names.length, most);
+      return { title: titleOf(columns[column], block), tickmode: "array", showgrid: false, zeroline: false,
+               tickvals: ticks, ticktext: ticks.map((place) => text(names[place])) };
+    };
+    const xaxis = axis(x, places.map((place) => xs[place]), edgefl.narrow() ? BELOW / 2 : BELOW);
+    const yaxis = { ...axis(y, ys, BESIDE), range: [ys.length - 0.5, -0.5] };
+    const [left, count] = [xs.length - places.length, xs.length].map((one) => edgefl.number(one));
+    const note = left === "0" ? "" : `${left} of ${count} columns are not drawn; the CSV has them all.`;
+    return { data: [map], layout: { xaxis, yaxis }, note };
   }
 
   // How much is seen of a bar whose result nobody took. Bars that take a smaller share of the time until the end
@@ -314,7 +332,8 @@
     const arrived = Math.max(...rows.map(last), -Infinity);
     const isShort = rows.length > 0 && arrived - block.from_s < SHORT * (block.to_s - block.from_s);
     const end = isShort ? arrived : Math.max(block.to_s, ...rows.map((place) => block.ended_s[place]));
-    const xs = edgefl.axis(edgefl.narrow() ? "virtual time" : "virtual time since the first dispatch", "s", [end - block.from_s]);
+    const title = edgefl.narrow() ? "virtual time" : "virtual time since the first dispatch";
+    const xs = edgefl.axis(title, "s", [end - block.from_s]);
     const since = (t) => edgefl.number(t - block.from_s, "s");
     const isFaint = (place) => block.ending[place] !== "merged";
     const away = [];
@@ -333,7 +352,8 @@
         const to = broken ? block.ended_s[place] : block[span.end][place];
         const gone = span.away ? block[span.away][place] : 0;
         const told = series.hover(`client ${block.client[place]}, ${block.device[place]}`,
-          `${span.name}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}${gone > 0 ? `, of which ${edgefl.number(gone, "s")} away or paused` : ""}`,
+          `${span.name}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
+          gone > 0 ? `of which ${edgefl.number(gone, "s")} away or paused` : "",
           `from ${since(from)} to ${since(to)} after the first dispatch`,
           isFaint(place) ? `${block.ending[place]}: wasted` : "merged");
         if (to - gone > from) busy.push([row, from, to - gone, told]);
@@ -341,23 +361,28 @@
       });
       return trace(span.name, span.away ? series.filled(number) : WAIT, busy);
     });
-    const data = [...stages, trace("away or paused", series.filled(plot.spans.length - 1), away)].filter(({ x }) => x.length);
-    const sign = (place) => [isFaint(place) && `✕${edgefl.narrow() ? "" : ` ${block.ending[place]}`}`,
-                             block.waited_for[place] && `◀${edgefl.narrow() ? "" : " waited for"}`].filter(Boolean).join(" ");
+    const absent = trace("away or paused", series.filled(plot.spans.length - 1), away);
+    const data = [...stages, absent].filter(({ x }) => x.length);
+    const marked = (sign, words) => (edgefl.narrow() ? sign : `${sign} ${words}`);
+    const sign = (place) => series.sentences(isFaint(place) && marked("✕", block.ending[place]),
+                                             block.waited_for[place] && marked("◀", "waited for"));
     const signs = rows.map((place, row) => [row, place, sign(place)]).filter(([, , words]) => words);
     if (signs.length) data.push({
-      type: "scatter", mode: "text", showlegend: false, cliponaxis: false, hoverinfo: "skip", textposition: "middle right",
+      type: "scatter", mode: "text", showlegend: false, cliponaxis: false, hoverinfo: "skip",
+      textposition: "middle right",
       y: signs.map(([row]) => row), x: signs.map(([, place]) => xs.of(last(place) - block.from_s)),
       text: signs.map(([, , words]) => `<b>${words}</b>`),
     });
-    const names = rows.map((place) => (edgefl.narrow() ? String(block.client[place]) : text(`${block.client[place]}, ${block.device[place]}`)));
+    const whole = (place) => (edgefl.narrow() ? "" : `, ${block.device[place]}`);
+    const names = rows.map((place) => text(`${block.client[place]}${whole(place)}`));
     const merged = xs.of(block.to_s - block.from_s);
     const shapes = [{ type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1,
                       line: { dash: "dash", width: 1.5, color: edgefl.colour("--ink") } }];
     // The words behind the bars stand beside the plot.
     const margin = { r: 12 + 7.5 * Math.max(0, ...signs.map(([, , words]) => words.length)) };
     const layout = { ...series.legend, margin, shapes, barmode: "overlay", bargap: 0.25,
-                     xaxis: { ...xs.layout, range: [0, xs.of(end - block.from_s)] }, yaxis: { ...series.rows(names, false), title: "client" } };
+                     xaxis: { ...xs.layout, range: [0, xs.of(end - block.from_s)] },
+                     yaxis: { ...series.rows(names, false), title: "client" } };
     return { data, layout, note: isShort ? "Most of the wait is not drawn." : "" };
   }
 
@@ -371,7 +396,7 @@
     const named = (wanted) => series.listed(page.groups.flatMap((_, group) =>
       (!groups.has(group) && wanted(group) ? [series.groupName(page, group)] : [])));
     const compared = plot.missing && !isOne(choice);
-    const [unknown, never] = compared ? [named((group) => there.has(group)), named((group) => !there.has(group))] : ["", ""];
+    const [unknown, never] = [true, false].map((is) => compared && named((group) => there.has(group) === is));
     const left = drawn.reduce((sum, block) => sum + (block[plot.detail] ? 0 : block.left ?? 0), 0);
     const title = (name) => plot.frame.columns[name]?.title;
     const rows = (of) => new Set(of.flatMap((block) => (plot.row ? list(block, plot.row) : [])));
@@ -391,12 +416,17 @@
   edgefl.drawn = (plot, page, choice) => {
     if (!plot.frame.blocks.length) return { nothing: `Nothing to draw: ${plot.nothing}` };
     const all = chosen(plot, page, choice);
-    const names = plot.mark === "lines" || plot.mark === "points" ? [choice.x, choice.y].filter(Boolean) : plot.mark === "heat" ? [plot.y[0]] : [];
-    const found = plot.mark === "heat" ? all.filter((block) => block[plot.z].length) : all.filter((block) => names.every((name) => has([block], name)));
-    const told = series.distinct(all.map(({ notes }) => notes?.[""]));
-    if (!found.length || (plot.mark === "lines" && !choice.y)) return { nothing: `Nothing to draw: ${series.sentences(...told) || plot.nothing}`, chosen: plot.frame.blocks.length > all.length };
+    const names = isAxial(plot) ? [choice.x, choice.y] : plot.mark === "heat" ? plot.y : [];
+    const isThere = (block) => (name) => !name || (plot.mark === "heat" ? block[name].length : has([block], name));
+    const found = all.filter((block) => names.every(isThere(block)));
+    if (!found.length || (plot.mark === "lines" && !choice.y)) {
+      const told = series.distinct(all.map(({ notes }) => notes?.[""]));
+      const words = `Nothing to draw: ${series.sentences(...told) || plot.nothing}`;
+      return { nothing: words, chosen: plot.frame.blocks.length > all.length };
+    }
     const made = MARKS[plot.mark](plot, page, choice, found);
-    return { ...made, note: series.sentences(made.note, notes(plot, page, choice, plot.mark === "bars" ? all : found)) };
+    const drawn = plot.mark === "bars" ? all : found;
+    return { ...made, note: series.sentences(made.note, notes(plot, page, choice, drawn)) };
   };
 
   /** Its height in pixels. */
@@ -404,9 +434,10 @@
     const blocks = chosen(plot, page, choice);
     const count = (name) => series.distinct(blocks.flatMap((block) => list(block, name))).length;
     if (plot.mark === "bars") return series.namesHeight(page) + 30;
-    if (plot.mark === "heat") return series.rowsHeight(blocks[0]?.[plot.y[0]].length ?? 0, blocks[0]?.[plot.y[0]].length > BESIDE / 2 ? 16 : 26);
+    if (plot.mark === "heat") return series.rowsHeight(count(plot.y[0]), count(plot.y[0]) > BESIDE / 2 ? 16 : 26);
     if (plot.mark === "gantt") return series.rowsHeight(blocks[0]?.[plot.row].length ?? 0, 24);
-    if (plot.row) return series.rowsHeight(count(plot.row), plot.series ? 40 : Math.min(Math.max(page.groups.length * 10, 40), 70));
+    const each = plot.series ? 40 : Math.min(Math.max(page.groups.length * 10, 40), 70);
+    if (plot.row) return series.rowsHeight(count(plot.row), each);
     return 400;
   };
 
@@ -423,14 +454,16 @@
       if (plot.mark !== "heat") return placesOf(Object.fromEntries(names.map((one) => [one, block[one]])))
         .map((place) => [name, ...names.map((one) => at(block, one, place))]);
       const [[x], [y]] = [plot.x, plot.y];
-      return block[plot.z].flatMap((row, at) => row.map((value, place) =>
-        [name, ...names.map((one) => (one === x ? block[x][place] : one === y ? block[y][at] : one === plot.z ? value : block[one]))]));
+      return block[plot.z].flatMap((row, at) => row.map((value, place) => {
+        const cell = { ...block, [x]: block[x][place], [y]: block[y][at], [plot.z]: value };
+        return [name, ...names.map((one) => cell[one])];
+      }));
     });
     return { columns: ["run", ...heads], rows };
   };
 
   /** Whether traces are of groups, which the page's legend hides. */
-  edgefl.hasGroups = (plot, choice) => !plot.series && (plot.mark === "lines" || plot.mark === "points") && !(plot.detail && isOne(choice));
+  edgefl.hasGroups = (plot, choice) => isAxial(plot) && !plot.series && !(plot.detail && isOne(choice));
 
   edgefl.switchesOf = switchesOf;
 })();

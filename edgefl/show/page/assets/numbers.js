@@ -12,17 +12,19 @@
     return over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below;
   }
 
-  /** Significant digits as Python's "g" writes them; of two numbers that are equally near, the even one. */
-  function digits(value, count) {
-    if (value === 0) return "0";
-    let rounded = Number(value.toPrecision(count));
+  /** A number of so many significant digits; of two that are equally near, the even one, as Python rounds. */
+  function rounded(value, count) {
     const [finer, power] = value.toExponential(count).split("e");
-    if (Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0) {
-      rounded = Number(`${finer.slice(0, -1)}e${power}`);
-    }
-    const size = exponent(rounded);
-    if (size >= -4 && size < count) return trimmed(rounded.toFixed(Math.max(count - 1 - size, 0)));
-    const [mantissa, rest] = rounded.toExponential().split("e");
+    const isTie = Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0;
+    return Number(isTie ? `${finer.slice(0, -1)}e${power}` : value.toPrecision(count));
+  }
+
+  /** Significant digits as Python's "g" writes them. */
+  function digits(value, count) {
+    const near = rounded(value, count);
+    const size = exponent(near);
+    if (!value || (size >= -4 && size < count)) return trimmed(near.toFixed(Math.max(count - 1 - size, 0)));
+    const [mantissa, rest] = near.toExponential().split("e");
     return `${mantissa}e${rest[0]}${rest.slice(1).padStart(2, "0")}`;
   }
 
@@ -53,14 +55,14 @@
 
   const count = (value) => (Number.isInteger(value) ? thousands(value) : digits(value, 4).replace(/^\d{4}$/, thousands));
   // Three digits without an exponent.
-  const plain = (value) => (Math.abs(value) < 1e-4 ? trimmed(value.toFixed(20).slice(0, 2 + 3 - exponent(value))) : Math.abs(value) < 999.5 ? digits(value, 3) : String(Number(value.toPrecision(3))));
+  const plain = (value) => trimmed(rounded(value, 3).toFixed(Math.max(2 - exponent(rounded(value, 3)), 0)));
   const NAMELESS = { share, s: seconds, index: (value) => value.toFixed(2), loss: plain, "": count };
 
   /** A number with its unit, as the terminal has it: "1.23 MB", "3 min 04 s", "81.2%"; "unknown" for none. */
   edgefl.number = (value, unit = "") => {
     if (!known(value)) return "unknown";
     if (NAMELESS[unit]) return NAMELESS[unit](value);
-    return ladder(unit) ? scaled(value, ladder(unit)) : `${Number.isInteger(value) ? count(value) : plain(value)} ${unit}`;
+    return ladder(unit) ? scaled(value, ladder(unit)) : `${plain(value)} ${unit}`;
   };
 
   // Of what an axis is drawn in, its greatest value is at least so many: 90 s are no 1.5 min.
@@ -78,7 +80,8 @@
 
   function tick(value, unit) {
     if (unit === "share") return `${digits(value * 100, 6)}%`;
-    const [size, name] = ladder(unit)?.find(([least]) => value >= least * 0.9999) ?? ladder(unit)?.at(-1) ?? step(value, unit);
+    const reached = ladder(unit)?.find(([least]) => value >= least * 0.9999) ?? ladder(unit)?.at(-1);
+    const [size, name] = reached ?? step(value, unit);
     return `${digits(value / size, 6)} ${name.replace(/^days$/, "d")}`.trim();
   }
 

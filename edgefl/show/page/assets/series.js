@@ -8,15 +8,9 @@
 
   const at = (list, place) => list[place % list.length];
 
-  /** A group's name in one line. */
+  /** A group's or a run's name in one line. */
   const groupName = (page, group) => page.groups[group].name.replace(/\s*\n\s*/g, ", ");
-
-  /** A run's name in one line; runs of one group differ by their seeds. */
-  function runName(page, run) {
-    const { group, seed } = page.runs[run];
-    const name = groupName(page, group);
-    return page.groups[group].runs.length > 1 ? `${name}, seed ${seed}` : name;
-  }
+  const runName = (page, run) => page.runs[run].name;
 
   /** A switch between the runs of some records. */
   function runSwitch(page, records) {

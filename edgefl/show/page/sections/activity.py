@@ -64,7 +64,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
             missing="no upload was stale",
         ),
     ]
-    return Section("activity", "Activity", plots, nothing="" if active.blocks else "No job was dispatched.")
+    return Section("activity", "Activity", plots)
 
 
 def read(one: Read) -> _Blocks:

@@ -73,7 +73,7 @@ def section(told: Told, read: Sequence[object]) -> Section:
         Frame(_COLUMNS, list(_blocks(told, means, _TAKEN, _within))),
         **_BARS,
     )
-    return Section("costs", "Costs", [waste, costs], nothing="" if ended else "No job has ended.")
+    return Section("costs", "Costs", [waste, costs])
 
 
 _BARS: Mapping[str, Any] = {
@@ -154,16 +154,14 @@ def devices(told: Told, read: Sequence[object]) -> Section:
         " bounds.",
         "no energy is known: a number that it needs is unknown of every device."
         if blocks
-        else "no client has done anything yet.",
+        else "no client took part.",
         "points",
         Frame(_DEVICES, blocks if known else []),
         x=["joules_per_round", "joules", "per_round", "per_day"],
         row="device",
         log="x",
     )
-    unknown = "No energy is known: a number that it needs is unknown for every device."
-    nothing = "" if known else unknown if blocks else "No client took part."
-    return Section("devices", "Energy by device", [plot], nothing=nothing)
+    return Section("devices", "Energy by device", [plot])
 
 
 def _devices(means: _Means) -> list[dict[str, Any]]:

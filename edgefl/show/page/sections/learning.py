@@ -19,9 +19,7 @@ def read(one: Read) -> Mapping[str, History]:
 
 def section(told: Told, read: Sequence[Mapping[str, History]]) -> Section:
     """Curves, and the Pareto fronts of all groups."""
-    curved = _accuracy(told, read)
-    nothing = "" if curved.frame.blocks else "Nothing was evaluated."
-    return Section("curves", "Learning", [curved, _pareto(told)], nothing=nothing)
+    return Section("curves", "Learning", [_accuracy(told, read), _pareto(told)])
 
 
 def _accuracy(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:

@@ -57,15 +57,15 @@ _MAPS = {
 def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
     """Measures over rounds, as lines, and of each class or layer, as maps."""
     found = [one for each in read for one in each]
-    asked = any(one.summary.accuracy for one in told.runs)
-    nothing = "No measures were asked for." if asked else "Nothing was evaluated."
+    evaluated = any(one.summary.accuracy for one in told.runs)
+    nothing = "the scenarios ask for no measures." if evaluated else "nothing was evaluated."
     plots = [
         Plot(
             "measures",
             "Measures",
             "The measures that the scenarios ask for, of each version that was evaluated. Of those that"
             " clients have, lines are medians and bands reach from the lowest to the highest tenth.",
-            "no measure has one value for all.",
+            "no measure has one value for all." if found else nothing,
             "lines",
             Frame(_LINES, [one for one in found if "label" not in one]),
             x=["round"],
@@ -88,7 +88,7 @@ def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
             runs="one",
         ),
     ]
-    return Section("measures", "Measures", plots, nothing="" if found else nothing)
+    return Section("measures", "Measures", plots)
 
 
 def read(one: Read) -> list[Block]:

@@ -52,7 +52,7 @@ def section(told: Told, read: Sequence[Block]) -> Section:
             _REFUSED: {"symbol": "x-thin-open", "color": "#d55e00"},
         },
     )
-    return Section("memory", "Memory", [plot], nothing="" if blocks else "No memory needs are known.")
+    return Section("memory", "Memory", [plot])
 
 
 def read(one: Read) -> Block:

@@ -37,9 +37,7 @@ def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
         log="auto",
         missing="nothing was merged",
     )
-    return Section(
-        "participation", "Participation", [plot], nothing="" if frame.blocks else "Nothing was merged."
-    )
+    return Section("participation", "Participation", [plot])
 
 
 def read(one: Read) -> list[Block]:

@@ -22,8 +22,7 @@ def section(told: Told, read: Sequence[Block]) -> Section:
     """The data of all runs; those that share theirs share a map."""
     blocks = []
     for runs, one in shared(enumerate(read)):
-        blocks.append({"title": once(run_name(told, run) for run in runs), **one})
-    known = any(one["samples"] for one in blocks)
+        blocks.append({"title": once(map(told.run_name, runs)), **one})
     plot = Plot(
         "partition",
         "Class distribution by client",
@@ -38,15 +37,7 @@ def section(told: Told, read: Sequence[Block]) -> Section:
         share=True,
         left="more clients are not listed",
     )
-    why = "; ".join(dict.fromkeys(one["notes"][""].removesuffix(".") for one in blocks))
-    return Section("partition", "Data", [plot], nothing="" if known else f"No class counts: {why}.")
-
-
-def run_name(told: Told, run: int) -> str:
-    """A run's name in one line; runs of one group differ by their seeds."""
-    head = told.runs[run]
-    group = told.groups[head.group]
-    return f"{group.line}, seed {head.summary.seed}" if len(group.runs) > 1 else group.line
+    return Section("partition", "Data", [plot])
 
 
 def read(one: Read) -> Block:

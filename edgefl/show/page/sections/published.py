@@ -39,7 +39,7 @@ def shown(found: Sequence[Beside]) -> Section:
         "published",
         "Published and reproduced",
         "What a paper reports of a run, and what the run with these settings has here.",
-        "no scenario quotes published figures.",
+        "the scenarios carry no published figures.",
         "points",
         Frame(_COLUMNS, [block for one in found for block in _blocks(one)]),
         x=["value"],
@@ -51,8 +51,7 @@ def shown(found: Sequence[Beside]) -> Section:
             "here": {"symbol": "circle", "color": "#d55e00"},
         },
     )
-    nothing = "" if made else "The scenarios carry no published figures."
-    return Section("published", "Published figures", [plot], nothing, tables=made, notes=told)
+    return Section("published", "Published figures", [plot], tables=made, notes=told)
 
 
 def _blocks(one: Beside) -> Iterator[Block]:

@@ -73,7 +73,7 @@ def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
         runs="one",
         spans=_SPANS,
     )
-    return Section("rounds", "Rounds", [plot], nothing="" if blocks else "No round has ended.")
+    return Section("rounds", "Rounds", [plot])
 
 
 class _All(NamedTuple):
@@ -110,17 +110,20 @@ def read(one: Read) -> list[dict[str, Any]]:
     number of rounds after the last.
     """
     found = one.run
-    every = _in_order(_all(found))
+    every = _all(found)
     if not len(every.version):
         return []
     kept = _kept(found, every, one.most_jobs)
-    jobs, first, omitted = _listed(found, every, kept)
+    # By merge, the last to arrive, or to end without, first.
+    ordered = np.lexsort((-found.until_s, every.of_job))
+    begins, stops = (np.searchsorted(every.of_job[ordered], kept, side) for side in ("left", "right"))
+    listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
+    jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
     columns = _columns(found, jobs)
-    ends = [*first[1:].tolist(), len(jobs)]
     waits = _waited(found, every.version[kept])
     blocks = []
-    for at, (place, start, end, waited) in enumerate(zip(kept, first, ends, waits, strict=True)):
-        own = {name: column[start:end] for name, column in columns.items()}
+    for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
+        own = {name: column[end - len(mine) : end] for name, column in columns.items()}
         round_, to_s = int(every.round[place]), float(every.to_s[place])
         block = {
             "run": one.place,
@@ -128,9 +131,9 @@ def read(one: Read) -> list[dict[str, Any]]:
             "version": int(every.version[place]),
             "round": round_,
             "exchange": found.names[every.place[place]],
-            "from_s": float(found.jobs.dispatched_s[jobs[start:end]].min(initial=to_s)),
+            "from_s": float(found.jobs.dispatched_s[mine].min(initial=to_s)),
             "to_s": to_s,
-            "omitted": int(omitted[at]),
+            "omitted": int(stops[at] - begins[at]) - len(mine),
             **waited._asdict(),
             **own,
             "waited_for": [
@@ -199,42 +202,20 @@ def _all(found: Run) -> _All:
     )
 
 
-def _in_order(every: _All) -> _All:
-    """By ascending ``to_s``; of one time, merges first."""
-    order = np.argsort(every.to_s, kind="stable")
-    rank = np.append(np.argsort(order), -1)
-    columns = every.version, every.round, every.place
-    version, round_, place = (column[order] for column in columns)
-    return _All(version, round_, place, every.to_s[order], rank[every.of_job])
-
-
 def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
-    """The places of the rounds that are listed."""
+    """The places of the merges that are listed, by time; of one time, merges come before what none took."""
+    order = np.argsort(every.to_s, kind="stable")
     number = len(every.version)
     sizes = np.bincount(every.of_job[every.of_job >= 0], minlength=number)
     each = min(int(sizes.max(initial=1)), _JOBS)
     most = max(_FEWEST, min(_ROUNDS, most_jobs // max(each, 1)))
     if number <= most:
-        return np.arange(number)
+        return order
     from_s = every.to_s.copy()
     mine = every.of_job >= 0
     np.minimum.at(from_s, every.of_job[mine], found.jobs.dispatched_s[mine])
     spaced = np.linspace(0, number - 1, most - 1).astype(np.int64)
-    return np.unique(np.append(spaced, np.argmax(every.to_s - from_s)))
-
-
-def _listed(found: Run, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]:
-    """The places of the jobs that are listed, and each round's first one among them and number of others."""
-    place = np.full(len(every.version) + 1, -1)
-    place[kept] = np.arange(len(kept))
-    of_job = place[every.of_job]
-    jobs = np.flatnonzero(of_job >= 0)
-    jobs = jobs[np.lexsort((-found.until_s[jobs], of_job[jobs]))]
-    sizes = np.bincount(of_job[jobs], minlength=len(kept))
-    starts = np.cumsum(sizes) - sizes
-    nth = np.arange(len(jobs)) - np.repeat(starts, sizes)
-    listed = np.minimum(sizes, _JOBS)
-    return jobs[nth < _JOBS], np.cumsum(listed) - listed, sizes - listed
+    return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
 def _waited(found: Run, versions: Ints) -> Iterator[_Waited]:

@@ -29,7 +29,6 @@ def section(told: Told, read: Sequence[object]) -> Section:
     return Section(
         "verdict",
         "Verdict",
-        nothing="" if main else "There is nothing to judge.",
         facts=dict(_facts(told)),
         warnings=[
             *map(cut, told.warnings),
@@ -49,7 +48,7 @@ def section(told: Told, read: Sequence[object]) -> Section:
             *_pairs(told),
             *_effects(told),
         ],
-        notes=list(_notes(told)),
+        notes=list(_notes(told)) if main else ["There is nothing to judge."],
         texts=_words(told),
     )
 
