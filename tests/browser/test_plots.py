@@ -152,7 +152,7 @@ def test_runs_of_several_seeds_have_a_line(visit, record):
         assert "the first is drawn" not in page.page.inner_text(note)
     page.page.locator("#plot-active select").select_option(index=2)
     names = [one["name"].strip("\u2068\u2069") for one in page.drawn("active")["data"]]
-    assert names == ["all", "mean", "most at once"]
+    assert names == ["mean over a fortieth", "mean over a four-hundredth", "most at once"]
 
 
 def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):

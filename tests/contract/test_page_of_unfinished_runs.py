@@ -43,7 +43,7 @@ def equal(shown, run):
         assert one["distinct"][-1] == run.merged_clients
         assert one["fairness"][-1] == run.fairness
     for one in shown.plots["active"]:
-        if one["of"] == "mean":
+        if one["of"] == "mean over a four-hundredth":
             assert one["t_s"][-1] == pytest.approx(run.virtual_s)
             assert math.fsum(one["clients"][:-1]) * run.virtual_s / 400 == pytest.approx(run.client_s)
 

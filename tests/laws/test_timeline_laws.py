@@ -73,14 +73,14 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     lives = [(job["dispatched_s"], until_s(job)) for job in found.jobs if job["dispatched_s"] < until_s(job)]
     whole_s = math.fsum(end - start for start, end in lives)
     # Steps begin at their times; the last is the end.
-    for of, steps in ("", 40), ("mean", 400):
+    for of, steps in ("", 40), ("mean over a four-hundredth", 400):
         times, mean = found.active[of]
         assert len(times) == len(mean) == steps + 1
         assert times[-1] == pytest.approx(found.run.virtual_s)
         assert math.fsum(mean[:-1]) * times[-1] / steps == pytest.approx(whole_s)
     most = max((sum(start <= at < end for start, end in lives) for at, _ in lives), default=0)
     assert max(found.active["most at once"][1]) == most
-    columns = found.active["mean"][1], found.active["most at once"][1]
+    columns = found.active["mean over a four-hundredth"][1], found.active["most at once"][1]
     assert all(mean <= most + 1e-9 for mean, most in zip(*columns, strict=True))
 
 

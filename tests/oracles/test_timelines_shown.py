@@ -42,7 +42,7 @@ def waited(found):
 
 def at(found, t_s):
     """The mean and the largest number of jobs in flight in the interval of a time."""
-    (times, mean), (_, most) = found.active["mean"], found.active["most at once"]
+    (times, mean), (_, most) = found.active["mean over a four-hundredth"], found.active["most at once"]
     place = int(t_s / times[1])
     return mean[place], most[place]
 
@@ -196,7 +196,7 @@ def test_at_most_201_durations_are_listed():
 def test_jobs_in_flight():
     """Two until 4 s, one until 6, then again: an upload that waits for the merge is in flight no more."""
     found = told([times(work=[2, 4])], rounds=2)
-    assert found.active["mean"][0][:2] == pytest.approx([0, 0.03])
+    assert found.active["mean over a four-hundredth"][0][:2] == pytest.approx([0, 0.03])
     assert at(found, 1.01) == pytest.approx((2, 2))
     assert at(found, 5.01) == pytest.approx((1, 1))
     assert at(found, 7.01) == pytest.approx((2, 2))
@@ -259,5 +259,5 @@ def test_a_run_without_merges_has_jobs_alone():
     assert {what: one.count for (_, what), one in found.durations.items()} == {
         "job": 1, "receive": 1, "work": 1, "transmit": 1,
     }  # fmt: skip
-    assert math.fsum(found.active["mean"][1][:-1]) * 3 / 400 == pytest.approx(3)
+    assert math.fsum(found.active["mean over a four-hundredth"][1][:-1]) * 3 / 400 == pytest.approx(3)
     assert (found.stale, found.participation, found.rounds) == ({}, [], [])

@@ -69,6 +69,7 @@ class Plot:
         by: switches between blocks.
         runs: "all" for lines of all runs or of one, "one" for one at a time, "" where blocks are of groups.
         detail: a column that is empty in the lines of whole runs; of one run its other lines are drawn too.
+        whole: the name of the line of a whole run beside these.
         series: a column that tells traces apart; "" for groups.
         row: see ``y``.
         log: axes that may be logarithmic; those in capitals are at first, and "auto" is x where runs end far
@@ -94,6 +95,7 @@ class Plot:
     by: Sequence[Switch] = ()
     runs: Literal["", "all", "one"] = ""
     detail: str = ""
+    whole: str = ""
     series: str = ""
     row: str = ""
     log: str = ""

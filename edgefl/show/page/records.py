@@ -11,7 +11,7 @@ from edgefl.analysis.groups import Judged
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
-from edgefl.show.compare import PairTable
+from edgefl.show.compare import PairTable, energy_of
 from edgefl.show.page.cells import PageTable, cut
 from edgefl.show.page.frames import Plot
 
@@ -98,6 +98,12 @@ class Told:
         """A run's name in one line; runs of one group differ by their seeds."""
         group = self.groups[self.runs[run].group]
         return f"{group.line}, seed {self.runs[run].summary.seed}" if len(group.runs) > 1 else group.line
+
+
+def partly(told: Told) -> str:
+    """Which groups' energy is that of some clients; empty where all know theirs."""
+    some = [f"{one.line} {of}" for one in told.groups if (of := energy_of(one.seeds))]
+    return f"The energy is that of some clients: {'; '.join(some)}." if some else ""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def test_unknown_energies_are_none(tmp_path):
     known = dict(zip(devices["device"], devices["joules"], strict=True))
     assert known == {UNPOWERED: None, "raspberry-pi-4b": found.told.runs[0].summary.energy.joules}
     (costs,) = (one for one in found.plots["costs"] if one["figure"] == "energy by phase")
-    assert "is that of 2 of 4 clients, all at least " in costs["notes"][""]
+    assert "is that of some clients: state 2 of 4 clients, all at least " in costs["notes"][""]
     result = edgefl.run({**SCENARIO, "fleet": {"members": members[:1]}}, engine="null", out=tmp_path / "a")
     found = paged(result.folder)
     assert {one["figure"] for one in found.plots["costs"]} == {"bytes by part"}

@@ -155,7 +155,7 @@
       if (isOne(choice) && plot.detail) {
         const { colour, dash } = series.look(details.indexOf(block[plot.detail]));
         const line = block[plot.detail] ? { color: colour, dash, width: 2, shape } : { ...WHOLE, shape };
-        return { type: "scatter", mode: "lines", name: text(block[plot.detail] || "all"), line, ...drawn };
+        return { type: "scatter", mode: "lines", name: text(block[plot.detail] || plot.whole), line, ...drawn };
       }
       const group = groupOf(page, block);
       const mode = kept.length === 1 ? "markers" : marked ? "lines+markers" : "lines";

@@ -43,6 +43,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
             y=["clients"],
             runs="all",
             detail="of",
+            whole="mean over a fortieth",
             log="auto",
             step=True,
         ),
@@ -60,6 +61,7 @@ def section(told: Told, read: Sequence[_Blocks]) -> Section:
             y=["behind"],
             runs="all",
             detail="of",
+            whole="mean",
             log="auto",
             missing="no upload was stale",
         ),
@@ -81,7 +83,11 @@ def read(one: Read) -> _Blocks:
     edges = np.linspace(0.0, end_s, _MOST + 1)
     means, most = _in_flight(found.jobs.dispatched_s, found.until_s, edges)
     wide = means.reshape(-1, _WIDE).mean(axis=1)
-    drawn = (("", edges[::_WIDE], wide), ("mean", edges, means), ("most at once", edges, most))
+    drawn = (
+        ("", edges[::_WIDE], wide),
+        ("mean over a four-hundredth", edges, means),
+        ("most at once", edges, most),
+    )
     active = [
         {"run": one.place, "of": of, "t_s": times.tolist(), "clients": [*values.tolist(), values[-1].item()]}
         for of, times, values in drawn

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from edgefl.analysis.groups import spreads
 from edgefl.core.units import show_joules
-from edgefl.show.compare import energy_of
+from edgefl.show.page.cells import once
 from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
-from edgefl.show.page.records import Group, Section, Told
+from edgefl.show.page.records import Group, Section, Told, partly
 
 _COLUMNS = {
     "figure": Column("figure", told=False),
@@ -114,13 +114,8 @@ def _blocks(
         amounts = [of(one, key) for one in means]
         if not any(amount for one in amounts for amount in one.values()):
             continue
-        for place, (group, own) in enumerate(zip(told.groups, amounts, strict=True)):
-            notes = [] if own else [_bare(group, means[place])]
-            if unit == "J" and (some := energy_of(group.seeds)):
-                notes.append(f"The energy of {group.line} is that of {some}.")
-            if figure == "energy by phase" and (waiting := means[place].get("waiting_joules")):
-                what = "idle energy while uploads wait for the server"
-                notes.append(f"Not included: {what}, {group.line} {show_joules(waiting)}.")
+        notes = " ".join(_notes(told, means, amounts, figure, unit))
+        for place, own in enumerate(amounts):
             yield {
                 "group": place,
                 "figure": figure,
@@ -128,14 +123,30 @@ def _blocks(
                 "unit": unit,
                 "of": list(own),
                 "amount": list(own.values()),
-                "notes": {"": " ".join(notes)},
+                "notes": {"": notes},
             }
 
 
-def _bare(group: Group, means: _Means) -> str:
-    if _ended(means):
-        return f"Unknown of {group.line}: a number that it needs is unknown."
-    return f"No job has ended of {group.line}."
+def _notes(
+    told: Told, means: Sequence[_Means], amounts: Sequence[_Means], figure: str, unit: str
+) -> Iterator[str]:
+    """Whose bars are missing, and of what an energy is."""
+    names = [group.line for group in told.groups]
+    for ended, words in ((False, "No job has ended of"), (True, "A number is unknown that it takes of")):
+        bare = [
+            name
+            for name, one, own in zip(names, means, amounts, strict=True)
+            if not own and _ended(one) == ended
+        ]
+        if bare:
+            yield f"{words} {once(bare)}."
+    if unit == "J" and (some := partly(told)):
+        yield some
+    if figure == "energy by phase":
+        waits = [one.get("waiting_joules") for one in means]
+        idle = [f"{name} {show_joules(wait)}" for name, wait in zip(names, waits, strict=True) if wait]
+        if idle:
+            yield f"Not included: idle energy while uploads wait for the server, {once(idle)}."
 
 
 def devices(told: Told, read: Sequence[object]) -> Section:

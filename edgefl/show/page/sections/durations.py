@@ -47,6 +47,7 @@ def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
         by=[Switch("of", "Of")],
         runs="all",
         detail="device",
+        whole="all devices",
         log="X",
         step=True,
         left="jobs that were not merged do not count",

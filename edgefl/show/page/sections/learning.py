@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from edgefl.analysis.curves import AXES, axes, curves
 from edgefl.analysis.groups import fronts
 from edgefl.analysis.history import History, histories
-from edgefl.show.compare import energy_of
 from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
-from edgefl.show.page.records import Read, Section, Told
+from edgefl.show.page.records import Read, Section, Told, partly
 
 
 def read(one: Read) -> Mapping[str, History]:
@@ -36,10 +35,8 @@ def _accuracy(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
         columns |= {
             f"{name}_{end}": Column(f"{name}, {end} end", unit, told=False) for end in ("low", "high")
         }
-    blocks = []
+    blocks, some = [], partly(told)
     for curve in found:
-        some = energy_of(groups[curve.group])
-        whose = told.groups[curve.group].line
         values = {name: getattr(curve, name) for name in columns if name.startswith(("accuracy", "loss"))}
         blocks.append(
             {
@@ -49,7 +46,7 @@ def _accuracy(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
                 **curve.x,
                 **{name: value for name, value in values.items() if value is not None},
                 "left": curve.left_out,
-                "notes": {"joules": f"The energy of {whose} is that of {some}."} if some else {},
+                "notes": {"joules": some},
             }
         )
     return Plot(
