@@ -83,7 +83,8 @@ def test_a_command_serves_its_page_while_it_runs(scenario, tmp_path, capsys, bro
     assert status == 0
     (browser,) = browsers
     assert browser.statuses == [("running",), ("done",)]
-    points = [len(curve["accuracy"]) for each in browser.pages for curve in each["curves"]]
+    curves = [one for each in browser.pages for one in each["plots"][0]["frame"]["blocks"]]
+    points = [len(one["accuracy"]) for one in curves]
     assert points == sorted(points)
     assert points[-1] == 6
     assert err.splitlines()[0] == f"watch: {browser.url}"

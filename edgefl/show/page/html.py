@@ -70,7 +70,8 @@ def drawn(page: Page) -> dict[str, Any]:
         "live": page.live,
         "units": LADDERS,
         "runs": [
-            {"group": one.group, "name": page.told.run_name(run)} for run, one in enumerate(page.told.runs)
+            {"group": one.group, "name": page.told.run_name(run), "status": one.summary.status}
+            for run, one in enumerate(page.told.runs)
         ],
         "groups": [
             {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}

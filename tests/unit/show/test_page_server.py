@@ -102,23 +102,28 @@ def test_headers_of_every_answer(server):
     assert answer.headers["content-security-policy"] == f"{own}; frame-ancestors 'none'"
 
 
+def points(answer):
+    """How many evaluations each curve of a page has."""
+    return [len(one["round"]) for one in answer.page["plots"][0]["frame"]["blocks"]]
+
+
 def test_a_run_in_progress_is_followed(tmp_path):
     """Points are added as the run goes on, and it is not hindered: it ends settled, in one file."""
     with watched(tmp_path / "run") as run:
         run.go_on()
         first = ask(run.server)
         assert first.page["runs"][0]["status"] == "running"
-        assert [len(curve["x"]["round"]) for curve in first.page["curves"]] == [1]
+        assert points(first) == [1]
         assert ask(run.server, If_None_Match=first.headers["etag"]).status == 304
         run.go_on(2)
         second = ask(run.server, If_None_Match=first.headers["etag"])
         assert second.headers["etag"] != first.headers["etag"]
-        assert [len(curve["x"]["round"]) for curve in second.page["curves"]] == [2]
+        assert points(second) == [2]
         run.end()
         run.server.follower.over()
         last = ask(run.server, If_None_Match=second.headers["etag"])
         assert last.page["runs"][0]["status"] == "done"
-        assert [len(curve["x"]["round"]) for curve in last.page["curves"]] == [4]
+        assert points(last) == [4]
     assert (tmp_path / "run" / "SHA256SUMS").exists()
     assert not (tmp_path / "run" / "run.sqlite-wal").exists()
 
