@@ -1,35 +1,54 @@
-"""Report pages in plain data, beside what ``edgefl compare --json`` prints of the same runs."""
+"""Report pages in plain data."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from edgefl.analysis.settings import dotted
-from edgefl.analysis.summary import summaries
-from edgefl.core.documents import document
-from edgefl.show.compare import Comparison
 from edgefl.show.page.build import page
-from edgefl.show.page.records import DRAWN
+from edgefl.show.page.frames import Block, Plot
+from edgefl.show.page.html import drawn
+from edgefl.show.page.records import Page
 
 
-def compared(*folders: Path, **options: Any) -> dict[str, Any]:
-    """What `edgefl compare --json` prints; options are those of ``summaries``."""
-    return json.loads(json.dumps(document(Comparison(summaries(list(folders), **options)))))
+def paged(*folders: Path, **options: Any) -> SimpleNamespace:
+    """A page, its sections by id, and the blocks that each plot draws, as its scripts read them.
+
+    Args:
+        folders: runs.
+        options: of ``page``.
+    """
+    found = page(list(folders), **options)
+    plots = json.loads(json.dumps(drawn(found), allow_nan=False))["plots"]
+    return SimpleNamespace(
+        page=found,
+        told=found.told,
+        sections={one.id: one for one in found.sections},
+        plots={one["id"]: one["frame"]["blocks"] for one in plots},
+    )
 
 
-def paged(*folders: Path, **options: Any) -> dict[str, Any]:
-    """A page's records, which its scripts and its text are made of; options are those of ``page``."""
-    found = vars(page(list(folders), **options))
-    records = {name: document(found[name]) for name in (*DRAWN, "fleets", "provenance")}
-    return json.loads(json.dumps(records))
+def rows(block: dict[str, Any], *names: str) -> list[tuple[Any, ...]]:
+    """Columns of a block as rows; what all rows share stands in each."""
+    count = max(len(one) for one in block.values() if isinstance(one, list))
+    columns = [block[name] if isinstance(block[name], list) else [block[name]] * count for name in names]
+    return list(zip(*columns, strict=True))
 
 
-def means(told: dict[str, Any], group: dict[str, Any]) -> dict[str, float | None]:
-    """The figures of a page's group by dotted key, as `edgefl compare --json` has them: means over seeds."""
-    runs = [told["runs"][place]["run_dir"] for place in group["runs"]]
-    if len(runs) == 1:
-        return dotted(told["runs"][group["runs"][0]])
-    (found,) = [one["figures"] for one in told["averages"] if one["runs"] == runs]
-    return {key: value["mean"] for key, value in found.items()}
+def plot_of(page: Page, name: str) -> Plot:
+    """One of a page's plots."""
+    return next(one for section in page.sections for one in section.plots if one.id == name)
+
+
+def redrawn(page: Page, **blocks: Sequence[Block]) -> Page:
+    """The page with other blocks in some plots."""
+
+    def drawn_anew(one: Plot) -> Plot:
+        return replace(one, frame=one.frame._replace(blocks=blocks[one.id])) if one.id in blocks else one
+
+    sections = [replace(one, plots=list(map(drawn_anew, one.plots))) for one in page.sections]
+    return replace(page, sections=sections)

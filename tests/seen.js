@@ -1,8 +1,8 @@
 /* What is wrong with the pictures of a report page: run in the page, once its plots are drawn.
    Ranges and places are Plotly's own, after it has drawn. */
 (() => {
-  const SIZES = { us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400, "%": 0.01 };
-  const PREFIXES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, m: 1e-3, u: 1e-6 };
+  const SIZES = { "µs": 1e-6, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, d: 86400, days: 86400, "%": 0.01 };
+  const PREFIXES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, m: 1e-3, u: 1e-6, "µ": 1e-6 };
   const BASES = ["s", "B", "J", "FLOP"];
   const finite = Number.isFinite;
 
@@ -16,7 +16,7 @@
   /* What an axis says its numbers are: of a log axis its ticks say it, since they are written by the page. */
   function said(axis) {
     if (axis.ticksuffix) return unit(axis.ticksuffix);
-    const titled = /\((\w+)\)$/.exec(axis.title.text ?? "");
+    const titled = /\(([\wµ]+)\)$/.exec(axis.title.text ?? "");
     if (titled) return unit(titled[1]);
     const words = axis.type === "log" && axis.ticktext ? axis.ticktext[0].match(/([a-zA-Z]+|%)$/) : null;
     return words ? [1, unit(words[1])[1]] : null;

@@ -8,6 +8,7 @@ import pytest
 from visits import visiting
 
 from edgefl.analysis.published import Beside, Figure, Order
+from edgefl.show.page.sections import figures, published, verdict
 
 HOSTILE = {
     "script": "<script>window.attacked = 1</script>",
@@ -39,15 +40,17 @@ _TOGETHER = 4
 def _named(record, names):
     """The page as if its groups and all that is theirs had these names."""
     groups = [
-        replace(one, name=name, settings={name: name}) for one, name in zip(record.groups, names, strict=True)
+        replace(one, name=name, settings={name: name})
+        for one, name in zip(record.told.groups, names, strict=True)
     ]
 
     def run(one):
         name = names[one.group]
         texts = dict.fromkeys(("name", "method", "dataset", "reason", "run_dir", "engine"), name)
-        return replace(one, **texts, status="failed", devices={name: 1}, links={name: 2})
+        summary = replace(one.summary, **texts, status="failed")
+        return replace(one, summary=summary, devices={name: 1}, links={name: 2})
 
-    runs = list(map(run, record.runs))
+    told = replace(record.told, groups=groups, runs=list(map(run, record.told.runs)))
     papers = [
         Beside(
             name,
@@ -57,7 +60,13 @@ def _named(record, names):
         )
         for name in names
     ]
-    return replace(record, title=names[0], groups=groups, runs=runs, published=papers)
+    made = {
+        "verdict": verdict.section(told, []),
+        "runs": figures.runs(told, []),
+        "published": published.shown(papers),
+    }
+    sections = [made.get(one.id, one) for one in record.sections]
+    return replace(record, title=names[0], told=told, sections=sections)
 
 
 @pytest.mark.parametrize("start", range(0, len(HOSTILE), _TOGETHER))

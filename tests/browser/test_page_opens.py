@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from paged import plot_of
 from visits import PHONE
 
 
@@ -26,7 +27,7 @@ def test_the_first_screen_says_who_is_ahead(visit, record):
     text = page.inner_text("#verdict")
     for words in ("fedavg", "digits", "raspberry-pi-5", "wifi-pi4"):
         assert words in text
-    for one in record.figures:
+    for one in record.told.figures:
         if one.metric.judged and one.metric.main:
             assert one.metric.label in text
     first = page.locator("#verdict tbody tr").first.bounding_box()
@@ -37,15 +38,16 @@ def test_a_switch_changes_the_axis_and_keeps_the_rest(visit, record):
     """The radio buttons of a plot change what it shows: its x are the record's."""
     page = visit()
     page.draw_all()
-    shown = [curve for curve in record.curves if curve.model == record.curves[0].model]
+    blocks = plot_of(record, "accuracy").frame.blocks
+    shown = [one for one in blocks if one["model"] == blocks[0]["model"]]
     for axis in ("round", "bytes", "time"):
         page.page.check(f"#plot-accuracy input[name=accuracy-x][value={axis}]")
         lines = [
-            one["x"] for one in page.drawn("accuracy")["data"] if len(one["x"]) == len(shown[0].accuracy)
+            one["x"] for one in page.drawn("accuracy")["data"] if len(one["x"]) == len(shown[0]["accuracy"])
         ]
         # The axis may have another prefix, such as kB.
-        size = max(max(curve.x[axis]) for curve in shown) / max(map(max, lines))
-        expected = [list(curve.x[axis]) for curve in shown]
+        size = max(max(one[axis]) for one in shown) / max(map(max, lines))
+        expected = [list(one[axis]) for one in shown]
         assert np.allclose(sorted([size * x for x in line] for line in lines), sorted(expected))
 
 
@@ -201,4 +203,4 @@ def test_without_javascript(visit, record):
     page = visit(ready=False, java_script_enabled=False).page
     text = page.inner_text("main")
     assert "Plots need JavaScript" in text
-    assert record.figures[0].metric.label in text
+    assert record.told.figures[0].metric.label in text

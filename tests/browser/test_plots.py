@@ -1,4 +1,4 @@
-"""The page's plots: what they draw and what their files hold is what the page's record says."""
+"""The page's plots: what they draw and what their files hold is what the page's frames say."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from paged import plot_of, redrawn
 from seen import faults, used
 
 from edgefl.analysis.published import Beside, Figure
 from edgefl.core import units
 from edgefl.core.corners import Interval
+from edgefl.core.documents import document
 from edgefl.show.formats import csv_cell
-from edgefl.show.page.records import Sweep
-from edgefl.show.page.sections.measures import MeasureSeries
-
-SECTIONS = (
-    "curves", "costs", "published", "durations", "rounds", "activity", "participation", "memory",
-    "partition", "measures",
-)  # fmt: skip
+from edgefl.show.page.sections import published
 
 # Chromium lets a page start ten downloads a second; a test asks for more.
 CSV = """plot => new Promise(done => {
@@ -38,16 +34,9 @@ def rows_of(page, plot):
     return list(csv.reader(io.StringIO(page.page.evaluate(CSV, plot))))
 
 
-def numbers(rows, *columns):
-    """Columns of a CSV as numbers, NaN where they are empty; one tuple a row."""
-    places = [rows[0].index(column) for column in columns]
-    return [tuple(float(row[place] or "nan") for place in places) for row in rows[1:]]
-
-
-def same(found, expected):
-    """Whether two lists of tuples hold the same numbers, to the last bit; None is NaN."""
-    expected = [tuple(math.nan if one is None else float(one) for one in row) for row in expected]
-    return len(found) == len(expected) and np.array_equal(found, expected, equal_nan=True)
+def blocks_of(record, plot):
+    """What a plot draws."""
+    return plot_of(record, plot).frame.blocks
 
 
 def test_quantities_are_shown_as_edgefl_prints_them(visit):
@@ -55,113 +44,72 @@ def test_quantities_are_shown_as_edgefl_prints_them(visit):
     draw = random.Random(3)  # noqa: S311 - no secrets
     amounts = [0, 1, 0.5, 59.5, 60.5, 90.5, 3599.5, 3600, 7265, 86400, 1125, 1375, 999499, 999500, 1e-9]
     amounts += [10 ** draw.uniform(-8, 17) for _ in range(300)] + [draw.randrange(10**6) for _ in range(100)]
-    shown = {"B": units.show_bytes, "J": units.show_joules, "s": units.show_seconds, "FLOP": units.show_flops}
-    page = visit().page
-    for unit, show in shown.items():
-        found = page.evaluate("([all, unit]) => all.map((one) => edgefl.number(one, unit))", [amounts, unit])
-        assert found == [show(amount) for amount in amounts]
     shares = [0, 1, 0.944, 0.0003, 0.00001, 0.5, 0.01]
-    found = page.evaluate("all => all.map((one) => edgefl.number(one, 'share'))", shares)
-    assert found == [units.show_share(one, 1) for one in shares]
+    page = visit().page
+    for unit in ("B", "J", "s", "FLOP", "g", "loss", "EUR", "share", "index", ""):
+        few = shares if unit in {"share", "index"} else [one for one in amounts if unit or one < 2**53]
+        found = page.evaluate("([all, unit]) => all.map((one) => edgefl.number(one, unit))", [few, unit])
+        assert found == [units.show(amount, unit) for amount in few]
     assert page.evaluate("edgefl.number(null, 'J')") == "unknown"
 
 
-def columns(records, *names):
-    """Columns of records as rows of numbers, one record after the other."""
-    return [row for one in records for row in zip(*(getattr(one, name) for name in names), strict=True)]
-
-
-def expected(record):
-    """What a plot's CSV holds: the plot, its columns, and the record's numbers in them."""
-    data = record.partition[0]
-    return [
-        ("accuracy", ["accuracy", "loss"], columns(record.curves, "accuracy", "loss")),
-        ("accuracy", ["virtual time (s)"], [(t,) for one in record.curves for t in one.x["time"]]),
-        (
-            "durations",
-            ["virtual time (s)", "share that took at most so long"],
-            columns(record.durations, "seconds", "share"),
-        ),
-        (
-            "active",
-            ["from (s)", "mean of active clients", "most active clients"],
-            columns(record.activity, "t_s", "active_mean", "active_max"),
-        ),
-        (
-            "participation",
-            ["round", "distinct clients", "Jain's index"],
-            columns(record.participation, "round", "distinct", "fairness"),
-        ),
-        (
-            "memory",
-            ["need (B)", "limit (B)", "refused"],
-            [(one.peak_bytes, one.limit_bytes, one.refused) for one in record.memory],
-        ),
-        (
-            "devices",
-            ["energy of all (J)", "energy of a client a round (J)"],
-            [
-                (use.get("joules"), use.get("joules_per_round"))
-                for one in record.costs
-                for use in one.devices.values()
-            ],
-        ),
-        ("partition", [f"class {name} (samples)" for name in data.classes], data.counts),
-    ]
-
-
-def test_files_hold_the_records_numbers(visit, record):
-    """A plot's CSV has the numbers of the page's record, none left out and none rounded."""
+def test_files_hold_the_frames_numbers(visit, record):
+    """A plot's CSV has all rows of its frame, none rounded; of a map a row for each cell."""
     page = visit()
     page.draw_all()
-    for plot, names, rows in expected(record):
-        assert same(numbers(rows_of(page, plot), *names), rows), plot
-    costs = rows_of(page, "costs")
-    moved = [way for one in record.costs for part in one.bytes_by_part.values() for way in part.values()]
-    assert [float(row[4]) for row in costs if row[1] == "bytes by part"] == moved
-    waste = rows_of(page, "waste")
-    spent = [ending["client_s"] for one in record.costs for ending in one.endings.values()]
-    assert [float(row[4]) for row in waste if row[2] == "client time"] == spent
-    first = record.rounds[0]
-    jobs = numbers(rows_of(page, "round"), "client", "ended (s)")
-    assert sorted(jobs) == sorted(zip(first.client, first.ended_s, strict=True))
+    for section in record.sections:
+        for plot in section.plots if not section.nothing else ():
+            columns, blocks = plot.frame
+            if not blocks:
+                continue
+            heads, *rows = rows_of(page, plot.id)
+            assert len(heads) == len(columns) + 1
+            if plot.mark == "heat":
+                expected = [value for one in blocks for row in one[plot.z] for value in row]
+                places = [list(columns).index(plot.z) + 1]
+            else:
+                names = plot.x[:1] if plot.x[0] in columns else ["client"]
+                expected = [
+                    value
+                    for one in map(document, blocks)
+                    for value in (one[names[0]] if isinstance(one[names[0]], list) else [one[names[0]]])
+                ]
+                places = [list(columns).index(names[0]) + 1]
+            found = [float(row[places[0]] or "nan") for row in rows]
+            assert np.array_equal(found, np.array(expected, dtype=float), equal_nan=True), plot.id
 
 
 def test_a_round_is_drawn_job_by_job(visit, record):
-    """Bars are the record's stages, the words name who was waited for, and arrow keys move the slider."""
+    """Bars are the block's stages, the words name who was waited for, and arrow keys move the slider."""
     page = visit()
     page.draw_all()
-    run = record.rounds[0]
-    for at in (0, 1):
-        jobs = range(run.first[at], run.first[at + 1])
-        bars = page.page.evaluate(
+    for at, one in enumerate(blocks_of(record, "round")[:2]):
+        bars, title = page.page.evaluate(
             "() => { const {data, layout} = document.querySelector('#plot-round .canvas');"
-            " return [data.slice(0, 3).map(({base, x}) => x.map((one, at) => [base[at], base[at] + one])),"
+            " return [data[1].x.map((x, at) => [data[1].base[at], data[1].base[at] + x]),"
             " layout.xaxis.title.text]; }"
         )
-        size = {"ms": 1e-3, "s": 1, "min": 60}[bars[1].partition("(")[2][:-1]]
-        work = [(run.received_s[job] - run.from_s[at], run.worked_s[job] - run.from_s[at]) for job in jobs]
-        drawn = [(one * size, other * size) for one, other in bars[0][1]]
+        size = {"s": 1, "ms": 1e-3}[title[title.index("(") + 1 : -1]]
+        spans = zip(one["received_s"], one["worked_s"], strict=True)
+        work = [(start - one["from_s"], end - one["from_s"]) for start, end in spans]
+        drawn = [(start * size, end * size) for start, end in bars]
         assert np.allclose(sorted(drawn), sorted(pair for pair in work if not math.isnan(pair[1])))
-        note = page.page.inner_text("#plot-round .note")
-        if run.waited_client[at] >= 0:
-            assert f"for client {run.waited_client[at]} (" in note
-            assert units.show_seconds(run.waited_s[at]) in note
+        assert one["notes"][""] in page.page.inner_text("#plot-round .note")
         slider = page.page.locator("#plot-round input[type=range]")
         slider.focus()
         page.page.keyboard.press("ArrowRight")
-        assert slider.get_attribute("aria-valuetext").startswith(f"round {run.round[at + 1]}")
+        assert slider.get_attribute("aria-valuetext").startswith(f"round {at + 1}")
         assert page.page.evaluate("document.activeElement.type") == "range"
 
 
 def test_time_away_is_a_part_of_its_own(visit, record):
     """A job's stage ends with the time in which its client was away; jobs that were not merged are faint."""
-    run = record.rounds[0]
-    count = len(run.client)
-    work = [0.0 if math.isnan(worked) else (worked - received) / 2
-            for received, worked in zip(run.received_s, run.worked_s, strict=True)]  # fmt: skip
-    ending = ["lost", *run.ending[1:]]
-    page = visit(replace(record, rounds=[replace(run, work_away_s=work, ending=ending)]))
+    one = blocks_of(record, "round")[0]
+    pairs = zip(one["received_s"], one["worked_s"], strict=True)
+    work = [0.0 if math.isnan(worked) else (worked - received) / 2 for received, worked in pairs]
+    page = visit(
+        redrawn(record, round=[{**one, "work_away_s": work, "ending": ["lost", *one["ending"][1:]]}])
+    )
     page.draw_all()
     data = page.page.evaluate("document.querySelector('#plot-round .canvas').data")
     bars = {one["name"]: one for one in data if one["type"] == "bar"}
@@ -171,32 +119,29 @@ def test_time_away_is_a_part_of_its_own(visit, record):
     assert np.allclose(bars["away or paused"]["base"], ends)
     assert sorted(bars["work"]["marker"]["opacity"])[:2] == [0.4, 1]
     assert "✕ lost" in " ".join(data[-1]["text"])
-    assert "Faint jobs were not merged: 1 lost of" in page.page.inner_text("#plot-round .note")
     assert "of which" in bars["work"]["text"][0]
-    rows = rows_of(page, "round")
-    assert len(numbers(rows, "away while working (s)")) == count
 
 
 def test_the_slowest_round_is_a_click_away(visit, record):
     """Its button moves the slider, says so, and keeps the focus."""
-    run = next(one for one in record.rounds if one.slowest != 0)
-    page = visit(replace(record, rounds=[run]))
+    page = visit()
     page.draw_all()
-    button = page.page.locator("#plot-round .slider button")
-    button.click()
+    blocks = blocks_of(record, "round")
+    run = next(one["run"] for one in blocks if one.get("slowest") and one["at"])
+    slowest = next(one for one in blocks if one.get("slowest") and one["run"] == run)
+    page.page.locator("#plot-round select").select_option(index=run)
+    page.page.locator("#plot-round .slider button").click()
     slider = page.page.locator("#plot-round input[type=range]")
-    assert int(slider.input_value()) == run.slowest
-    assert slider.get_attribute("aria-valuetext").startswith(f"round {run.round[run.slowest]}")
+    assert slider.get_attribute("aria-valuetext") == slowest["label"]
     assert page.page.evaluate("document.activeElement.textContent") == "Slowest round"
-    length = units.show_seconds(run.to_s[run.slowest] - run.from_s[run.slowest])
-    assert f"it took {length}" in page.page.inner_text("#plot-round .note")
+    assert slowest["notes"][""] in page.page.inner_text("#plot-round .note")
 
 
 def test_runs_of_several_seeds_have_a_line(visit, record):
-    """At first one for each group, of its first seed, as the words below say; all on request."""
+    """At first one for each group, of its first seed, as is said; all on request; one in detail."""
     page = visit()
     page.draw_all()
-    groups, runs = len(record.groups), len(record.runs)
+    groups, runs = len(record.told.groups), len(record.told.runs)
     assert runs == 2 * groups
     for plot in ("durations", "active", "participation"):
         assert len(page.drawn(plot)["data"]) == groups
@@ -205,85 +150,75 @@ def test_runs_of_several_seeds_have_a_line(visit, record):
         page.page.locator(f"#plot-{plot} select").select_option("all runs")
         assert len(page.drawn(plot)["data"]) == runs
         assert "the first is drawn" not in page.page.inner_text(note)
+    page.page.locator("#plot-active select").select_option(index=2)
+    names = [one["name"].strip("\u2068\u2069") for one in page.drawn("active")["data"]]
+    assert names == ["mean over a fortieth", "mean over a four-hundredth", "most at once"]
 
 
 def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
     """Of two seeds it reaches beyond 0% and 100%, where there are none; losses have no such ends."""
-    low, high = np.full(2, -3.0), np.full(2, 4.0)
+    ends = {"low": -3.0, "high": 4.0}
     wide = [
-        replace(
-            one,
+        {
+            **one,
             **{
-                f"{name}_{end}": np.resize(at, len(one))
+                f"{name}_{end}": [at] * len(one["round"])
                 for name in ("accuracy", "loss")
-                for end, at in (("low", low), ("high", high))
+                for end, at in ends.items()
             },
-        )
-        for one in record.curves
+        }
+        for one in blocks_of(record, "accuracy")
     ]
-    page = visit(replace(record, curves=wide))
+    page = visit(redrawn(record, accuracy=wide))
     page.draw_all()
-    ends = "document.querySelector('#plot-accuracy .canvas')._fullLayout.yaxis.range"
-    low, high = page.page.evaluate(ends)
+    range_ = "document.querySelector('#plot-accuracy .canvas')._fullLayout.yaxis.range"
+    low, high = page.page.evaluate(range_)
     assert -5 <= low <= 0
     assert 100 <= high <= 105
     page.page.check("#plot-accuracy input[value=loss]")
-    low, high = page.page.evaluate(ends)
+    low, high = page.page.evaluate(range_)
     assert low <= -3 < 4 <= high
 
 
 def test_a_legend_has_the_runs_that_are_drawn(visit, record):
-    """Of one run's activity its own name alone. All can be hidden at once, and shown again."""
-    page = visit()
+    """Of one run's staleness its own name alone. All can be hidden at once, and shown again."""
+    one = {"run": 0, "of": "", "t_s": [1, 2], "behind": [0, 1]}
+    page = visit(redrawn(record, staleness=[one]))
     page.draw_all()
     shown = "all => all.filter(one => one.checkVisibility()).map(one => one.innerText)"
-    names = [one.name for one in record.groups]
+    names = [one.name for one in record.told.groups]
     assert page.page.eval_on_selector_all("#plot-accuracy .legend button", shown) == ["Hide all", *names]
-    page.page.locator("#plot-active select").select_option(index=2)
-    assert page.page.eval_on_selector_all("#plot-active .legend button", shown) == [names[0]]
+    assert page.page.eval_on_selector_all("#plot-staleness .legend button", shown) == [names[0]]
     page.page.click("#plot-accuracy .legend .all")
     assert {one["visible"] for one in page.drawn("accuracy")["data"]} == {False}
     page.page.click("#plot-accuracy .legend .all")
     assert {one["visible"] for one in page.drawn("accuracy")["data"]} == {True}
 
 
-def test_the_slider_has_the_chosen_runs_rounds(visit, record):
-    """Another run's rounds have their own numbers on the slider, and the switch in use keeps the focus."""
-    other = replace(record.rounds[1], round=list(reversed(record.rounds[1].round)))
-    page = visit(replace(record, rounds=[record.rounds[0], other]))
-    page.draw_all()
-    select = page.page.locator("#plot-round select")
-    select.focus()
-    select.select_option(index=1)
-    assert page.page.locator("#plot-round output").inner_text() == "round 2, train"
-    assert page.page.evaluate("document.activeElement.name") == "round-run"
-
-
 def test_a_long_wait_does_not_hide_the_jobs(visit, record):
     """Where a merge comes long after the last arrival, the axis ends with the jobs, and the words say so."""
-    first = record.rounds[0]
-    late = [end + 3600 for end in first.to_s]
-    page = visit(replace(record, rounds=[replace(first, to_s=late)]))
+    one = blocks_of(record, "round")[0]
+    page = visit(redrawn(record, round=[{**one, "to_s": one["to_s"] + 3600}]))
     page.draw_all()
     title = page.drawn("round")["title"]
     assert title in {f"virtual time since the first dispatch ({unit})" for unit in ("ms", "s")}
-    note = page.page.inner_text("#plot-round .note")
-    assert "it took 1 h 00 min" in note
-    assert "Most of the wait is not drawn." in note
+    assert "Most of the wait is not drawn." in page.page.inner_text("#plot-round .note")
 
 
 def test_the_front_is_drawn(visit, record):
-    """The Pareto front's line goes through the record's groups, and the words name them."""
+    """The Pareto front's line goes through its groups, and the words name them."""
     page = visit()
     page.draw_all()
-    front = record.sweep.fronts[0]
-    figures = record.sweep.figures
+    plot = plot_of(record, "pareto")
+    front = plot.joined[f"{plot.y[0]} {plot.x[0]}"]
+    values = {one["group"]: (one[plot.x[0]], one[plot.y[0]]) for one in plot.frame.blocks}
     line = page.drawn("pareto")["data"][0]
-    assert np.allclose(line["y"], [100 * figures[front.accuracy].values[group] for group in front.groups])
-    costs = [figures[front.cost].values[group] for group in front.groups]
-    assert np.allclose(np.divide(line["x"], line["x"][0]), np.divide(costs, costs[0]))
-    for group in front.groups:
-        assert record.groups[group].name in page.page.inner_text("#plot-pareto .note")
+    assert np.allclose(line["y"], [100 * values[group][1] for group in front])
+    assert np.allclose(
+        np.divide(line["x"], line["x"][0]), [values[group][0] / values[front[0]][0] for group in front]
+    )
+    for group in front:
+        assert record.told.groups[group].name in page.page.inner_text("#plot-pareto .note")
 
 
 def test_many_points_are_thinned_but_for_the_file(visit, record):
@@ -291,11 +226,10 @@ def test_many_points_are_thinned_but_for_the_file(visit, record):
     count = 50_000
     values = np.sin(np.arange(count) / 700.0) / 4 + 0.5
     values[12_345], values[40_001] = 0.99, 0.01
-    own = record.curves[0]
-    x = {key: np.arange(count, dtype=float) for key in own.x}
-    bounds = dict.fromkeys(("accuracy_low", "accuracy_high", "loss_low", "loss_high"))
-    long = replace(own, x=x, accuracy=values, loss=values, **bounds)
-    page = visit(replace(record, curves=[long]))
+    own = blocks_of(record, "accuracy")[0]
+    long = {name: np.arange(count, dtype=float) for name in own if name in plot_of(record, "accuracy").x}
+    block = {"group": 0, "model": "global", "seeds": 1, **long, "accuracy": values}
+    page = visit(redrawn(record, accuracy=[block]))
     page.draw_all()
     (line,) = page.drawn("accuracy")["data"]
     assert len(line["x"]) < 10_000
@@ -307,28 +241,14 @@ def test_many_points_are_thinned_but_for_the_file(visit, record):
 
 def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
     """Words alone: neither switches nor downloads, unless another choice has something to draw."""
-    still = [replace(one, staleness_max=[0] * len(one.staleness_max)) for one in record.activity]
-    ended = {name: {**one, "jobs": 0} for name, one in record.costs[0].endings.items()}
-    unknown = {device: {"clients": use["clients"]} for device, use in record.costs[0].devices.items()}
-    nothing = {"bytes_by_part": {}, "joules_by_phase": {}, "endings": ended}
-    page = visit(
-        replace(
-            record,
-            activity=still,
-            partition=[replace(record.partition[0], counts=[], why="so"), *record.partition],
-            costs=[
-                replace(record.costs[0], **nothing, devices=unknown),
-                *(replace(one, devices=unknown) for one in record.costs[1:]),
-            ],
-        )
-    )
+    (data,) = blocks_of(record, "partition")[:1]
+    empty = {"title": "none", "client": [], "class": [], "samples": [], "notes": {"": "so."}}
+    page = visit(redrawn(record, staleness=[], devices=[], partition=[empty, data]))
     page.draw_all()
     for plot, shown in (("staleness", False), ("devices", False), ("partition", True), ("active", True)):
         for part in (".switches", ".downloads", ".downloads details"):
             assert page.page.locator(f"#plot-{plot} > {part}").is_visible() == shown
     assert page.page.locator("#plot-partition .words").inner_text() == "Nothing to draw: so."
-    name = record.groups[0].name
-    assert f"No job has ended of {name}." in page.page.inner_text("#plot-costs .note")
     page.page.locator("#plot-partition select").select_option(index=1)
     assert page.page.locator("#plot-partition .canvas").is_visible()
 
@@ -353,43 +273,49 @@ def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
 
 def test_nothing_to_draw_is_said_in_words(visit, record):
     """Of a page without data every plot says why there is nothing; none is a hole."""
-    page = visit(replace(record, sweep=Sweep({}, []), **{name: [] for name in SECTIONS}))
+    plots = [one.id for section in record.sections for one in section.plots]
+    page = visit(redrawn(record, **{one: [] for one in plots}))
     page.draw_all()
     words = page.page.eval_on_selector_all(
         "figure.plot", "all => all.map(one => [one.dataset.drawn, one.querySelector('.words').textContent])"
     )
-    assert len(words) > len(SECTIONS)
+    assert len(words) == len(plots)
     assert [one for one in words if one[0] != "words" or not one[1].startswith("Nothing to draw: ")] == []
-
-
-def series(labels, values, **more):
-    """A measure of the first run, two versions."""
-    made = {"measure": "class-accuracy", "figure": "", "model": "global", "quantile": None, "unit": "share"}
-    made |= {"run": 0, "version": [1, 2], "round": [0, 1], "labels": labels, "values": values}
-    return MeasureSeries(**made | more)
 
 
 @pytest.fixture
 def telling(record):
-    """A record with measures by class and over clients, a refused device and published figures."""
-    names = ["", *record.partition[0].classes]
-    rising = [[0.1 + 0.05 * place + 0.2 * at for place in range(len(names))] for at in range(2)]
-    rising[0][3] = None
-    quantiles = [
-        series([""], [[one], [one]], measure="personal-accuracy", model="personal", quantile=one)
-        for one in (0.0, 0.1, 0.5, 0.9, 1.0)
+    """A page with measures by class and over clients, a refused device and published figures."""
+    classes = blocks_of(record, "partition")[0]["class"]
+    rising = [[0.1 + 0.05 * place + 0.2 * at for at in range(2)] for place in range(len(classes))]
+    rising[2][0] = None
+    what = {"run": 0, "unit": "share", "round": [0, 1]}
+    by_class = {**what, "what": "class-accuracy, by class", "along": "round", "kind": "class"}
+    ends = {"value": 0.5, "value_low": 0.1, "value_high": 0.9, "least": 0.0, "largest": 1.0}
+    over = {
+        **what,
+        "what": "own, over clients",
+        "version": [1, 2],
+        **{name: [at, at] for name, at in ends.items()},
+    }
+    memory = blocks_of(record, "memory")[0]
+    more = {"device": "tiny", "bytes": 2000, "clients": 3, "share": 2.0, "reason": None}
+    told = [
+        ("need of train", 2000),
+        ("limit of the device", 1000),
+        ("refused: needs more than it may use", 2000),
     ]
+    rows = [{**more, "what": what, "bytes": size} for what, size in told]
+    refused = {name: [*memory[name], *(row[name] for row in rows)] for name in more | {"what": ""}}
     figure = Figure("a", "accuracy", "share", 0.4, 0, "a", 0.25, Interval(0.2, 0.3), -0.15)
-    paper = Beside(
-        "A paper, Table 1", "", [figure, replace(figure, run="b", group=None, name="", here=None)], []
-    )
-    tiny = {"device": "tiny", "peak_bytes": 2000, "admitted_bytes": None, "limit_bytes": 1000}
-    refused = replace(record.memory[0], **tiny, run=0, clients=3, refused=3)
-    return replace(
-        record,
-        measures=[series(names, rising), *quantiles],
-        published=[paper],
-        memory=[*record.memory, refused],
+    missing = replace(figure, run="b", group=None, name="", here=None)
+    paper = published.shown([Beside("A paper, Table 1", "", [figure, missing], [])])
+    sections = [paper if one.id == "published" else one for one in record.sections]
+    return redrawn(
+        replace(record, sections=sections),
+        measures=[over],
+        parts=[{**by_class, "label": classes, "value": rising}],
+        memory=[{**memory, **refused}],
     )
 
 
@@ -397,25 +323,19 @@ def test_measures_published_and_refused(visit, telling):
     """Measures by class are a map, over clients a band; refused clients and both figures are told."""
     page = visit(telling)
     page.draw_all()
-    assert faults(page, "published", "memory") == []
+    assert faults(page, "published", "memory", "measures", "parts") == []
     assert used(page, "measures", "memory")[1] == []
-    select = page.page.locator("#plot-measures select").first
-    select.select_option("class-accuracy, global, by class")
-    cells = page.page.evaluate("document.querySelector('#plot-measures .canvas').data[0].z")
-    expected = [[row[place] for row in telling.measures[0].values] for place in range(1, len(cells) + 1)]
+    cells = page.page.evaluate("document.querySelector('#plot-parts .canvas').data[0].z")
+    expected = blocks_of(telling, "parts")[0]["value"]
     assert np.allclose(np.array(cells, float) / 100, np.array(expected, float), equal_nan=True)
-    select.select_option("personal-accuracy, personal, over clients")
     band, line = page.drawn("measures")["data"]
     assert (np.unique(band["y"]).round(6).tolist(), set(line["y"])) == ([10, 90], {50})
-    page.page.locator("#plot-memory select").select_option(index=0)
-    assert "Refused: 3 clients (tiny, mlp: train)." in page.page.inner_text("#plot-memory .note")
-    published, ours = page.drawn("published")["data"]
-    assert (published["x"], ours["x"]) == ([40, 40], [25])
+    first, ours = page.drawn("published")["data"]
+    assert (first["x"], ours["x"]) == ([40, 40], [25])
     bars = page.page.evaluate("document.querySelector('#plot-published .canvas').data[1].error_x.array")
     assert np.allclose(bars, [5])
     assert "Not here: b." in page.page.inner_text("#plot-published .note")
     for plot in ("measures", "published", "memory"):
-        assert len(rows_of(page, plot)) > 1
         _, text = page.download(f"#plot-{plot} .downloads button:nth-child(1)")
         picture = ET.fromstring(text)  # noqa: S314 - our own text
         assert len(list(picture.iter())) > 50
@@ -424,7 +344,8 @@ def test_measures_published_and_refused(visit, telling):
 def test_names_stay_text_in_plots(visit, record):
     """A group's name with tags, entities and TeX is shown as it is in the legend of the picture."""
     name = "<b>x</b> &lt; $y$ <script>"
-    page = visit(replace(record, groups=[replace(record.groups[0], name=name), *record.groups[1:]]))
+    groups = [replace(record.told.groups[0], name=name), *record.told.groups[1:]]
+    page = visit(replace(record, told=replace(record.told, groups=groups)))
     said = []
     page.page.on("console", lambda one: said.append(one.text))
     page.draw_all()

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from paged import paged
 
 from edgefl.analysis.summary import summaries
-from edgefl.show.page.build import page as page_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 page = pytest.importorskip("page", reason="playwright, which the extra test brings, is not installed")
@@ -33,9 +33,9 @@ def test_runs_that_are_made_up_are_runs(folder):
         assert run.jobs > 0
         assert run.energy.joules > 0
         assert "class-accuracy" in run.measures
-    record = page_of([folder])
-    assert {len(curve) for curve in record.curves} == {3}
-    assert {one.measure for one in record.measures} == {"class-accuracy"}
+    plots = paged(folder).plots
+    assert {len(one["accuracy"]) for one in plots["accuracy"]} == {3}
+    assert {one["what"] for one in plots["parts"]} == {"class-accuracy, global, by class"}
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     page.make(PART, folder, 1.0)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before

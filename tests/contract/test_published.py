@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from commands import run_command
-from paged import paged
+from paged import paged, rows
 
 import edgefl
 from edgefl.analysis.groups import seeds_together
@@ -122,11 +122,15 @@ def test_every_format_has_them(folder, capsys):
     assert "A paper" not in out
 
 
-def test_a_page_has_what_compare_has(folder, capsys):
-    """The same record."""
+def test_a_page_draws_what_compare_has(folder, capsys):
+    """Each published figure beside ours."""
     _, out, _ = run_command(capsys, "compare", folder, "--json")
-    page = paged(folder)
-    assert page["published"] == json.loads(out)["published"]
+    told = [one for paper in json.loads(out)["published"] for one in paper["figures"]]
+    blocks = paged(folder).plots["published"]
+    drawn = [value for block in blocks for _, value in rows(block, "whose", "value")]
+    assert sorted(drawn, key=str) == sorted(
+        (value for one in told for value in (one["published"], one["here"])), key=str
+    )
 
 
 def test_a_profile_has_costs_alone(capsys, tmp_path):

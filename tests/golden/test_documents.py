@@ -15,12 +15,11 @@ import re
 
 import pytest
 from mixed import MIXED
+from paged import paged
 
 import edgefl
 from edgefl.cli.saved import explain
 from edgefl.runs.run import Run
-from edgefl.show.page.build import page
-from edgefl.show.page.html import drawn
 from edgefl.world.needs import Feedback
 
 SMALL = {"task.clients": 10, "server.participants": 5, "local.epochs": 1}
@@ -143,8 +142,8 @@ def test_csv(case, golden):
 
 
 def test_page(case, golden):
-    """The data of `edgefl report`."""
-    _golden(golden, case, "page", json.loads(json.dumps(drawn(page([case[4]], 0.5)))))
+    """What the plots of `edgefl report` draw."""
+    _golden(golden, case, "page", paged(case[4], target=0.5).plots)
 
 
 def test_explain(case, golden):

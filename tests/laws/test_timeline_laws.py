@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,14 +11,11 @@ import pytest
 from fleets import fleets
 from hypothesis import given, settings
 from recorded import recorded
+from timed import timed
 
 from edgefl.analysis.explain.path import NOBODY, PHASES, critical_paths
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
-from edgefl.show.page.sections.activity import activity
-from edgefl.show.page.sections.durations import durations
-from edgefl.show.page.sections.participation import participation
-from edgefl.show.page.sections.rounds import rounds
 
 
 def played(plan_):
@@ -33,10 +29,7 @@ def played(plan_):
             jobs=reader.rows("jobs"),
             merges=reader.rows("merges", "version"),
             in_rounds=in_rounds,
-            durations=durations(found, 0, run.rounds),
-            activity=activity(found, 0, run.virtual_s),
-            participation=participation(found, 0, run.clients - run.refused),
-            rounds=rounds(found, parts, 0, 10**6),
+            **vars(timed(reader)),
             parts=parts,
             device_of={one: found.device_names[at] for one, at in enumerate(found.clients.device)},
         )
@@ -58,7 +51,7 @@ def test_participation_ends_in_the_summary(plan_):
     """Its last values are the summary's, and no client is forgotten on the way."""
     found = played(plan_)
     numbers = {row["round"] for row in found.merges if row["exchange"] in found.in_rounds}
-    if not numbers:
+    if not merged_in_rounds(found):
         assert found.participation == []
         return
     (shown,) = found.participation
@@ -74,19 +67,21 @@ def test_participation_ends_in_the_summary(plan_):
 def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     """Their mean is all jobs' time over the run's; the most at once is counted where one begins."""
     found = played(plan_)
-    if not found.jobs:
-        assert found.activity == []
+    if not found.jobs or not found.run.virtual_s:
+        assert found.active == {}
         return
-    (shown,) = found.activity
     lives = [(job["dispatched_s"], until_s(job)) for job in found.jobs if job["dispatched_s"] < until_s(job)]
     whole_s = math.fsum(end - start for start, end in lives)
-    assert math.fsum(shown.active_mean) * shown.interval_s == pytest.approx(whole_s)
-    assert math.fsum(shown.wide_mean) * 10 * shown.interval_s == pytest.approx(whole_s)
-    assert shown.wide_t_s == shown.t_s[::10]
-    assert shown.interval_s * len(shown.t_s) == pytest.approx(found.run.virtual_s)
+    # Steps begin at their times; the last is the end.
+    for of, steps in ("", 40), ("mean over a four-hundredth", 400):
+        times, mean = found.active[of]
+        assert len(times) == len(mean) == steps + 1
+        assert times[-1] == pytest.approx(found.run.virtual_s)
+        assert math.fsum(mean[:-1]) * times[-1] / steps == pytest.approx(whole_s)
     most = max((sum(start <= at < end for start, end in lives) for at, _ in lives), default=0)
-    assert max(shown.active_max, default=0) == most
-    assert all(mean <= most + 1e-9 for mean, most in zip(shown.active_mean, shown.active_max, strict=True))
+    assert max(found.active["most at once"][1]) == most
+    columns = found.active["mean over a four-hundredth"][1], found.active["most at once"][1]
+    assert all(mean <= most + 1e-9 for mean, most in zip(*columns, strict=True))
 
 
 @given(fleets())
@@ -97,13 +92,16 @@ def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
     behind = {}
     for job in merged_in_rounds(found):
         behind.setdefault(job["into_version"], []).append(job["into_version"] - 1 - job["version"])
-    if not found.jobs:
+    if not any(each for one in behind.values() for each in one):
+        assert found.stale == {}
         return
-    (shown,) = found.activity
     times = {row["version"]: row["t_s"] for row in found.merges}
-    assert shown.staleness_t_s == [times[version] for version in sorted(behind)]
-    assert shown.staleness_max == [max(behind[version]) for version in sorted(behind)]
-    assert shown.staleness_mean == pytest.approx([np.mean(behind[version]) for version in sorted(behind)])
+    merges = [times[version] for version in sorted(behind)]
+    assert found.stale["most"] == (merges, [max(behind[version]) for version in sorted(behind)])
+    assert found.stale[""] == (
+        merges,
+        pytest.approx([np.mean(behind[version]) for version in sorted(behind)]),
+    )
 
 
 @given(fleets())
@@ -112,17 +110,14 @@ def test_every_job_is_in_one_round(plan_):
     """With its stations; merged ones in that of their version; the jobs that are listed begin a round."""
     found = played(plan_)
     listed = Counter()
+    assert [one.to_s for one in found.rounds] == sorted(one.to_s for one in found.rounds)
     for shown in found.rounds:
-        assert shown.to_s == sorted(shown.to_s)
-        assert sum(shown.omitted) == 0
-        for place, (start, end) in enumerate(pairwise([*shown.first, len(shown.client)])):
-            if start < end:
-                # Times are rounded.
-                begun_s = min(shown.dispatched_s[start:end])
-                assert shown.from_s[place] == pytest.approx(begun_s, rel=1e-3, abs=1e-3)
-            for job in range(start, end):
-                into = shown.version[place] if shown.ending[job] == "merged" else None
-                listed[shown.client[job], shown.exchange[place], shown.ending[job], into] += 1
+        assert shown.omitted == 0
+        if shown.client:
+            # Times are rounded.
+            assert shown.from_s == pytest.approx(min(shown.dispatched_s), rel=1e-3, abs=1e-3)
+        for client, ending in zip(shown.client, shown.ending, strict=True):
+            listed[client, shown.exchange, ending, shown.version if ending == "merged" else None] += 1
     assert listed == Counter(
         (job["client"], job["exchange"], job["ending"], job["into_version"]) for job in found.jobs
     )
@@ -139,11 +134,6 @@ def test_a_job_is_away_where_it_is_not_busy(plan_):
         for client, *stages_s in zip(*columns, strict=True):
             assert min(stages_s) >= 0
             away_s[client] += sum(stages_s)
-        slowest = max(
-            range(len(shown.to_s)),
-            key=lambda place: (shown.version[place] >= 0, shown.to_s[place] - shown.from_s[place], place),
-        )
-        assert shown.slowest == slowest
     for job in found.jobs:
         busy_s = job["receive_s"] + job["work_s"] + job["transmit_s"]
         expected[job["client"]] += until_s(job) - job["dispatched_s"] - busy_s
@@ -171,20 +161,22 @@ def test_rounds_say_who_was_waited_for(plan_):
     found = played(plan_)
     seconds = spent(found)
     for shown in found.rounds:
-        columns = shown.version, shown.waited_client, shown.waited_phase, shown.waited_s
-        for version, client, phase, waited_s in zip(*columns, strict=True):
-            mine = Counter()
-            for (merge, who, _), part_s in seconds.items():
-                if merge == version:
-                    mine[who] += part_s
-            assert waited_s == pytest.approx(max(mine.values(), default=0))
-            assert (phase == "") == (waited_s == 0)
-            if phase:
-                assert mine[client] == pytest.approx(waited_s)
-                own = [
-                    part_s for (merge, who, _), part_s in seconds.items() if (merge, who) == (version, client)
-                ]
-                assert seconds[version, client, phase] == pytest.approx(max(own))
+        version, client, phase, waited_s = (
+            shown.version,
+            shown.waited_client,
+            shown.waited_phase,
+            shown.waited_s,
+        )
+        mine = Counter()
+        for (merge, who, _), part_s in seconds.items():
+            if merge == version:
+                mine[who] += part_s
+        assert waited_s == pytest.approx(max(mine.values(), default=0))
+        assert (phase == "") == (waited_s == 0)
+        if phase:
+            assert mine[client] == pytest.approx(waited_s)
+            own = [part_s for (merge, who, _), part_s in seconds.items() if (merge, who) == (version, client)]
+            assert seconds[version, client, phase] == pytest.approx(max(own))
 
 
 @given(fleets())
@@ -214,7 +206,7 @@ def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
     """Their number, the least and the most; stages add up to jobs; devices add up to all."""
     found = played(plan_)
     merged = merged_in_rounds(found)
-    shown = {(one.device, one.what): one for one in found.durations}
+    shown = found.durations
     if not merged:
         assert not {what for _, what in shown} - {"round"}
         return
@@ -225,7 +217,7 @@ def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
     assert every.share == sorted(every.share)
     assert every.share[-1] == 1
     others = [job for job in found.jobs if job["exchange"] in found.in_rounds and job["ending"] != "merged"]
-    assert every.left_out == len(others)
+    assert every.left == len(others)
     devices = [one for (device, what), one in shown.items() if device and what == "job"]
     assert not devices or sum(one.count for one in devices) == every.count
     # Exact as long as all different durations are listed.

@@ -3,77 +3,63 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from plans import plan, prices
 from recorded import recorded
+from timed import timed
 from told import times
 
-from edgefl.analysis.explain.path import critical_paths
-from edgefl.analysis.run import Run
-from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
 from edgefl.core.fleet import Failures
-from edgefl.show.page.sections.activity import activity
-from edgefl.show.page.sections.durations import durations
-from edgefl.show.page.sections.participation import participation
-from edgefl.show.page.sections.rounds import rounds
 
 
 def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
-    """The durations by device and what, and the other records, of a plan's run."""
+    """What the page is given of a plan's run."""
     params = catalogue.load("policies", policy).Params(**(params or {}))
     plan_ = plan(table, policy=policy, params=params, **settings)
     with recorded(plan_) as reader:
-        found, run = Run(reader), summary(reader)
-        shown = rounds(found, critical_paths(found), 0, most_jobs)
-        return SimpleNamespace(
-            durations={(one.device, one.what): one for one in durations(found, 0, run.rounds)},
-            activity=activity(found, 0, run.virtual_s),
-            participation=participation(found, 0, run.clients - run.refused),
-            rounds=shown,
-            bars=[bars(one) for one in shown],
-        )
+        return timed(reader, most_jobs)
 
 
-def bars(shown):
-    """A line for each round and job: ``1: train 0 to 6``, then ``c1: 0 1 5 6, merged at 6``."""
+def bars(found):
+    """A line for each round and job: ``1: train 0, 0 to 6``, then ``c1: 0 1 5 6, merged at 6``."""
     lines = []
-    ends = [*shown.first[1:], len(shown.client)]
-    for place, version in enumerate(shown.version):
-        span = f"{shown.from_s[place]:g} to {shown.to_s[place]:g}"
-        lines.append(f"{version}: {shown.exchange[place]} {shown.round[place]}, {span}")
-        for job in range(shown.first[place], ends[place]):
+    for shown in found.rounds:
+        lines.append(f"{shown.version}: {shown.exchange} {shown.round}, {shown.from_s:g} to {shown.to_s:g}")
+        for job, client in enumerate(shown.client):
             stations = (shown.dispatched_s, shown.received_s, shown.worked_s, shown.arrived_s)
             passed = " ".join("-" if math.isnan(one[job]) else f"{one[job]:g}" for one in stations)
-            lines.append(f"c{shown.client[job]}: {passed}, {shown.ending[job]} at {shown.ended_s[job]:g}")
+            lines.append(f"c{client}: {passed}, {shown.ending[job]} at {shown.ended_s[job]:g}")
     return lines
 
 
-def at(shown, t_s):
+def waited(found):
+    """Whom each merge waited for, in which phase, and how long."""
+    return [(one.waited_client, one.waited_phase, one.waited_s) for one in found.rounds]
+
+
+def at(found, t_s):
     """The mean and the largest number of jobs in flight in the interval of a time."""
-    place = int(t_s / shown.interval_s)
-    return shown.active_mean[place], shown.active_max[place]
+    (times, mean), (_, most) = found.active["mean over a four-hundredth"], found.active["most at once"]
+    place = int(t_s / times[1])
+    return mean[place], most[place]
 
 
 def test_rounds_of_a_server_that_waits():
     """c0 is back after 4 s and c1 after 6, in each of two rounds; four of c1's are its work."""
     found = told([times(work=[2, 4])], rounds=2)
-    assert found.bars == [
-        [
-            "1: train 0, 0 to 6",
-            "c1: 0 1 5 6, merged at 6",
-            "c0: 0 1 3 4, merged at 6",
-            "2: train 1, 6 to 12",
-            "c1: 6 7 11 12, merged at 12",
-            "c0: 6 7 9 10, merged at 12",
-        ]
+    assert bars(found) == [
+        "1: train 0, 0 to 6",
+        "c1: 0 1 5 6, merged at 6",
+        "c0: 0 1 3 4, merged at 6",
+        "2: train 1, 6 to 12",
+        "c1: 6 7 11 12, merged at 12",
+        "c0: 6 7 9 10, merged at 12",
     ]
-    (shown,) = found.rounds
-    assert (shown.waited_client, shown.waited_phase, shown.waited_s) == ([1, 1], ["compute"] * 2, [6, 6])
-    assert (shown.omitted, shown.device_names, shown.device) == ([0, 0], ["board"], [0] * 4)
+    assert waited(found) == [(1, "compute", 6)] * 2
+    assert [(one.omitted, one.device) for one in found.rounds] == [(0, ["board"] * 2)] * 2
 
 
 def test_rounds_of_a_server_that_does_not_wait():
@@ -82,30 +68,26 @@ def test_rounds_of_a_server_that_does_not_wait():
     c0 is back at 4, 8 and 12 s, c1 at 10: that ends the run, while c0 is at work.
     """
     found = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3)
-    assert found.bars == [
-        [
-            "1: train 0, 0 to 4",
-            "c0: 0 1 3 4, merged at 4",
-            "2: train 1, 4 to 8",
-            "c0: 4 5 7 8, merged at 8",
-            "3: train 2, 0 to 10",
-            "c1: 0 1 9 10, merged at 10",
-            "-1: train 3, 8 to 10",
-            "c0: 8 9 - -, cut at 10",
-        ]
+    assert bars(found) == [
+        "1: train 0, 0 to 4",
+        "c0: 0 1 3 4, merged at 4",
+        "2: train 1, 4 to 8",
+        "c0: 4 5 7 8, merged at 8",
+        "3: train 2, 0 to 10",
+        "c1: 0 1 9 10, merged at 10",
+        "-1: train 3, 8 to 10",
+        "c0: 8 9 - -, cut at 10",
     ]
-    shown = found.rounds[0]
-    assert (shown.waited_client, shown.waited_s) == ([0, 0, 1, -1], [4, 4, 2, 0])
-    assert shown.waited_phase == ["compute", "compute", "compute", ""]
+    assert waited(found) == [(0, "compute", 4), (0, "compute", 4), (1, "compute", 2), (-1, "", 0)]
 
 
 def test_jobs_that_were_late_or_lost_are_in_the_round_that_did_not_take_them():
     """c1 is late for the deadline at 5 s, having received; c2 is given up after 3 s, at work."""
     failures = {"timeout": "3 s"}
     found = told([times(work=[1, 8])], "deadline", {"seconds": "2.5 s"}, rounds=1, failures=failures)
-    assert found.bars == [["1: train 0, 0 to 2.5", "c0: 0 1 2 -, late at 2.5", "c1: 0 1 - -, late at 2.5"]]
+    assert bars(found) == ["1: train 0, 0 to 2.5", "c0: 0 1 2 -, late at 2.5", "c1: 0 1 - -, late at 2.5"]
     found = told([times(work=[1, 8])], rounds=2, failures={"timeout": "5 s"})
-    assert found.bars[0][:3] == ["1: train 0, 0 to 5", "c1: 0 1 - -, lost at 5", "c0: 0 1 2 3, merged at 5"]
+    assert bars(found)[:3] == ["1: train 0, 0 to 5", "c1: 0 1 - -, lost at 5", "c0: 0 1 2 3, merged at 5"]
 
 
 def test_exchanges_before_and_after_the_rounds_are_rounds_of_their_own():
@@ -113,19 +95,17 @@ def test_exchanges_before_and_after_the_rounds_are_rounds_of_their_own():
     table = [times(work=[1])]
     table += [prices(at, 1, at=at, everyone=True, compute_s=2) for at in ("start", "end")]
     found = told(table, until={"time": "7 s"})
-    assert found.bars == [
-        [
-            "1: start -1, 0 to 2",
-            "c0: 0 0 2 2, merged at 2",
-            "2: train 0, 2 to 5",
-            "c0: 2 3 4 5, merged at 5",
-            "-1: train 1, 5 to 7",
-            "c0: 5 6 7 -, cut at 7",
-            "3: end 1, 7 to 9",
-            "c0: 7 7 9 9, merged at 9",
-        ]
+    assert bars(found) == [
+        "1: start -1, 0 to 2",
+        "c0: 0 0 2 2, merged at 2",
+        "2: train 0, 2 to 5",
+        "c0: 2 3 4 5, merged at 5",
+        "-1: train 1, 5 to 7",
+        "c0: 5 6 7 -, cut at 7",
+        "3: end 1, 7 to 9",
+        "c0: 7 7 9 9, merged at 9",
     ]
-    assert found.durations["", "round"].seconds == [3]
+    assert found.durations["", "round"].seconds == [3, 3]
     assert found.durations["", "job"].count == 1
 
 
@@ -134,24 +114,21 @@ def test_the_first_the_last_and_the_longest_round_are_listed():
     away = {"rows": "0,0,28 0,31,1000 1,0,1000", "repeat": "1000 s"}
     params = catalogue.load("availability", "intervals").Params(**away)
     found = told([times(work=[1, 1])], rounds=40, most_jobs=6, availability=params, on_leave="pause")
-    (shown,) = found.rounds
-    assert shown.round == [0, 9, 39]
-    assert [round(to_s - from_s) for from_s, to_s in zip(shown.from_s, shown.to_s, strict=True)] == [3, 6, 3]
-    assert shown.first == [0, 2, 4]
-    assert shown.slowest == 1
+    assert [(one.round, round(one.to_s - one.from_s)) for one in found.rounds] == [(0, 3), (9, 6), (39, 3)]
+    assert [vars(one).get("slowest", False) for one in found.rounds] == [False, True, False]
 
 
 def test_a_job_of_seconds_is_seen_in_a_round_of_hours():
     """Its stages are not rounded away with the wait for the merge."""
     (shown,) = told([times(work=[0.004])], "semi-sync", {"interval": "8 h"}, rounds=1).rounds
-    assert shown.to_s[0] - shown.from_s[0] == 8 * 3600
+    assert shown.to_s - shown.from_s == 8 * 3600
     assert shown.worked_s[0] - shown.received_s[0] == pytest.approx(0.004, rel=0.01)
 
 
 def test_of_many_jobs_the_last_to_arrive_are_listed():
     """Of 50 clients the 40 slowest, the slowest first."""
     (shown,) = told([times(work=list(range(1, 51)))], rounds=1).rounds
-    assert (shown.omitted, shown.client) == ([10], list(range(49, 9, -1)))
+    assert (shown.omitted, shown.client) == (10, list(range(49, 9, -1)))
 
 
 def test_durations_of_merged_jobs_and_of_rounds():
@@ -162,22 +139,22 @@ def test_durations_of_merged_jobs_and_of_rounds():
     table = [times(work=[1, 2, 8]), prices("end", 3, at="end", everyone=True, compute_s=9)]
     found = told(table, "deadline", {"seconds": "5 s"}, rounds=2, device=[0, 1, 0], batteries=(None, None))
     every = found.durations["", "job"]
-    assert (every.count, every.left_out, every.seconds, every.share) == (4, 2, [3, 4], [0.5, 1])
+    assert (every.count, every.left, every.seconds, every.share) == (4, 2, [3, 3, 4], [0, 0.5, 1])
     one = found.durations["board", "work"]
-    assert (one.count, one.left_out, one.seconds, one.share) == (2, 2, [1], [1])
-    assert found.durations["board 2", "job"].seconds == [4]
-    assert found.durations["board 2", "receive"].seconds == [1]
-    assert found.durations["board 2", "transmit"].seconds == [1]
-    assert (found.durations["", "round"].count, found.durations["", "round"].left_out) == (2, 0)
-    assert found.durations["", "round"].seconds == pytest.approx([5])
+    assert (one.count, one.left, one.seconds, one.share) == (2, 2, [1, 1], [0, 1])
+    assert found.durations["board 2", "job"].seconds == [4, 4]
+    assert found.durations["board 2", "receive"].seconds == [1, 1]
+    assert found.durations["board 2", "transmit"].seconds == [1, 1]
+    assert (found.durations["", "round"].count, found.durations["", "round"].left) == (2, 0)
+    assert found.durations["", "round"].seconds == pytest.approx([5, 5])
 
 
 def test_the_time_in_which_a_client_was_away_is_part_of_its_job():
     """c0 is away from 2 to 5 s of its work from 1 to 3."""
     away = catalogue.load("availability", "intervals").Params(rows="0,0,2 0,5,100", repeat="100 s")
     found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause")
-    assert found.durations["", "work"].seconds == [5]
-    assert found.durations["", "job"].seconds == [7]
+    assert found.durations["", "work"].seconds == [5, 5]
+    assert found.durations["", "job"].seconds == [7, 7]
     (shown,) = found.rounds
     assert (shown.receive_away_s, shown.work_away_s, shown.transmit_away_s) == ([0], [3], [0])
 
@@ -196,31 +173,30 @@ def test_a_round_of_two_exchanges_ends_with_the_second():
     """3 s of the one and 4 s of the other."""
     table = [times(work=[1]), prices("second", 1, compute_s=4)]
     found = told(table, rounds=2)
-    assert found.durations["", "round"].seconds == [7]
+    assert found.durations["", "round"].seconds == [7, 7]
 
 
 def test_a_round_that_was_broken_off_has_no_duration():
     """The second one has merged its first exchange at 10 s, when time is up at 12."""
     table = [times(work=[1]), prices("second", 1, compute_s=4)]
     found = told(table, until={"time": "12 s"}).durations["", "round"]
-    assert (found.count, found.seconds) == (1, [7])
+    assert (found.count, found.seconds) == (1, [7, 7])
 
 
 def test_at_most_201_durations_are_listed():
     """Of 1,000 different ones those at every half percent, among them the least and the most."""
     work_s = [1 + client / 1000 for client in range(1000)]
     found = told([times(work=work_s)], rounds=1).durations["", "work"]
-    assert (found.count, len(found.seconds)) == (1000, 201)
+    assert (found.count, len(found.seconds)) == (1000, 202)
     assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
-    for seconds, share in zip(found.seconds, found.share, strict=True):
+    for seconds, share in zip(found.seconds[1:], found.share[1:], strict=True):
         assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))
 
 
 def test_jobs_in_flight():
     """Two until 4 s, one until 6, then again: an upload that waits for the merge is in flight no more."""
-    (found,) = told([times(work=[2, 4])], rounds=2).activity
-    assert len(found.t_s) == len(found.active_mean) == len(found.active_max) == 400
-    assert (found.t_s[0], found.t_s[1], found.interval_s) == pytest.approx((0, 0.03, 0.03))
+    found = told([times(work=[2, 4])], rounds=2)
+    assert found.active["mean over a four-hundredth"][0][:2] == pytest.approx([0, 0.03])
     assert at(found, 1.01) == pytest.approx((2, 2))
     assert at(found, 5.01) == pytest.approx((1, 1))
     assert at(found, 7.01) == pytest.approx((2, 2))
@@ -233,11 +209,10 @@ def test_staleness_is_versions_between():
 
     c0's second job is dispatched at 4 s before the first merge: it is of version 0 too.
     """
-    (found,) = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3).activity
-    assert found.staleness_t_s == [4, 8, 10]
-    assert found.staleness_max == [0, 0, 2]
-    (found,) = told([times(work=[2, 8])], "fedbuff", {"buffer": 2}, rounds=2).activity
-    assert (found.staleness_t_s, found.staleness_mean, found.staleness_max) == ([8, 12], [0, 0.5], [0, 1])
+    found = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3)
+    assert found.stale["most"] == ([4, 8, 10], [0, 0, 2])
+    found = told([times(work=[2, 8])], "fedbuff", {"buffer": 2}, rounds=2)
+    assert (found.stale[""], found.stale["most"]) == (([8, 12], [0, 0.5]), ([8, 12], [0, 1]))
 
 
 def test_participation_grows_round_by_round():
@@ -259,30 +234,30 @@ def test_a_round_that_merged_nothing_changes_no_participation():
     (shown,) = found.participation
     assert (shown.round, shown.distinct) == ([0, 1], [0, 1])
     assert shown.fairness == pytest.approx([math.nan, 1], nan_ok=True)
-    assert (found.activity[0].staleness_t_s, found.activity[0].staleness_max) == (pytest.approx([16]), [1])
+    assert found.stale["most"] == (pytest.approx([16]), [1])
 
 
 def without(table):
-    """All records of a run of one client whose table is empty, as where it was damaged or never written."""
+    """What the page is given of a run of one client whose table is empty, as where it was damaged."""
     with recorded(plan([times(work=[1])])) as reader:
         reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
-        found = Run(reader)
-        shown = rounds(found, critical_paths(found), 0, 9)
-        return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
+        return timed(reader, 9, rounds=None, virtual_s=3.0, clients=1, refused=0)
 
 
 def test_a_run_without_jobs_has_no_records_of_them():
-    """Its merge is a round of nobody, in which nobody took part."""
-    spans, (shown,), busy, (joined,) = without("jobs")
-    assert [(one.what, one.seconds) for one in spans] == [("round", [3])]
-    assert (shown.version, shown.from_s, shown.to_s, shown.client) == ([1], [3], [3], [])
-    assert busy == []
-    assert joined.distinct == [0]
+    """Its merge is a round of nobody."""
+    found = without("jobs")
+    assert {key: one.seconds for key, one in found.durations.items()} == {("", "round"): [3, 3]}
+    (shown,) = found.rounds
+    assert (shown.version, shown.from_s, shown.to_s, shown.client) == (1, 3, 3, [])
+    assert (found.active, found.stale, found.participation) == ({}, {}, [])
 
 
 def test_a_run_without_merges_has_jobs_alone():
     """They are of no round."""
-    spans, shown, (busy,), joined = without("merges")
-    assert {one.what: one.count for one in spans} == {"job": 1, "receive": 1, "work": 1, "transmit": 1}
-    assert math.fsum(busy.active_mean) * busy.interval_s == pytest.approx(3)
-    assert busy.staleness_t_s == joined == shown == []
+    found = without("merges")
+    assert {what: one.count for (_, what), one in found.durations.items()} == {
+        "job": 1, "receive": 1, "work": 1, "transmit": 1,
+    }  # fmt: skip
+    assert math.fsum(found.active["mean over a four-hundredth"][1][:-1]) * 3 / 400 == pytest.approx(3)
+    assert (found.stale, found.participation, found.rounds) == ({}, [], [])

@@ -70,7 +70,7 @@ def test_both_carry_what_pages_are_made_of(package, request):
     """Scripts, styles and templates, which are no modules, and carbon's figures."""
     found = request.getfixturevalue(package)
     assets = _files("edgefl/show/page/assets", ".js", ".css", ".html")
-    assert {"edgefl/show/page/assets/base.js", "edgefl/show/page/assets/plots/curves.js"} <= assets
+    assert {"edgefl/show/page/assets/base.js", "edgefl/show/page/assets/marks.js"} <= assets
     assert assets | _files("edgefl", ".yaml", "py.typed") <= found
 
 

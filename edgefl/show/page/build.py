@@ -2,69 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple
 
-from edgefl.analysis.curves import axes, curves
-from edgefl.analysis.explain.path import critical_paths
 from edgefl.analysis.groups import Group as Seeds
-from edgefl.analysis.groups import Judged, fronts, judged, seeds_together
-from edgefl.analysis.history import History, histories
+from edgefl.analysis.groups import Judged, judged, seeds_together
 from edgefl.analysis.metrics import metrics
-from edgefl.analysis.published import beside_runs
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence, dependence, ordered
-from edgefl.analysis.settings import differing, fleet_name
+from edgefl.analysis.settings import differing
 from edgefl.analysis.summary import Summary, each_run, summary, target_of
 from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.colours import styles
 from edgefl.show.compare import every_row, few, pair_table, scales, signs
-from edgefl.show.page.records import Group, Page, RunHead, Sweep, SweepFigure
-from edgefl.show.page.sections.activity import Activity, activity
-from edgefl.show.page.sections.costs import costs
-from edgefl.show.page.sections.durations import Durations, durations
-from edgefl.show.page.sections.measures import MeasureSeries, measures
-from edgefl.show.page.sections.memory import Memory, memory
-from edgefl.show.page.sections.participation import Participation, participation
-from edgefl.show.page.sections.partition import Partition, partition
-from edgefl.show.page.sections.provenance import (
-    FleetSources,
-    Provenance,
-    fleet_sources,
+from edgefl.show.page.records import Group, Page, Read, RunHead, Section, Told
+from edgefl.show.page.sections import (
+    activity,
+    costs,
+    durations,
+    figures,
+    learning,
+    measures,
+    memory,
+    participation,
+    partition,
     provenance,
-)
-from edgefl.show.page.sections.rounds import Rounds, rounds
-from edgefl.show.page.sections.shared import shared
+    published,
+    rounds,
+    verdict,
+)  # fmt: skip
 from edgefl.store import Reader, runs_in
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
 _MOST_JOBS = 100_000
 
-Record = TypeVar("Record")
+
+def _nothing(_: Read) -> None:
+    """A section that needs no more of a run than its figures."""
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What is read of one run."""
+class Part(NamedTuple):
+    """How a section is made: what it reads of each run while that is open, and what it makes of all."""
 
-    summary: Summary
-    histories: dict[str, History]
-    devices: dict[str, int]
-    links: dict[str, int]
-    durations: list[Durations]
-    rounds: list[Rounds]
-    activity: list[Activity]
-    participation: list[Participation]
-    memory: list[Memory]
-    partition: Partition
-    measures: list[MeasureSeries]
-    fleet: FleetSources
-    provenance: Provenance
+    made: Callable[[Told, Sequence[Any]], Section]
+    read: Callable[[Read], Any] = _nothing
+
+
+PARTS = [
+    Part(verdict.section),
+    Part(learning.section, learning.read),
+    Part(costs.section),
+    Part(durations.section, durations.read),
+    Part(rounds.section, rounds.read),
+    Part(activity.section, activity.read),
+    Part(participation.section, participation.read),
+    Part(memory.section, memory.read),
+    Part(costs.devices),
+    Part(partition.section, partition.read),
+    Part(measures.section, measures.read),
+    Part(published.section),
+    Part(figures.section),
+    Part(figures.runs),
+    Part(provenance.section, provenance.read),
+]
+"""The sections of a page, in its order."""
 
 
 def page(
@@ -93,45 +96,44 @@ def page(
         check_factor(sensitivity)
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
     left_out: list[str] = []
-    read = each_run(
-        folders,
-        lambda reader, place: _run(reader, place, accuracy, most_jobs),
-        trusted=live,
-        note=note and partial(_noted, left_out, note),
-    )
-    compared = seeds_together([run.summary for run in read])
+
+    def noted(line: str) -> None:
+        left_out.append(line)
+        if note:
+            note(line)
+
+    def read(reader: Reader, place: int) -> tuple[Summary, list[dict[str, int]], list[Any]]:
+        run = Run(reader)
+        one = Read(run, summary(run, accuracy), place, most_jobs)
+        counts = [_counted(reader, column) for column in ("device", "link")]
+        return one.summary, counts, [part.read(one) for part in PARTS]
+
+    found = each_run(folders, read, trusted=live, note=noted if note else None)
+    every = [one for one, _, _ in found]
+    compared = seeds_together(every)
     apart = pair_table(compared, every_row(compared))
     depends = None if sensitivity is None else dependence(compared, sensitivity)
-    figures = _figures(compared, depends)
-    histories_of = {id(run.summary): run.histories for run in read}
-    drawn = curves(compared, lambda one: histories_of[id(one)])
-    return Page(
-        title=_title(folders),
-        edgefl=version(),
-        live=live,
-        axes=axes(drawn),
-        runs=_heads(read, compared),
-        groups=_groups([run.summary for run in read], compared),
-        scales=scales([run.summary for run in read]),
+    group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
+    told = Told(
+        runs=[RunHead(one, group_of[id(one)], *counts) for one, counts, _ in found],
+        groups=_groups(every, compared),
+        scales=scales(every),
         warnings=[*left_out, *few(compared)],
-        figures=figures,
+        figures=_figures(compared, depends),
         dependence=depends,
         pairs=apart,
         signs=[note.text for note in signs(compared, apart)],
-        curves=drawn,
-        costs=costs(compared),
-        sweep=_sweep(figures, compared),
-        published=beside_runs(compared),
-        durations=_all(run.durations for run in read),
-        rounds=_all(run.rounds for run in read),
-        activity=_all(run.activity for run in read),
-        participation=_all(run.participation for run in read),
-        memory=_all(run.memory for run in read),
-        partition=shared(run.partition for run in read),
-        measures=_all(run.measures for run in read),
-        fleets=shared(run.fleet for run in read),
-        provenance=[run.provenance for run in read],
     )
+    parts = [[own[place] for _, _, own in found] for place in range(len(PARTS))]
+    sections = [part.made(told, own) for part, own in zip(PARTS, parts, strict=True)]
+    title = ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
+    return Page(title, version(), live, told, sections)
+
+
+def _counted(reader: Reader, column: str) -> dict[str, int]:
+    """How many clients have each value of a column."""
+    rows = reader.query(f"SELECT {column}, COUNT(*) AS clients FROM clients GROUP BY 1 ORDER BY 1")  # noqa: S608 - ours
+    return {row[column]: row["clients"] for row in rows}
 
 
 def _figures(groups: Sequence[Seeds], depends: Dependence | None) -> list[Judged]:
@@ -145,88 +147,6 @@ def _figures(groups: Sequence[Seeds], depends: Dependence | None) -> list[Judged
     ]
 
 
-def _sweep(figures: Sequence[Judged], groups: Sequence[Seeds]) -> Sweep:
-    if len(groups) == 1:
-        return Sweep({}, [])
-    return Sweep(
-        {
-            one.metric.key: SweepFigure(
-                one.metric.label, one.metric.unit, [value.mean if value else None for value in one.values]
-            )
-            for one in figures
-            if one.metric.cost or (one.metric.judged and one.metric.key.startswith("accuracy."))
-        },
-        list(fronts(groups)),
-    )
-
-
-def _noted(lines: list[str], note: Callable[[str], None], line: str) -> None:
-    lines.append(line)
-    note(line)
-
-
-def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
-    found = Run(reader)
-    one = summary(found, target)
-    return _Run(
-        summary=one,
-        histories=histories(found),
-        devices=_counted(reader, "device"),
-        links=_counted(reader, "link"),
-        durations=durations(found, run, one.rounds),
-        rounds=rounds(found, critical_paths(found), run, most_jobs),
-        activity=activity(found, run, one.virtual_s),
-        participation=participation(found, run, one.clients - one.refused),
-        memory=memory(reader, run),
-        partition=partition(reader, run),
-        measures=measures(reader, run),
-        fleet=fleet_sources(reader, run),
-        provenance=provenance(reader, run),
-    )
-
-
-def _counted(reader: Reader, column: str) -> dict[str, int]:
-    """How many clients have each value of a column."""
-    rows = reader.query(f"SELECT {column}, COUNT(*) AS clients FROM clients GROUP BY 1 ORDER BY 1")  # noqa: S608 - ours
-    return {row[column]: row["clients"] for row in rows}
-
-
-def _all(records: Iterable[Sequence[Record]]) -> list[Record]:
-    return list(chain.from_iterable(records))
-
-
-def _title(folders: Sequence[Path]) -> str:
-    """The folders' names."""
-    return ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
-
-
-def _heads(read: Sequence[_Run], compared: Sequence[Seeds]) -> list[RunHead]:
-    group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
-    return [_head(run, group_of[id(run.summary)]) for run in read]
-
-
-def _head(run: _Run, group: int) -> RunHead:
-    one = run.summary
-    return RunHead(
-        name=one.name,
-        group=group,
-        method=one.method,
-        dataset=one.dataset,
-        seed=one.seed,
-        status=one.status,
-        reason=one.reason,
-        run_dir=one.run_dir,
-        run_id=one.run_id,
-        engine=one.engine,
-        rounds=one.rounds,
-        clients=one.clients,
-        refused=one.refused,
-        devices=run.devices,
-        links=run.links,
-        fleet=fleet_name(one.settings or {}),
-    )
-
-
 def _groups(runs: Sequence[Summary], compared: Sequence[Seeds]) -> list[Group]:
     place_of = {id(run): place for place, run in enumerate(runs)}
     settings = differing([one.settings for one in compared])
@@ -238,6 +158,7 @@ def _groups(runs: Sequence[Summary], compared: Sequence[Seeds]) -> list[Group]:
             colour=colour,
             dash=dash,
             settings={key: values[place] for key, values in settings.items()},
+            seeds=one,
         )
         for place, (one, (colour, dash)) in enumerate(zip(compared, shown, strict=True))
     ]

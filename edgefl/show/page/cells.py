@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edgefl.show.page.records import Page, RunHead
+from edgefl.analysis.summary import Summary
 from edgefl.show.values import setting_text
 
 
@@ -51,31 +51,6 @@ class PageTable:
     many: bool = False
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section's text; its plots are drawn by the page's script.
-
-    Attributes:
-        id: its address in the page.
-        title: its heading.
-        nothing: why it has nothing to show; empty where it has something.
-        facts: texts by label.
-        warnings: what must not be overlooked.
-        tables: its tables.
-        notes: what the tables' signs mean.
-        texts: long texts by title, folded.
-    """
-
-    id: str
-    title: str
-    nothing: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    warnings: Sequence[str] = ()
-    tables: Sequence[PageTable] = ()
-    notes: Sequence[str] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-
-
 ABREAST = 4
 """Groups that have a column each; more have a row each."""
 
@@ -117,11 +92,6 @@ def cut(text: str, longest: int = _LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def names(page: Page) -> list[str]:
-    """The groups' names, as far as tables show them."""
-    return [cut(group.name) for group in page.groups]
-
-
 def once(texts: Iterable[str], most: int = 6) -> str:
     """Each text once; of many, how many more there are."""
     found = list(dict.fromkeys(texts))
@@ -135,6 +105,6 @@ def setting(value: Any, key: str) -> str:
     return "not set" if value is None else cut(setting_text(value, key)) or "empty"
 
 
-def rounds(run: RunHead) -> str:
+def rounds_of(run: Summary) -> str:
     """How many rounds a run had."""
     return "not finished" if run.rounds is None else f"{run.rounds:,}"

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
-from edgefl.show.page.contents import contents
-from edgefl.show.page.records import DRAWN, Page
+from edgefl.core.units import LADDERS
+from edgefl.show.page.records import Page
 from edgefl.show.texts import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ASSETS = Path(__file__).parent / "assets"
-# Before all other scripts, and after them.
-_FIRST, _LAST = "base.js", "start.js"
+_SCRIPTS = (
+    "base", "numbers", "series", "marks", "controls", "tables", "theme", "figures", "live", "start",
+)  # fmt: skip
 _PLOTLY = "plotly/package_data/plotly.min.js"
 # The first lines of Plotly's file hold its licence notice.
 _NOTICE_END = "*/"
@@ -44,7 +45,6 @@ def html(page: Page) -> str:
         .get_template("page.html")
         .render(
             page=page,
-            contents=contents(page),
             policy=_policy(),
             written=dt.datetime.now().astimezone() if page.live else None,
             style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
@@ -57,8 +57,22 @@ def html(page: Page) -> str:
 
 
 def drawn(page: Page) -> dict[str, Any]:
-    """What a page's scripts read, as plain data."""
-    return {name: document(getattr(page, name)) for name in DRAWN}
+    """What a page's scripts read, as plain data: runs, groups and plots, which name them by their places."""
+    return {
+        "live": page.live,
+        "units": LADDERS,
+        "runs": [
+            {"group": one.group, "name": page.told.run_name(run), "status": one.summary.status}
+            for run, one in enumerate(page.told.runs)
+        ],
+        "groups": [
+            {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
+            for one in page.told.groups
+        ],
+        "plots": [
+            {"section": section.id, **document(plot)} for section in page.sections for plot in section.plots
+        ],
+    }
 
 
 def _json(found: Any) -> str:
@@ -87,9 +101,7 @@ def _environment() -> Environment:
 @cache
 def _script() -> str:
     """All scripts but Plotly, in the order in which they run."""
-    shared = sorted(file for file in _ASSETS.glob("*.js") if file.name not in {_FIRST, _LAST})
-    plots = sorted((_ASSETS / "plots").glob("*.js"))
-    files = [_ASSETS / _FIRST, *shared, *plots, _ASSETS / _LAST]
+    files = [_ASSETS / f"{name}.js" for name in _SCRIPTS]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 

@@ -1,56 +1,44 @@
-"""What a report page shows, as one record that text and pictures are made of."""
+"""What a report page is made of: what is known of its runs, and the sections that show it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from edgefl.analysis.curves import Axis, Curve
-from edgefl.analysis.groups import Front, Judged
-from edgefl.analysis.published import Beside
+from edgefl.analysis.groups import Group as Seeds
+from edgefl.analysis.groups import Judged
+from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
-from edgefl.show.compare import PairTable
-from edgefl.show.page.sections.activity import Activity
-from edgefl.show.page.sections.costs import Costs
-from edgefl.show.page.sections.durations import Durations
-from edgefl.show.page.sections.measures import MeasureSeries
-from edgefl.show.page.sections.memory import Memory
-from edgefl.show.page.sections.participation import Participation
-from edgefl.show.page.sections.partition import Partition
-from edgefl.show.page.sections.provenance import FleetSources, Provenance
-from edgefl.show.page.sections.rounds import Rounds
+from edgefl.analysis.summary import Summary
+from edgefl.show.compare import PairTable, energy_of
+from edgefl.show.page.cells import PageTable, cut
+from edgefl.show.page.frames import Plot
+
+
+class Read(NamedTuple):
+    """A run while it is open.
+
+    Attributes:
+        run, summary: its rows and its figures.
+        place: its place among all.
+        most_jobs: how many of its jobs are listed.
+    """
+
+    run: Run
+    summary: Summary
+    place: int
+    most_jobs: int
 
 
 @dataclass(frozen=True)
 class RunHead:
-    """What a run is.
+    """What a run is: its figures, the place of its group, and how many clients have each device and link."""
 
-    Attributes:
-        name, method, dataset, seed, status, reason, run_dir, run_id, engine, rounds, clients, refused: as in
-            ``Summary``.
-        group: the place of its group.
-        devices: how many clients have each.
-        links: how many clients have each.
-        fleet: the fleet's name or title; empty where it has none.
-    """
-
-    name: str
+    summary: Summary
     group: int
-    method: str
-    dataset: str | None
-    seed: int
-    status: str
-    reason: str
-    run_dir: str
-    run_id: str
-    engine: str
-    rounds: int | None
-    clients: int
-    refused: int
     devices: Mapping[str, int]
     links: Mapping[str, int]
-    fleet: str
 
 
 @dataclass(frozen=True)
@@ -60,9 +48,9 @@ class Group:
     Attributes:
         name: a heading; it may have two lines.
         runs: their places.
-        colour: "#rrggbb"; see ``report.colours.styles``.
-        dash: a line's style in Plotly's words.
-        settings: those in which groups differ, by dotted key; see ``report.differing``.
+        colour, dash: see ``show.colours.styles``.
+        settings: those in which groups differ, by dotted key.
+        seeds: the runs' figures.
     """
 
     name: str
@@ -70,70 +58,28 @@ class Group:
     colour: str
     dash: str
     settings: Mapping[str, Any]
+    seeds: Seeds
+
+    @property
+    def line(self) -> str:
+        """The name in one line."""
+        return self.name.replace("\n", ", ")
 
 
 @dataclass(frozen=True)
-class SweepFigure:
-    """A figure of all groups, as ``Metric`` has it.
+class Told:
+    """What is known of all runs.
 
     Attributes:
-        values: each group's mean; None where it has none, and where it is of some of the clients alone.
-    """
-
-    label: str
-    unit: str
-    values: Sequence[float | None]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What became of the groups; without anything where there is one group alone.
-
-    Attributes:
-        figures: accuracies and what whole runs took, by key.
-        fronts: for each evaluated model and each cost that two groups have.
-    """
-
-    figures: Mapping[str, SweepFigure]
-    fronts: Sequence[Front]
-
-
-DRAWN = (
-    "title", "edgefl", "live", "axes", "runs", "groups", "curves", "costs", "sweep", "published", "durations",
-    "rounds", "activity", "participation", "memory", "partition", "measures",
-)  # fmt: skip
-"""What of a page its scripts read; the rest is text."""
-
-
-@dataclass(frozen=True)
-class Page:
-    """A report page. Records name their run by ``run`` and their group by ``group``: places in these lists.
-
-    Attributes:
-        title: of what.
-        edgefl: the version that made it.
-        live: whether it follows runs in progress.
-        axes: what curves are drawn against, by their keys in ``Curve.x``.
-        runs: every run.
-        groups: see ``Group``.
-        scales: the scales at which runs were made, in one line if any; see ``comparison.scales``.
+        runs, groups: all; others name them by their places.
+        scales: the scales at which runs were made; see ``compare.scales``.
         warnings: what to beware of in the figures, a line each.
         figures: all figures of the groups, and who is ahead in those that are judged.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
         pairs: what groups of seeds are above others; None where there is nothing to compare.
         signs: what the signs in figures mean, and what figures count.
-        curves: accuracy and loss against what was spent, by group and model.
-        costs: by group.
-        sweep: accuracies and costs of the groups.
-        published: what papers report, beside the groups.
-        durations, rounds, activity, participation, memory, measures, provenance: by run.
-        partition, fleets: of runs that share them.
     """
 
-    title: str
-    edgefl: str
-    live: bool
-    axes: Mapping[str, Axis]
     runs: Sequence[RunHead]
     groups: Sequence[Group]
     scales: Sequence[str]
@@ -142,16 +88,61 @@ class Page:
     dependence: Dependence | None
     pairs: PairTable | None
     signs: Sequence[str]
-    curves: Sequence[Curve]
-    costs: Sequence[Costs]
-    sweep: Sweep
-    published: Sequence[Beside]
-    durations: Sequence[Durations]
-    rounds: Sequence[Rounds]
-    activity: Sequence[Activity]
-    participation: Sequence[Participation]
-    memory: Sequence[Memory]
-    partition: Sequence[Partition]
-    measures: Sequence[MeasureSeries]
-    fleets: Sequence[FleetSources]
-    provenance: Sequence[Provenance]
+
+    @property
+    def names(self) -> list[str]:
+        """The groups' names, as far as tables show them."""
+        return [cut(group.name) for group in self.groups]
+
+    def run_name(self, run: int) -> str:
+        """A run's name in one line; runs of one group differ by their seeds."""
+        group = self.groups[self.runs[run].group]
+        return f"{group.line}, seed {self.runs[run].summary.seed}" if len(group.runs) > 1 else group.line
+
+
+def partly(told: Told) -> str:
+    """Which groups' energy is that of some clients; empty where all know theirs."""
+    some = [f"{one.line} {of}" for one in told.groups if (of := energy_of(one.seeds))]
+    return f"The energy is that of some clients: {'; '.join(some)}." if some else ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        id, title: its address in the page, and its heading.
+        plots: its pictures.
+        facts: texts by label.
+        warnings: what must not be overlooked.
+        tables: its tables.
+        notes: what the tables' signs mean.
+        texts: long texts by title, folded.
+    """
+
+    id: str
+    title: str
+    plots: Sequence[Plot] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    tables: Sequence[PageTable] = ()
+    notes: Sequence[str] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def nothing(self) -> str:
+        """Why its plots have nothing to show; empty where one has something, or there is none."""
+        if not self.plots or any(plot.frame.blocks for plot in self.plots):
+            return ""
+        return self.plots[0].nothing[0].upper() + self.plots[0].nothing[1:]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report page: its title, the version that made it, and whether it follows runs in progress."""
+
+    title: str
+    edgefl: str
+    live: bool
+    told: Told
+    sections: Sequence[Section]

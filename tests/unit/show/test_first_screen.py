@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import edgefl
-from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
 from edgefl.show.compare import PairTable
 from edgefl.show.page.build import page
-from edgefl.show.page.first_screen import first_screen, verdicts
+from edgefl.show.page.sections import verdict
+from edgefl.show.page.sections.verdict import verdicts
 from edgefl.show.table import Table
 
 # One kind of client has few numbers.
@@ -30,8 +30,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def record(folder):
-    """Their page."""
-    return page([folder])
+    """What their page is told."""
+    return page([folder]).told
+
+
+def first_screen(told):
+    """The section that a page begins with."""
+    return verdict.section(told, [])
 
 
 def _only(record, groups):
@@ -113,7 +118,7 @@ def test_one_seed_says_nothing_about_chance(record):
 
 def test_the_sensitivity_tells_whether_the_order_holds(folder):
     """A run that trains longer takes more time and energy on all numbers; tables say how much."""
-    studied = page(sorted(folder.glob("0*"))[-2:], sensitivity=1)
+    studied = page(sorted(folder.glob("0*"))[-2:], sensitivity=1).told
     shown = first_screen(studied)
     found = {one.metric.key: one for one in studied.figures}
     assert (found["virtual_s"].order, found["joules"].order) == ("holds", "holds")
@@ -141,15 +146,9 @@ def test_what_cannot_be_told_is_said(record, folder, tmp_path):
     opened = _won(record, order="open")
     asked = first_screen(replace(opened, dependence=None)).notes
     assert any("edgefl report --sensitivity 1 tells" in note for note in asked)
-    one = page([min(folder.glob("0*"))], sensitivity=1)
+    one = page([min(folder.glob("0*"))], sensitivity=1).told
     assert (one.dependence.found, one.dependence.why) == (None, "fewer than two runs are done")
     told = first_screen(replace(opened, dependence=one.dependence)).notes
     assert any("is not known: fewer than two runs are done." in note for note in told)
     with pytest.raises(UserError, match="factor must be between 1"):
         page([tmp_path / "no-run"], sensitivity=0.5)
-
-
-def test_curves_axes_are_named_once(record):
-    """The page has the labels and units that figures for papers have."""
-    assert record.axes == AXES
-    assert AXES["bytes"].label == "bytes of all clients"

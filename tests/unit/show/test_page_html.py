@@ -18,7 +18,7 @@ from edgefl.analysis.metrics import Metric
 from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
 from edgefl.show.page.html import drawn, html
-from edgefl.show.page.records import Sweep
+from edgefl.show.page.sections import figures, verdict
 from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
@@ -127,7 +127,7 @@ def test_the_same_page_twice(record):
 
 def test_every_figure_is_in_the_text(parsed, record):
     """Of each row of the comparison, the label and each group's text."""
-    for row in record.figures:
+    for row in record.told.figures:
         for text in (row.metric.label, *(cell(value, row.metric.unit) for value in row.values)):
             assert " ".join(text.replace(" (", "(").split()) in parsed.text.replace(" (", "(")
 
@@ -136,35 +136,40 @@ def test_every_figure_is_in_the_text(parsed, record):
 def test_a_part_is_told_from_its_whole(record, groups):
     """In a row below it, or with its name in a column's heading."""
     rows = [("CO2e", Value(1.0)), ("  server", Value(0.5)), ("host time", None)]
-    figures = [Judged(Metric(label, label, "g", "", str), [value] * groups) for label, value in rows]
-    many = replace(record, figures=figures, groups=[replace(record.groups[0], settings={})] * groups)
-    text = html(many)
+    judged = [Judged(Metric(label, label, "g", "", str), [value] * groups) for label, value in rows]
+    many = replace(record.told, figures=judged, groups=[record.told.groups[0]] * groups)
+    text = html(replace(record, sections=[figures.section(many, [])]))
     told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
     assert told in text
     assert "<bdi>host time</bdi>" in text
     assert "- stands where a run has no such figure." in text
 
 
-def test_signs_are_explained(record):
+def test_signs_are_explained(record, parsed):
     """What stands below a comparison in a terminal stands below all figures."""
-    assert "to a target: until the first evaluation at or above it" in record.signs
-    text = Parsed(html(record)).text
-    assert all(words in text for words in record.signs)
+    assert "to a target: until the first evaluation at or above it" in record.told.signs
+    assert all(words in parsed.text for words in record.told.signs)
+
+
+def run_of(record, **summed):
+    """What is known of the page's runs, as if the first one had ended so."""
+    first, *others = record.told.runs
+    first = replace(first, summary=replace(first.summary, **summed))
+    return replace(record.told, runs=[first, *others])
 
 
 def test_words_for_what_is_not_there_yet(record):
     """A run that is not finished has no number of rounds; one that a key stopped has no class's name."""
-    run = replace(record.runs[0], rounds=None, status="interrupted", reason="KeyboardInterrupt")
-    alone = {"sweep": Sweep({}, []), "provenance": [], "fleets": []}
-    text = Parsed(html(replace(record, runs=[run], **alone))).text
+    told = run_of(record, rounds=None, status="interrupted", reason="KeyboardInterrupt")
+    text = Parsed(html(replace(record, sections=[verdict.section(told, []), figures.runs(told, [])]))).text
     assert "not finished" in text
     assert "KeyboardInterrupt" not in text
 
 
 def test_a_section_without_data_says_why(parsed):
     """Nothing was trained: the sections about learning have words."""
-    assert "Nothing was evaluated." in parsed.text
-    assert "No measures were asked for." not in parsed.text
+    assert "No run has evaluated a model yet." in parsed.text
+    assert "The scenarios ask for no measures." not in parsed.text
 
 
 @pytest.mark.parametrize(
@@ -178,20 +183,7 @@ def test_a_section_without_data_says_why(parsed):
 )
 def test_what_became_of_a_run_is_said_first(record, status, words):
     """Above the verdict stands which run is not done, and why."""
-    runs = [replace(record.runs[0], status=status, reason="it diverged"), *record.runs[1:]]
-    text = Parsed(html(replace(record, runs=runs))).text
-    assert f"{record.runs[0].name} {words}" in text
+    told = run_of(record, status=status, reason="it diverged")
+    text = Parsed(html(replace(record, sections=[verdict.section(told, [])]))).text
+    assert f"{told.groups[0].name} {words}" in text
     assert text.index(words) < text.index("Verdict: each figure")
-
-
-def test_a_page_without_runs_that_can_be_shown(record):
-    """Without any record there are words, and no table is empty."""
-    kept = {"title", "edgefl", "live", "runs", "groups", "sweep", "machine"}
-    empty = {
-        name: []
-        for name, value in vars(record).items()
-        if name not in kept and isinstance(value, (list, tuple))
-    }
-    parsed = Parsed(html(replace(record, **empty)))
-    assert "There is nothing to judge." in parsed.text
-    assert "No job has ended." in parsed.text

@@ -1,4 +1,4 @@
-"""Whatever texts a page's records hold, its HTML is the same but for the text, and its data are theirs."""
+"""Whatever texts a page holds, its HTML is the same but for the text, and its data are theirs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import partial
 from html.parser import HTMLParser
 
 import pytest
@@ -16,26 +15,13 @@ from compared import rich
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.analysis.metrics import Metric
 from edgefl.show.page.build import page
+from edgefl.show.page.frames import Frame, Plot
 from edgefl.show.page.html import data, drawn, html
-from edgefl.show.table import Table
+from edgefl.show.page.records import Told
 
-# What is no name: keys of documents and words that the page's text depends on.
-KEPT = {
-    "endings",
-    "key",
-    "status",
-    "engine",
-    "edgefl",
-    "better",
-    "unit",
-    "colour",
-    "dash",
-    "model",
-    "order",
-    "quantile",
-}
+# What is no name: words that the page's scripts and its text depend on.
+KEPT = {"id", "colour", "dash", "sign", "edgefl", "mark", "runs", "unit"}
 ODD = [
     *(
         "",
@@ -58,25 +44,27 @@ def record(tmp_path_factory):
 
 
 def renamed(value, text, name=""):
-    """The same record with a text behind each of its texts, keys of mappings among them."""
+    """The same page with a text behind each of its texts."""
     found = value
     if name in KEPT:
         pass
     elif isinstance(value, str):
-        found = value + text
-    elif isinstance(value, Metric):
-        found = replace(value, label=value.label + text)
-    elif isinstance(value, Table):
-        found = Table(renamed(value.heads, text), renamed(value.rows, text))
+        # What is not said stays unsaid.
+        found = value and value + text
+    elif isinstance(value, Plot):
+        blocks = [renamed(one, text) for one in value.frame.blocks]
+        found = replace(value, title=value.title + text, frame=Frame(value.frame.columns, blocks))
+    elif isinstance(value, Told):
+        found = replace(value, groups=[replace(one, name=one.name + text) for one in value.groups])
     elif is_dataclass(value):
         own = {one.name: renamed(getattr(value, one.name), text, one.name) for one in fields(value)}
         found = replace(value, **own)
+    elif hasattr(value, "_fields"):
+        found = value._replace(**{one: renamed(getattr(value, one), text, one) for one in value._fields})
     elif isinstance(value, Mapping):
-        # What is known of a device has names of fields.
-        inner = (lambda one: one) if name == "devices" else partial(renamed, text=text)
-        found = {renamed(key, text): inner(one) for key, one in value.items()}
-    elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        found = type(value)(renamed(one, text) for one in value)
+        found = {key: renamed(one, text, key) for key, one in value.items()}
+    elif isinstance(value, list):
+        found = [renamed(one, text) for one in value]
     return found
 
 

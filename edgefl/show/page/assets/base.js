@@ -1,39 +1,11 @@
 "use strict";
 
-/* The page's one global. A plot is a file in plots/ that calls edgefl.plot; start.js begins when all are known.
-
-   edgefl.plot({
-     id,         unique, letters and hyphens; the figure's address in the page is #plot-ID
-     section,    the id of the page's section that it stands in, such as "costs"
-     title,      its heading, text
-     why,        one sentence below the heading: what is seen, in which unit; text, or page -> text
-     controls,   a list of switches, or (page, choice) -> list; each {name, label, kind, ...}:
-                   kind "radio" | "select": options [{value, label}]; "check": a boolean;
-                   "slider": values [...], text: value -> "round 12", jumps [{label, value}]: buttons; all: initial (the first by default).
-                 A switch with fewer than two options is not shown. choice[name] is its value.
-     height,     pixels, or (page, choice) -> pixels; 380 by default
-     groups,     false, or (page, choice) -> false, where no trace is of a group: there is no legend of runs then
-     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw,
-                            with `chosen` where another choice may draw something; a `note` stands below the plot
-     table(page, choice),   -> {columns: ["round", "bytes (B)"], rows: [[...]]}: the same data as text and CSV
-   })
-
-   A trace with `group: N` is of that group: it gets its name, and is hidden with it in all plots.
-   edgefl.line(page, N, more) is a trace with the group's colour and dash.
-   Texts for Plotly go through edgefl.text(name), since Plotly reads some HTML and TeX. Numbers with units and axes for
-   them are in numbers.js, names of runs and looks of parts in series.js.
-   draw must not change page. All numbers are in it; nothing is reckoned here but places on the screen. */
+/* The page's one global, and what all scripts use. Texts for Plotly go through edgefl.text, since Plotly reads some
+   HTML and TeX. */
 const edgefl = (() => {
-  const plots = [];
   const state = { page: null, hidden: new Set(), figures: [] };
   const LONGEST = 48;
   const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", $: "&#36;" };
-
-  /** Registers a plot; see above. */
-  function plot(one) {
-    if (plots.some((other) => other.id === one.id)) throw new Error(`two plots are called ${one.id}`);
-    plots.push({ controls: [], height: 380, groups: true, ...one });
-  }
 
   /** An element: attributes, listeners ("onclick") and children, texts among them. */
   function element(name, attributes = {}, ...children) {
@@ -76,5 +48,7 @@ const edgefl = (() => {
     return `rgba(${red},${green},${blue},${opacity})`;
   }
 
-  return { plots, state, plot, element, short, escaped, text, label, line, faint };
+  const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+  return { state, known, element, short, escaped, text, label, line, faint };
 })();

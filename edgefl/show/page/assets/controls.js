@@ -4,10 +4,6 @@
 
   const optionsOf = (one) => one.options ?? (one.values ?? []).map((value) => ({ value, label: String(value) }));
 
-  /** The switches that a plot has on this page. */
-  edgefl.controlsOf = ({ controls }, page, choice) =>
-    typeof controls === "function" ? controls(page, choice) : controls;
-
   /** What is chosen: as before where that is still there, else what a switch begins with. */
   edgefl.chosen = (controls, before) => {
     const choice = {};

@@ -1,10 +1,8 @@
 /* A plot on the page: heading, switches, legend, picture, downloads, and its data as a table. */
 (() => {
-  const { element, plots, state } = edgefl;
+  const { element, state } = edgefl;
   const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
   const LINE = 18;
-  const value = (one, ...given) => (typeof one === "function" ? one(...given) : one);
-
   class Figure {
     constructor(plot) {
       this.plot = plot;
@@ -28,7 +26,7 @@
     }
 
     table() {
-      return this.plot.table(state.page, this.choice);
+      return edgefl.tableOf(this.plot, state.page);
     }
 
     /** A mistake in one plot leaves the others as they are. */
@@ -62,15 +60,16 @@
 
     /** New data: the switches as they are, where they still can be. */
     renewed() {
+      this.plot = state.page.plots.find(({ id }) => id === this.plot.id);
       this.adapt();
-      this.why.textContent = value(this.plot.why, state.page);
+      this.why.textContent = this.plot.why;
       edgefl.legend(this);
       if (this.seen) this.draw();
     }
 
     /** The switches that go with what is chosen; the one in use keeps the focus. */
     adapt() {
-      const controls = edgefl.controlsOf(this.plot, state.page, this.choice);
+      const controls = edgefl.switchesOf(this.plot, state.page, this.choice);
       this.choice = edgefl.chosen(controls, this.choice);
       const kept = JSON.stringify(controls.map((one) => [one, one.text && one.values.map(one.text)]));
       if (kept === this.kept) return;
@@ -87,12 +86,12 @@
 
     /** Draws, or says in words why there is nothing to draw. */
     drawn() {
-      const found = this.plot.draw(state.page, this.choice);
+      const found = edgefl.drawn(this.plot, state.page, this.choice);
       this.tellNothing(found.nothing ?? "", found.chosen);
       if (found.nothing) return;
       // On a narrow screen the entries of a legend stand below each other.
       const entries = edgefl.narrow() && found.layout?.showlegend ? found.data.length : 0;
-      const height = value(this.plot.height, state.page, this.choice) + LINE * entries;
+      const height = edgefl.heightOf(this.plot, state.page, this.choice) + LINE * entries;
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
       this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
@@ -116,7 +115,7 @@
     async save() {
       if (!this.shown) this.draw();
       const title = { text: edgefl.text(this.plot.title), automargin: true, yref: "container", x: 0.02, xanchor: "left" };
-      const legend = value(this.plot.groups, state.page, this.choice) ? edgefl.series.legend : {};
+      const legend = edgefl.hasGroups(this.plot, this.choice) ? edgefl.series.legend : {};
       const layout = edgefl.layout({ ...legend, ...this.shown.layout, title, paper_bgcolor: edgefl.colour("--paper") });
       const size = { width: this.canvas.clientWidth || 900, height: this.canvas.clientHeight + 80 };
       const url = await Plotly.toImage({ data: this.shown.data, layout }, { format: "svg", ...size });
@@ -133,7 +132,7 @@
 
   /** A button for each group; it hides the group in all plots. */
   edgefl.legend = (figure) => {
-    if (!figure.plot.groups) return;
+    if (!edgefl.hasGroups(figure.plot, {})) return;
     const { groups } = state.page;
     figure.legend.replaceChildren(...groups.map((group, place) => {
       const pressed = !state.hidden.has(place);
@@ -154,7 +153,7 @@
   /** The legend has the groups that are drawn. */
   edgefl.legendOf = (figure, traces) => {
     const drawn = new Set(traces.map(({ group }) => group).filter((group) => group !== undefined));
-    figure.legend.hidden = !value(figure.plot.groups, state.page, figure.choice) || !drawn.size;
+    figure.legend.hidden = !drawn.size;
     figure.legend.querySelectorAll("[aria-pressed]").forEach((button, group) => {
       button.parentElement.hidden = !drawn.has(group);
     });
@@ -235,12 +234,10 @@
         figure.draw();
       }
     }, { rootMargin: "300px" });
-    for (const plot of plots) {
-      const room = document.querySelector(`#${CSS.escape(plot.section)} .plots`);
-      if (!room) continue;
+    for (const plot of page.plots) {
       const figure = new Figure(plot);
       state.figures.push(figure);
-      room.append(figure.node);
+      document.querySelector(`#${CSS.escape(plot.section)} .plots`).append(figure.node);
       watcher.observe(figure.node);
     }
     edgefl.renew(page);

@@ -1,38 +1,7 @@
-/* Quantities as edgefl prints them: a test holds them to edgefl/core/units.py. */
+/* Quantities as edgefl prints them, after core/units.py, whose ladders of units the page has: a test compares them. */
 (() => {
-  const STEPS = {
-    s: [
-      [1, "s"],
-      [1e-3, "ms"],
-      [1e-6, "us"],
-    ],
-    B: [
-      [1e12, "TB"],
-      [1e9, "GB"],
-      [1e6, "MB"],
-      [1e3, "kB"],
-      [1, "B"],
-    ],
-    J: [
-      [1e9, "GJ"],
-      [1e6, "MJ"],
-      [1e3, "kJ"],
-      [1, "J"],
-      [1e-3, "mJ"],
-      [1e-6, "uJ"],
-    ],
-    FLOP: [
-      [1e15, "PFLOP"],
-      [1e12, "TFLOP"],
-      [1e9, "GFLOP"],
-      [1e6, "MFLOP"],
-      [1e3, "kFLOP"],
-      [1, "FLOP"],
-    ],
-  };
-  // What one axis is drawn in: times in whole minutes, hours and days too.
-  const AXIS = { ...STEPS, s: [[86400, "d"], [3600, "h"], [60, "min"], ...STEPS.s] };
-  const known = (value) => typeof value === "number" && Number.isFinite(value);
+  const { state, known } = edgefl;
+  const ladder = (unit) => state.page.units[unit];
   const exponent = (value) => Number(value.toExponential().split("e")[1]);
   const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
 
@@ -43,17 +12,19 @@
     return over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below;
   }
 
-  /** Significant digits as Python's "g" writes them; of two numbers that are equally near, the even one. */
-  function digits(value, count) {
-    if (value === 0) return "0";
-    let rounded = Number(value.toPrecision(count));
+  /** A number of so many significant digits; of two that are equally near, the even one, as Python rounds. */
+  function rounded(value, count) {
     const [finer, power] = value.toExponential(count).split("e");
-    if (Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0) {
-      rounded = Number(`${finer.slice(0, -1)}e${power}`);
-    }
-    const size = exponent(rounded);
-    if (size >= -4 && size < count) return trimmed(rounded.toFixed(Math.max(count - 1 - size, 0)));
-    const [mantissa, rest] = rounded.toExponential().split("e");
+    const isTie = Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0;
+    return Number(isTie ? `${finer.slice(0, -1)}e${power}` : value.toPrecision(count));
+  }
+
+  /** Significant digits as Python's "g" writes them. */
+  function digits(value, count) {
+    const near = rounded(value, count);
+    const size = exponent(near);
+    if (!value || (size >= -4 && size < count)) return trimmed(near.toFixed(Math.max(count - 1 - size, 0)));
+    const [mantissa, rest] = near.toExponential().split("e");
     return `${mantissa}e${rest[0]}${rest.slice(1).padStart(2, "0")}`;
   }
 
@@ -70,7 +41,7 @@
 
   function seconds(value) {
     const two = (rest) => String(rest).padStart(2, "0");
-    if (nearest(value) < 60) return scaled(value, STEPS.s);
+    if (nearest(value) < 60) return scaled(value, ladder("s").slice(3));
     if (nearest(value) < 3600) return `${Math.floor(nearest(value) / 60)} min ${two(nearest(value) % 60)} s`;
     const minutes = nearest(value / 60);
     return `${thousands(Math.floor(minutes / 60))} h ${two(minutes % 60)} min`;
@@ -82,35 +53,36 @@
     return `${(value * 100).toFixed(decimals)}%`;
   }
 
-  function plain(value) {
-    if (Number.isInteger(value)) return thousands(value);
-    return Math.abs(value) >= 1e4 ? thousands(value) : digits(value, 4);
-  }
+  const count = (value) => (Number.isInteger(value) ? thousands(value) : digits(value, 4).replace(/^\d{4}$/, thousands));
+  // Three digits without an exponent.
+  const plain = (value) => trimmed(rounded(value, 3).toFixed(Math.max(2 - exponent(rounded(value, 3)), 0)));
+  const NAMELESS = { share, s: seconds, index: (value) => value.toFixed(2), loss: plain, "": count };
 
   /** A number with its unit, as the terminal has it: "1.23 MB", "3 min 04 s", "81.2%"; "unknown" for none. */
   edgefl.number = (value, unit = "") => {
     if (!known(value)) return "unknown";
-    if (unit === "s") return seconds(value);
-    if (unit === "share") return share(value);
-    if (STEPS[unit]) return scaled(value, STEPS[unit]);
-    return unit ? `${plain(value)} ${unit}` : plain(value);
+    if (NAMELESS[unit]) return NAMELESS[unit](value);
+    return ladder(unit) ? scaled(value, ladder(unit)) : `${plain(value)} ${unit}`;
   };
+
+  // Of what an axis is drawn in, its greatest value is at least so many: 90 s are no 1.5 min.
+  const LEAST = 3;
 
   /** The step in which an axis up to `most` is drawn: [its size in the base unit, its name]. */
   const step = (most, unit) => {
     if (unit === "share") return [0.01, "%"];
-    const steps = AXIS[unit];
+    if (unit === "index" || unit === "loss") return [1, ""];
+    const steps = ladder(unit);
     if (!steps) return [1, unit];
-    return (
-      steps.find(([size]) => most >= size * (size >= 60 ? 2 : 1)) ?? (most > 0 ? steps.at(-1) : [1, unit])
-    );
+    const fits = steps.find(([size]) => most >= size * (unit === "s" && size > 1 ? LEAST : 1));
+    return fits ?? (most > 0 ? steps.at(-1) : steps.find(([size]) => size === 1));
   };
 
   function tick(value, unit) {
     if (unit === "share") return `${digits(value * 100, 6)}%`;
-    const [size, name] = (AXIS[unit] ?? []).find(([least]) => value >= least * 0.9999) ??
-      AXIS[unit]?.at(-1) ?? [1, unit];
-    return `${digits(value / size, 6)} ${name}`.trim();
+    const reached = ladder(unit)?.find(([least]) => value >= least * 0.9999) ?? ladder(unit)?.at(-1);
+    const [size, name] = reached ?? step(value, unit);
+    return `${digits(value / size, 6)} ${name.replace(/^days$/, "d")}`.trim();
   }
 
   const CLOCK = [60, 600, 3600, 36000, 86400, 864000, 8640000, 86400000];
@@ -191,6 +163,4 @@
     for (const round of rounds) [low, high] = [Math.min(low, round), Math.max(high, round)];
     return { title: "round", ...(high - low < 10 ? { tickmode: "linear", dtick: 1 } : {}) };
   };
-
-  edgefl.known = known;
 })();

@@ -1,7 +1,5 @@
 /* What plots share: names of runs, colours of parts, fewer points where there are many. */
 (() => {
-  // Points that the lines of one plot have together, so that a switch answers at once; the CSV has them all.
-  const POINTS = 8_000;
   // Okabe and Ito's colours, and a pattern with each, for parts, phases and devices.
   const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a89a1f", "#888888"];
   const PATTERNS = ["", "/", "x", ".", "\\", "-", "+", "|"];
@@ -10,15 +8,9 @@
 
   const at = (list, place) => list[place % list.length];
 
-  /** A group's name in one line. */
+  /** A group's or a run's name in one line. */
   const groupName = (page, group) => page.groups[group].name.replace(/\s*\n\s*/g, ", ");
-
-  /** A run's name in one line; runs of one group differ by their seeds. */
-  function runName(page, run) {
-    const { group, seed } = page.runs[run];
-    const name = groupName(page, group);
-    return page.groups[group].runs.length > 1 ? `${name}, seed ${seed}` : name;
-  }
+  const runName = (page, run) => page.runs[run].name;
 
   /** A switch between the runs of some records. */
   function runSwitch(page, records) {
@@ -27,44 +19,8 @@
     return { name: "run", label: "Run", kind: "select", options };
   }
 
-  const FIRST = "first";
-  const ALL = "all";
-
-  /** A switch between one run of each group, all runs, and each of them. */
-  function runsSwitch(page, records) {
-    const one = runSwitch(page, records);
-    const all = { value: ALL, label: "all runs" };
-    const many = hasSeeds(page) ? [{ value: FIRST, label: "all, the first seed of each" }, all] : [all];
-    return { ...one, label: "Runs", options: one.options.length > 1 ? [...many, ...one.options] : [all] };
-  }
-
-  const hasSeeds = (page) => page.groups.some((group) => group.runs.length > 1);
-
-  /** Which seeds such a switch shows. */
-  const seedsNote = (page, run) =>
-    run === FIRST ? "Of runs with several seeds the first is drawn." : "";
-
-  // Where the longest line ends so much later than the shortest, the axis is a log axis at first.
-  const APART = 30;
-
-  /** A log switch for an axis on which lines end at some values. */
-  function logX(ends) {
-    const known = ends.filter((end) => edgefl.known(end) && end > 0);
-    const initial = known.length > 0 && Math.max(...known) > APART * Math.min(...known);
-    return { name: "log_x", label: "Log x", kind: "check", initial };
-  }
-
   /** Sentences one after the other, without those that are not there. */
   const sentences = (...all) => all.filter(Boolean).join(" ");
-
-  /** The records of the runs that such a switch names. */
-  const chosenRuns = (page, records, run) =>
-    records.filter(
-      (one) =>
-        run === ALL ||
-        one.run === run ||
-        (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run),
-    );
 
   /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
   function kept(values, most) {
@@ -88,21 +44,6 @@
     return places;
   }
 
-  /** Points that each of some lines may have. */
-  const budget = (lines) => Math.max(Math.floor(POINTS / Math.max(lines, 1)), 40);
-
-  /** A line, thinned: x, y and text are functions of a place. One point alone is a mark. */
-  function points(values, lines, { x, y, text }) {
-    const places = kept(values, budget(lines));
-    return {
-      mode: places.length === 1 ? "markers" : "lines",
-      x: places.map(x),
-      y: places.map(y),
-      text: places.map(text),
-      hovertemplate: "%{text}<extra></extra>",
-    };
-  }
-
   /** A bold name and lines below it, for a hover. */
   const hover = (name, ...lines) =>
     [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
@@ -116,34 +57,8 @@
   });
 
   /** Marks of a part that is told apart by its colour and by its pattern. */
-  function filled(place, shape = at(PATTERNS, place)) {
-    const pattern = { shape, fgcolor: "#ffffff", fillmode: "overlay", size: 7, solidity: 0.25 };
-    return { color: at(COLOURS, place), pattern };
-  }
-
-  /** A map of values: `words` are the lines of a hover, the first of them bold. */
-  function heat({ rows, columns, unit, value, words }) {
-    const [row, column] = [rows, columns].map((count) => Array.from({ length: count }, (_, at) => at));
-    const share = unit === "share";
-    const each = (of) => row.map((y) => column.map((x) => of(y, x)));
-    const shown = (y, x) => (edgefl.known(value(y, x)) ? value(y, x) * (share ? 100 : 1) : null);
-    return {
-      type: "heatmap",
-      colorscale: "Cividis",
-      hoverongaps: false,
-      hovertemplate: "%{text}<extra></extra>",
-      x: column,
-      y: row,
-      z: each(shown),
-      text: each((y, x) => hover(...words(y, x))),
-      xgap: columns > 60 ? 0 : 1,
-      ygap: rows > 60 ? 0 : 1,
-      colorbar: {
-        title: { text: share ? "" : edgefl.escaped(unit) },
-        ticksuffix: share ? "%" : "",
-        thickness: 14,
-      },
-    };
+  function filled(place, { color = at(COLOURS, place), shape = at(PATTERNS, place) } = {}) {
+    return { color, pattern: { shape, fgcolor: "#ffffff", fillmode: "overlay", size: 7, solidity: 0.25 } };
   }
 
   /** A legend above the plot, for plots whose legend is not that of the runs. */
@@ -200,12 +115,6 @@
       line: { width: 1, color: edgefl.colour("--rule") },
     }));
 
-  /** The names of the groups of which no run is among some records. */
-  function without(page, records) {
-    const drawn = new Set(records.map((one) => page.runs[one.run].group));
-    return listed(page.groups.flatMap((_, group) => (drawn.has(group) ? [] : [groupName(page, group)])));
-  }
-
   /** "a, b and c", of many the first ones; "a, 1; b, 2 and c, 3" where there are commas in them. */
   function listed(words) {
     const shown = words.length > 5 ? [...words.slice(0, 4), `${words.length - 4} others`] : words;
@@ -228,34 +137,7 @@
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName,
-    runName,
-    runSwitch,
-    runsSwitch,
-    chosenRuns,
-    hasSeeds,
-    seedsNote,
-    logX,
-    sentences,
-    FIRST,
-    ALL,
-    kept,
-    budget,
-    points,
-    hover,
-    folded,
-    look,
-    filled,
-    heat,
-    legend,
-    rowsHeight,
-    namesHeight,
-    rows,
-    between,
-    without,
-    listed,
-    spaced,
-    everyNth,
-    distinct,
+    groupName, runName, runSwitch, sentences, kept, hover, folded, look, filled, legend, rowsHeight, namesHeight,
+    rows, between, listed, spaced, everyNth, distinct,
   };
 })();

@@ -10,7 +10,7 @@
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   };
 
-  // What makes a spreadsheet run a text as a formula, as in report/formats/comma_separated.py: it is quoted.
+  // What makes a spreadsheet run a text as a formula, as in show/formats.py: it is quoted.
   const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
   const cell = (value) => {
     if (value == null || Number.isNaN(value)) return "";

@@ -2,79 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.show.page.frames import Block, Column, Frame, Plot
+from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 400
 # Intervals that a wide one covers.
 _WIDE = 10
+_DETAIL = Column("", told=False)
+_ACTIVE = {"of": _DETAIL, "t_s": Column("virtual time", "s"), "clients": Column("active clients")}
+_STALE = {"of": _DETAIL, "t_s": Column("virtual time", "s"), "behind": Column("versions behind")}
 
 
-@dataclass(frozen=True)
-class Activity:
-    """Of one run.
+class _Blocks(NamedTuple):
+    active: Sequence[Block]
+    stale: Sequence[Block]
+    merged: bool
+
+
+def section(told: Told, read: Sequence[_Blocks]) -> Section:
+    """Clients at work and the staleness of uploads of all runs."""
+    del told
+    active = Frame(_ACTIVE, [block for one in read for block in one.active])
+    stale = Frame(_STALE, [block for one in read for block in one.stale])
+    plots = [
+        Plot(
+            "active",
+            "Active clients",
+            "Clients that are receiving, working or transmitting, over virtual time: the mean over each"
+            " fortieth of a run. Of one run also that over each four-hundredth, and the most at once.",
+            "no client has been asked for anything yet.",
+            "lines",
+            active,
+            x=["t_s"],
+            y=["clients"],
+            runs="all",
+            detail="of",
+            whole="mean over a fortieth",
+            log="auto",
+            step=True,
+        ),
+        Plot(
+            "staleness",
+            "Staleness of merged uploads",
+            "How many versions the server's model was ahead of the one that a merged upload had started from,"
+            " in the mean; of one run also the most.",
+            "every upload was merged into the version it had started from."
+            if any(one.merged for one in read)
+            else "nothing has been merged yet.",
+            "lines",
+            stale,
+            x=["t_s"],
+            y=["behind"],
+            runs="all",
+            detail="of",
+            whole="mean",
+            log="auto",
+            missing="no upload was stale",
+        ),
+    ]
+    return Section("activity", "Activity", plots)
+
+
+def read(one: Read) -> _Blocks:
+    """Those of a run.
 
     A job is in flight from its dispatch until its upload has arrived, or until it is late, lost or cut before
     that; while its client is away or paused too, and not while its upload waits to be merged. All exchanges
-    count.
-
-    Attributes:
-        run: its place.
-        t_s: the beginnings of equal intervals of virtual time, from 0 to the run's end, at most 400; empty
-            where no time passed.
-        interval_s: how long each is.
-        active_mean: jobs in flight in each, the mean over its time.
-        active_max: the most at once, for however short a time.
-        wide_t_s: the beginnings of intervals ten times as long: at most 40.
-        wide_mean: the mean over each of these.
-        staleness_t_s: times of merges in rounds that took jobs; of more than 400, the last of as many in a
-            row as it takes.
-        staleness_mean: by how many versions the merged jobs were behind, in the mean: the server's version
-            before the merge less the one that the job started from.
-        staleness_max: the most.
+    count. Each step begins at its time; the last is the end.
     """
-
-    run: int
-    t_s: Sequence[float]
-    interval_s: float
-    active_mean: Sequence[float]
-    active_max: Sequence[int]
-    wide_t_s: Sequence[float]
-    wide_mean: Sequence[float]
-    staleness_t_s: Sequence[float]
-    staleness_mean: Sequence[float]
-    staleness_max: Sequence[int]
-
-
-def activity(found: Run, run: int, end_s: float) -> list[Activity]:
-    """That of a run; none without jobs.
-
-    Args:
-        found: the run's.
-        run: its place.
-        end_s: its end in virtual seconds.
-    """
-    if not len(found.jobs):
-        return []
-    edges = np.linspace(0.0, end_s, _MOST + 1) if end_s > 0 else np.zeros(1)
+    found, end_s = one.run, one.summary.virtual_s
+    stale, merged = list(_staleness(found, one.place)), len(found.merged_in_rounds()) > 0
+    if not len(found.jobs) or end_s <= 0:
+        return _Blocks([], stale, merged)
+    edges = np.linspace(0.0, end_s, _MOST + 1)
     means, most = _in_flight(found.jobs.dispatched_s, found.until_s, edges)
-    return [
-        Activity(
-            run=run,
-            t_s=edges[:-1].tolist(),
-            interval_s=end_s / _MOST,
-            active_mean=means.tolist(),
-            active_max=most.tolist(),
-            wide_t_s=edges[:-1:_WIDE].tolist(),
-            wide_mean=means.reshape(-1, _WIDE).mean(axis=1).tolist(),
-            **_staleness(found),
-        )
+    wide = means.reshape(-1, _WIDE).mean(axis=1)
+    drawn = (
+        ("", edges[::_WIDE], wide),
+        ("mean over a four-hundredth", edges, means),
+        ("most at once", edges, most),
+    )
+    active = [
+        {"run": one.place, "of": of, "t_s": times.tolist(), "clients": [*values.tolist(), values[-1].item()]}
+        for of, times, values in drawn
     ]
+    return _Blocks(active, stale, merged)
 
 
 def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, Ints]:
@@ -88,8 +106,6 @@ def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, I
     Returns:
         (bins,) each.
     """
-    if len(edges) == 1:
-        return np.zeros(0), np.zeros(0, dtype=np.int64)
     # From each of these times until the next one, ``level`` spans are open. Edges are among them.
     times = np.concatenate([edges, start_s, end_s])
     steps = np.zeros(len(times), dtype=np.int64)
@@ -103,20 +119,22 @@ def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, I
     return means, np.maximum.reduceat(levels, first)
 
 
-def _staleness(found: Run) -> dict[str, list[Any]]:
-    """The columns of staleness."""
+def _staleness(found: Run, place: int) -> Iterator[Block]:
+    """By how many versions merged jobs were behind, in rounds that took jobs; none if none was.
+
+    That is the server's version before the merge less the one that the job started from. Of more than 400
+    merges, the last of as many in a row as it takes.
+    """
     jobs, merges, mine = found.jobs, found.merges, found.merged_in_rounds()
     into = jobs.into_version[mine]
     behind = into - 1 - jobs.version[mine]
     starts = np.flatnonzero(np.diff(into, prepend=-1))
     if len(starts) > _MOST:
         starts = starts[np.linspace(0, len(starts), _MOST, endpoint=False).astype(np.int64)]
-    if not len(starts):
-        return {"staleness_t_s": [], "staleness_mean": [], "staleness_max": []}
+    if not behind.any():
+        return
     ends = np.append(starts[1:], len(into))
-    at = np.searchsorted(merges.version, into[ends - 1])
-    return {
-        "staleness_t_s": merges.t_s[at].tolist(),
-        "staleness_mean": (np.add.reduceat(behind, starts) / (ends - starts)).tolist(),
-        "staleness_max": np.maximum.reduceat(behind, starts).tolist(),
-    }
+    times = merges.t_s[np.searchsorted(merges.version, into[ends - 1])].tolist()
+    means, most = np.add.reduceat(behind, starts) / (ends - starts), np.maximum.reduceat(behind, starts)
+    for of, values in (("", means), ("most", most)):
+        yield {"run": place, "of": of, "t_s": times, "behind": values.tolist()}

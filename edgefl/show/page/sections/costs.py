@@ -2,69 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from edgefl.analysis.groups import Group, spreads
-from edgefl.show.compare import energy_of
+from edgefl.analysis.groups import spreads
+from edgefl.core.units import show_joules
+from edgefl.show.page.cells import once
+from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.records import Group, Section, Told, partly
+
+_COLUMNS = {
+    "figure": Column("figure", told=False),
+    "of": Column("of"),
+    "unit": Column("unit", told=False),
+    "amount": Column("@axis", "@unit"),
+}
+# What became of jobs: colours from cool to warm, patterns for those who do not see colours.
+_ENDINGS = {
+    "merged": ("merged (useful)", "#0072b2", ""),
+    "late": ("late (wasted)", "#e69f00", "/"),
+    "lost": ("lost (wasted)", "#d55e00", "x"),
+    "cut": ("cut (wasted)", "#cc79a7", "."),
+}
+# Figures by name: their axes' titles, units and keys.
+_WASTE = {
+    "client time": ("time of all clients", "s", "client_s"),
+    "bytes": ("bytes of all clients", "B", "bytes"),
+    "energy": ("energy of all clients", "J", "joules"),
+    "operations": ("operations of all clients", "FLOP", "flops"),
+    "jobs": ("jobs", "", "jobs"),
+}
+_TAKEN = {
+    "bytes by part": ("bytes of all clients", "B", "bytes_by_part."),
+    "energy by phase": ("energy of all clients", "J", "joules_by_phase."),
+}
+_DEVICES = {
+    "device": Column("device"),
+    "clients": Column("clients"),
+    "joules_per_round": Column("energy per client and round", "J"),
+    "joules": Column("energy of all its clients", "J"),
+    "per_round": Column("share of a full battery per round", "share"),
+    "per_round_low": Column("share of a battery per round, at least", "share", told=False),
+    "per_round_high": Column("share of a battery per round, at most", "share", told=False),
+    "per_day": Column("share of a full battery per day", "share"),
+}
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Means over those of a group's runs that have the figure.
-
-    Attributes:
-        group: its place.
-        bytes_by_part: bytes "down" and "up" by part of the payload, of transfers that were completed; empty
-            if nothing was sent.
-        joules_by_phase: joules by "receive", "compute", "transmit", "tail" and "idle"; empty if no energy is
-            known.
-        waiting_joules: at idle power while uploads wait to be merged, no part of the energy; None if unknown.
-        energy_of: of how many clients the energy is, and what all clients' may be; empty where it is of all.
-        endings: by "merged" (useful), "late", "lost" and "cut" (wasted): the figures of ``usage.Spent``.
-        devices: by device, the figures of ``DeviceUse`` and of ``BatteryUse``, without unknown ones.
-    """
-
-    group: int
-    bytes_by_part: Mapping[str, Mapping[str, float]]
-    joules_by_phase: Mapping[str, float]
-    waiting_joules: float | None
-    energy_of: str
-    endings: Mapping[str, Mapping[str, float]]
-    devices: Mapping[str, Mapping[str, float]]
-
-
-def costs(groups: Sequence[Group]) -> list[Costs]:
-    """The costs of each group."""
-    return [_costs(place, one) for place, one in enumerate(groups)]
-
-
-def _costs(group: int, one: Group) -> Costs:
-    means = {key: found.mean for key, found in spreads(one.runs).items()}
-
-    def within(start: str, depth: int) -> dict[str, Any]:
-        """The figures whose keys begin so, as mappings within each other."""
-        found: dict[str, Any] = {}
-        for key, mean in means.items():
-            if key.startswith(start):
-                name, *rest = key.removeprefix(start).rsplit(".", depth - 1)
-                if rest:
-                    found.setdefault(name, {})[rest[0]] = mean
-                else:
-                    found[name] = mean
-        return found
-
-    taken = within("devices.", 2)
-    for device in taken:
-        battery = f"batteries.{device}."
-        taken[device] |= {key.removeprefix(battery): means[key] for key in means if key.startswith(battery)}
-    return Costs(
-        group,
-        within("bytes_by_part.", 2),
-        within("joules_by_phase.", 1),
-        means.get("waiting_joules"),
-        energy_of(one),
-        within("spent.", 2),
-        dict(sorted(taken.items())),
+def section(told: Told, read: Sequence[object]) -> Section:
+    """What jobs took, useful or wasted."""
+    del read
+    means = [_means(one) for one in told.groups]
+    ended, wasted = any(map(_ended, means)), any(_ended(one, but="merged") for one in means)
+    nothing = "no job has ended yet, so nothing was spent."
+    waste = Plot(
+        "waste",
+        "Useful and wasted",
+        "Only jobs that were merged are useful: what late, lost and cut jobs took is wasted. Means of seeds.",
+        "no job was late, lost or cut, so nothing was wasted." if ended else nothing,
+        "bars",
+        Frame(_COLUMNS, list(_blocks(told, means, _WASTE, _spent)) if wasted else []),
+        **_BARS,
+        looks={label: {"color": colour, "shape": shape} for label, colour, shape in _ENDINGS.values()},
     )
+    costs = Plot(
+        "costs",
+        "Bytes by part and energy by phase",
+        "What all jobs took, useful or wasted. Means over seeds.",
+        nothing,
+        "bars",
+        Frame(_COLUMNS, list(_blocks(told, means, _TAKEN, _within))),
+        **_BARS,
+    )
+    return Section("costs", "Costs", [waste, costs])
+
+
+_BARS: Mapping[str, Any] = {
+    "x": ["amount"], "series": "of", "by": [Switch("figure", "Show")], "share": True,
+}  # fmt: skip
+_Means: TypeAlias = Mapping[str, float]
+
+
+def _means(group: Group) -> _Means:
+    """The figures of a group's runs that have them, by dotted key."""
+    return {key: found.mean for key, found in spreads(group.seeds.runs).items()}
+
+
+def _ended(means: _Means, but: str = "") -> bool:
+    return any(means.get(f"spent.{ending}.jobs") for ending in _ENDINGS if ending != but)
+
+
+def _spent(means: _Means, key: str) -> dict[str, float]:
+    """A figure by ending."""
+    keys = {label: f"spent.{ending}.{key}" for ending, (label, *_) in _ENDINGS.items()}
+    return {label: means[own] for label, own in keys.items() if own in means}
+
+
+def _within(means: _Means, start: str) -> dict[str, float]:
+    """The figures whose keys begin so, by the rest."""
+    rests = {key: key.removeprefix(start).rsplit(".", 1) for key in means if key.startswith(start)}
+    return {", ".join(rest): means[key] for key, rest in rests.items()}
+
+
+def _blocks(
+    told: Told,
+    means: Sequence[_Means],
+    figures: Mapping[str, tuple[str, str, str]],
+    of: Callable[[_Means, str], Mapping[str, float]],
+) -> Iterator[Block]:
+    """Of each figure that some group has, a block for each group."""
+    for figure, (axis, unit, key) in figures.items():
+        amounts = [of(one, key) for one in means]
+        if not any(amount for one in amounts for amount in one.values()):
+            continue
+        notes = " ".join(_notes(told, means, amounts, figure, unit))
+        for place, own in enumerate(amounts):
+            yield {
+                "group": place,
+                "figure": figure,
+                "axis": axis,
+                "unit": unit,
+                "of": list(own),
+                "amount": list(own.values()),
+                "notes": {"": notes},
+            }
+
+
+def _notes(
+    told: Told, means: Sequence[_Means], amounts: Sequence[_Means], figure: str, unit: str
+) -> Iterator[str]:
+    """Whose bars are missing, and of what an energy is."""
+    names = [group.line for group in told.groups]
+    for ended, words in ((False, "No job has ended of"), (True, "A number is unknown that it takes of")):
+        bare = [
+            name
+            for name, one, own in zip(names, means, amounts, strict=True)
+            if not own and _ended(one) == ended
+        ]
+        if bare:
+            yield f"{words} {once(bare)}."
+    if unit == "J" and (some := partly(told)):
+        yield some
+    if figure == "energy by phase":
+        waits = [one.get("waiting_joules") for one in means]
+        idle = [f"{name} {show_joules(wait)}" for name, wait in zip(names, waits, strict=True) if wait]
+        if idle:
+            yield f"Not included: idle energy while uploads wait for the server, {once(idle)}."
+
+
+def devices(told: Told, read: Sequence[object]) -> Section:
+    """Energy by class of devices, and the share of a battery that a round takes."""
+    del read
+    blocks: list[dict[str, Any]] = [
+        {"group": place, **{name: [row.get(name) for row in rows] for name in _DEVICES}}
+        for place, group in enumerate(told.groups)
+        if (rows := _devices(_means(group)))
+    ]
+    known = any(value is not None for one in blocks for value in one["joules"])
+    plot = Plot(
+        "devices",
+        "Energy by class of devices",
+        "The energy of the clients with each device; means over seeds. Bars at a share of the battery are its"
+        " bounds.",
+        "no energy is known: a number that it needs is unknown of every device."
+        if blocks
+        else "no client took part.",
+        "points",
+        Frame(_DEVICES, blocks if known else []),
+        x=["joules_per_round", "joules", "per_round", "per_day"],
+        row="device",
+        log="x",
+    )
+    return Section("devices", "Energy by device", [plot])
+
+
+def _devices(means: _Means) -> list[dict[str, Any]]:
+    """What each device's clients took, and of their batteries."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, mean in means.items():
+        kind, _, rest = key.partition(".")
+        if kind in {"devices", "batteries"}:
+            device, _, name = rest.replace("per_round_between.", "per_round_").rpartition(".")
+            found.setdefault(device, {"device": device})[name] = mean
+    return [found[device] for device in sorted(found) if "clients" in found[device]]

@@ -3,95 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from edgefl.analysis.run import Bools, Floats, Merges, Run
+from edgefl.analysis.run import Floats, Run
 from edgefl.core.event import ENDINGS, Kind
+from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 201
 # Virtual seconds are equal that differ in less: differences of times are rounded.
 _DECIMALS = 9
 # What a merged job did between two of its stations.
 _SPANS = {
-    "job": ("dispatched_s", "arrived_s"),
-    "receive": ("dispatched_s", "received_s"),
+    "jobs": ("dispatched_s", "arrived_s"),
+    "receiving": ("dispatched_s", "received_s"),
     "work": ("received_s", "worked_s"),
-    "transmit": ("worked_s", "arrived_s"),
+    "transmission": ("worked_s", "arrived_s"),
+}
+_COLUMNS = {
+    "device": Column("device", told=False),
+    "of": Column("of", told=False),
+    "count": Column("how many"),
+    "seconds": Column("virtual time", "s"),
+    "share": Column("share that took at most so long", "share"),
 }
 
 
-@dataclass(frozen=True)
-class Durations:
-    """Of one run: the cumulative distribution of its durations, in virtual seconds.
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """Durations of all runs."""
+    del told
+    frame = Frame(_COLUMNS, [one for each in read for one in each])
+    plot = Plot(
+        "durations",
+        "Durations of rounds and jobs (CDF)",
+        "The share of rounds, jobs or stages that took at most a given virtual time. Choose a run to compare"
+        " its classes of devices.",
+        "no job has ended yet.",
+        "lines",
+        frame,
+        x=["seconds"],
+        y=["share"],
+        by=[Switch("of", "Of")],
+        runs="all",
+        detail="device",
+        whole="all devices",
+        log="X",
+        step=True,
+        left="jobs that were not merged do not count",
+        missing="nothing was merged",
+    )
+    return Section("durations", "Durations", [plot])
+
+
+def read(one: Read) -> list[Block]:
+    """The cumulative distributions of a run's durations, in virtual seconds.
 
     Of jobs, those count that were merged in rounds: a job takes from its dispatch until its upload has
-    arrived, a stage from one station to the next, with the time in which its client was away or paused. Late,
-    lost and cut jobs do not count, nor exchanges before and after the rounds. A round takes from the last
-    merge of the round before it, or of the exchanges at the start, to its own last merge.
-
-    Attributes:
-        run: its place.
-        device: the clients' device; empty for all. A fleet of one device has those of all alone.
-        what: "job", "receive", "work", "transmit" or "round".
-        count: how many there are.
-        left_out: of jobs and stages, how many jobs in rounds were not merged; 0 of rounds.
-        seconds: different durations in ascending order, at most 201: all, or one for each half percent.
-        share: the share of all that took at most so long.
+    arrived, a stage from one station to the next, with the time in which its client was away or paused. A
+    round takes from the last merge of the round before it, or of the exchanges at the start, to its own last
+    merge. A fleet of one device has the distributions of all alone.
     """
-
-    run: int
-    device: str
-    what: str
-    count: int
-    left_out: int
-    seconds: Sequence[float]
-    share: Sequence[float]
-
-
-def durations(found: Run, run: int, rounds: int | None) -> list[Durations]:
-    """Those of a run; of what there is none, there is no record.
-
-    Args:
-        found: the run's.
-        run: its place.
-        rounds: how many it had, of which the last may have been broken off; None where that is not known.
-    """
-    jobs, names = found.jobs, found.device_names
+    found, names = one.run, one.run.device_names
+    jobs = found.jobs
     in_rounds = found.in_rounds[jobs.exchange]
     merged = in_rounds & (jobs.ending == ENDINGS.index(Kind.MERGED))
     device = found.clients.device[jobs.client]
     groups = [("", in_rounds), *((name, in_rounds & (device == place)) for place, name in enumerate(names))]
-    whole = list(_of_jobs(found, run, groups[: len(groups) if len(names) > 1 else 1], merged))
-    return whole + _record(run, "", "round", _rounds_s(found, rounds), 0)
-
-
-def _of_jobs(found: Run, run: int, groups: Sequence[tuple[str, Bools]], merged: Bools) -> Iterator[Durations]:
-    for name, mine in groups:
-        chosen = np.flatnonzero(mine & merged)
-        left_out = int(np.count_nonzero(mine)) - len(chosen)
-        for what, (start, end) in _SPANS.items():
-            seconds = getattr(found.jobs, end)[chosen] - getattr(found.jobs, start)[chosen]
-            yield from _record(run, name, what, seconds, left_out)
+    blocks = list(_distribution("rounds", "", _rounds_s(found, one.summary.rounds), 0))
+    for what, (start, end) in _SPANS.items():
+        for name, mine in groups if len(names) > 1 else groups[:1]:
+            chosen = np.flatnonzero(mine & merged)
+            seconds = jobs[end][chosen] - jobs[start][chosen]
+            blocks += _distribution(what, name, seconds, int(np.count_nonzero(mine)) - len(chosen))
+    return [{"run": one.place, **block} for block in blocks]
 
 
 def _rounds_s(found: Run, rounds: int | None) -> Floats:
-    """How long each round took that had a merge, in order."""
+    """How long each round took that had a merge, in order; the last may have been broken off."""
     merges, at = found.merges, np.array(found.at)[found.merges.exchange]
     begun_s = merges.t_s[at == "start"].max(initial=0.0)
-    of_rounds = _chosen(merges, (at == "round") & (merges.round < (np.inf if rounds is None else rounds)))
-    last = np.flatnonzero(np.diff(of_rounds.round, append=-1))
-    return np.diff(of_rounds.t_s[last], prepend=begun_s)
+    mine = (at == "round") & (merges.round < (np.inf if rounds is None else rounds))
+    last = np.flatnonzero(np.diff(merges.round[mine], append=-1))
+    return np.diff(merges.t_s[mine][last], prepend=begun_s)
 
 
-def _chosen(merges: Merges, mine: Bools) -> Merges:
-    return Merges(**{name: column[mine] for name, column in vars(merges).items()})
+def _distribution(what: str, device: str, seconds: Floats, left: int) -> Iterator[Block]:
+    """Different durations in ascending order, at most 201: all, or one for each half percent; none of none.
 
-
-def _record(run: int, device: str, what: str, seconds: Floats, left_out: int) -> list[Durations]:
+    It rises from nothing at the least. The share is of all that took at most so long.
+    """
     if not len(seconds):
-        return []
+        return
     different, counts = np.unique(np.round(seconds, _DECIMALS), return_counts=True)
     share = np.cumsum(counts) / len(seconds)
     if len(different) > _MOST:
@@ -99,4 +102,11 @@ def _record(run: int, device: str, what: str, seconds: Floats, left_out: int) ->
         quantiles = np.linspace(0.0, 1.0, _MOST)
         kept = np.unique(np.minimum(np.searchsorted(share, quantiles), len(different) - 1))
         different, share = different[kept], share[kept]
-    return [Durations(run, device, what, len(seconds), left_out, different.tolist(), share.tolist())]
+    yield {
+        "device": device,
+        "of": what,
+        "count": len(seconds),
+        "seconds": [different[0].item(), *different.tolist()],
+        "share": [0.0, *share.tolist()],
+        "left": left,
+    }

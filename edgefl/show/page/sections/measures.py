@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.draws import Floats
-from edgefl.store import Reader
+from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.records import Read, Section, Told
 
-QUANTILES = (0.0, 0.1, 0.5, 0.9, 1.0)
-"""Of values over clients: the least, the lowest tenth's end, the median, the highest tenth's, the largest."""
+# Of values over clients.
+_QUANTILES = {
+    "least": 0.0, "lowest tenth": 0.1, "median": 0.5, "highest tenth": 0.9, "largest": 1.0,
+}  # fmt: skip
 
 _SERIES = "SELECT measure, figure, model, MIN(rowid) AS series FROM measures GROUP BY 1, 2, 3 ORDER BY series"
 _LABELS = "SELECT label, MIN(rowid) AS place FROM measures GROUP BY label ORDER BY label != '', place"
@@ -28,110 +28,165 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "value": np.float64,
 }
 
-PAIRS = "pairs"
-"""How figures of pairs of clients begin, each a row of one client whose label is the other."""
+# How figures of pairs of clients begin, each a row of one client whose label is the other.
+_PAIRS = "pairs"
 
 _Columns = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class MeasureSeries:
-    """One figure of one measure of one run, over the versions that were evaluated.
+_LINES = {
+    "what": Column("measure", told=False),
+    "unit": Column("unit", told=False),
+    "version": Column("version"),
+    "round": Column("round"),
+    "value": Column("@what", "@unit"),
+    "value_low": Column("lowest tenth over clients", "@unit", told=False),
+    "value_high": Column("highest tenth over clients", "@unit", told=False),
+    "least": Column("least", "@unit"),
+    "largest": Column("largest", "@unit"),
+}
+_MAPS = {
+    "what": Column("measure", told=False),
+    "unit": Column("unit", told=False),
+    "round": Column("@along"),
+    "label": Column("@kind"),
+    "value": Column("@what", "@unit"),
+}
 
-    Attributes:
-        run: its place.
-        measure: its name.
-        figure: which of its figures; empty for the one that it is named after.
-        model: of which model: "global", "trained" (by a participant, before the merge) or "personal".
-        quantile: None for the values of all clients together; else those are quantiles over the clients that
-            have a value of their own, and this is which: one of ``QUANTILES``.
-        unit: "share", another, or empty.
-        version: the versions, ascending.
-        round: the round after which each was evaluated, from 0.
-        labels: classes, layers or others, in the measure's order; empty for all together, which is first.
-        values: (versions, labels); None where there is none.
-        along: what ``round`` counts: rounds, or, in the last version's matrix of pairs, clients.
+
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """Measures over rounds, as lines, and of each class or layer, as maps."""
+    found = [one for each in read for one in each]
+    evaluated = any(one.summary.accuracy for one in told.runs)
+    nothing = "the scenarios ask for no measures." if evaluated else "nothing was evaluated."
+    plots = [
+        Plot(
+            "measures",
+            "Measures",
+            "The measures that the scenarios ask for, of each version that was evaluated. Of those that"
+            " clients have, lines are medians and bands reach from the lowest to the highest tenth.",
+            "no measure has one value for all." if found else nothing,
+            "lines",
+            Frame(_LINES, [one for one in found if "label" not in one]),
+            x=["round"],
+            y=["value"],
+            by=[Switch("what", "Measure", "select")],
+            runs="all",
+            missing="they have no such measure",
+        ),
+        Plot(
+            "parts",
+            "Measures by part",
+            "What is measured of each class, layer or pair of clients.",
+            "no measure is taken of parts.",
+            "heat",
+            Frame(_MAPS, [one for one in found if "label" in one]),
+            x=["round"],
+            y=["label"],
+            z="value",
+            by=[Switch("what", "Measure", "select")],
+            runs="one",
+        ),
+    ]
+    return Section("measures", "Measures", plots)
+
+
+def read(one: Read) -> list[Block]:
+    """The figures of a run's measures over the versions that were evaluated, in the order of its scenario.
+
+    Of values of clients there are quantiles. Of pairs of clients there is the matrix of the last version.
     """
-
-    run: int
-    measure: str
-    figure: str
-    model: str
-    quantile: float | None
-    unit: str
-    version: Sequence[int]
-    round: Sequence[int]
-    labels: Sequence[str]
-    values: Sequence[Sequence[float | None]]
-    along: str = "round"
-
-
-def measures(reader: Reader, run: int) -> list[MeasureSeries]:
-    """Those of a run, whose place is ``run``, in the order in which its measures were listed."""
+    reader = one.run.reader
     units: Mapping[str, str] = reader.meta["measures"]
     if not units:
         return []
     names = {row["place"]: row["label"] for row in reader.query(_LABELS)}
     columns = reader.arrays(_VALUES, **_DTYPES)
     order = list(units)
-    rows = sorted(reader.query(_SERIES), key=lambda row: order.index(row["measure"]))
-    return [
-        MeasureSeries(
-            run=run,
-            measure=row["measure"],
-            figure=row["figure"],
-            model=row["model"],
-            unit=units[row["measure"]],
-            **one,
-        )
-        for row in rows
-        for one in _series(
-            _where(columns, columns["series"] == row["series"]), names, pairs=row["figure"].startswith(PAIRS)
-        )
-    ]
+    classes = frozenset(map(str, reader.meta["classes"]))
+    found: list[Block] = []
+    for row in sorted(reader.query(_SERIES), key=lambda row: order.index(row["measure"])):
+        own = _where(columns, columns["series"] == row["series"])
+        what = ", ".join(filter(None, (row["measure"], row["figure"], row["model"])))
+        head = {"run": one.place, "what": what, "unit": units[row["measure"]]}
+        blocks = _blocks(own, names, classes, what, pairs=row["figure"].startswith(_PAIRS))
+        found += [{**head, **block} for block in blocks]
+    return found
 
 
 def _where(columns: _Columns, rows: NDArray[np.bool_]) -> _Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _series(columns: _Columns, names: Mapping[int, str], *, pairs: bool) -> Iterator[dict[str, Any]]:
-    """The fields of the values of all clients together, then those of quantiles over clients, or a matrix."""
+def _blocks(
+    columns: _Columns, names: Mapping[int, str], classes: frozenset[str], what: str, *, pairs: bool
+) -> Iterator[dict[str, Any]]:
+    """The blocks of the values of all clients together, then those of quantiles over clients, or a matrix."""
     if pairs:
         last = _where(columns, columns["version"] == columns["version"].max())
-        at, across = int(last["round"][0]), {**last, "version": last["client"], "round": last["client"]}
-        for one in _fields(across, names, [None], lambda values: values[-1:]):
-            yield {**one, "along": f"client, in round {at}"}
+        along = f"client, in round {int(last['round'][0])}"
+        columns = {**last, "version": last["client"], "round": last["client"]}
+        made = _table(columns, names, [1.0])
+        yield from _parts({**made, "values": made["values"][0]}, along, classes, what)
         return
     together = columns["client"] < 0
     if together.any():
-        yield from _fields(_where(columns, together), names, [None], lambda values: values[-1:])
+        made = _table(_where(columns, together), names, [1.0])
+        yield from _line(made, {"value": 0})
+        yield from _parts({**made, "values": made["values"][0]}, "round", classes, what)
     if not together.all():
-        own = _where(columns, ~together)
-        yield from _fields(own, names, QUANTILES, lambda values: np.quantile(values, QUANTILES))
+        made = _table(_where(columns, ~together), names, list(_QUANTILES.values()))
+        places = {"value": 2, "value_low": 1, "value_high": 3, "least": 0, "largest": 4}
+        for block in _line(made, places):
+            yield {**block, "what": f"{what}, over clients"}
+        for place, name in sorted(enumerate(_QUANTILES), key=lambda one: one[1] != "median"):
+            for block in _parts({**made, "values": made["values"][place]}, "round", classes, what):
+                yield {**block, "what": f"{block['what']}, {name} over clients"}
 
 
-def _fields(
-    columns: _Columns,
-    names: Mapping[int, str],
-    quantiles: Sequence[float | None],
-    reduce: Callable[[Floats], Floats],
+def _line(made: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """What is of no part, by version."""
+    if "" in made["labels"]:
+        at = made["labels"].index("")
+        columns = {name: made["values"][place][:, at].tolist() for name, place in places.items()}
+        yield {"version": made["version"], "round": made["round"], **columns}
+
+
+def _parts(
+    made: Mapping[str, Any], along: str, classes: frozenset[str], what: str
 ) -> Iterator[dict[str, Any]]:
-    """The fields of one series for each of the quantiles, which ``reduce`` makes of a cell's values (n,)."""
+    """What is of each part, by version."""
+    labels = [label for label in made["labels"] if label]
+    if not labels:
+        return
+    kind = "class" if classes.issuperset(labels) else "part"
+    yield {
+        "what": f"{what}, by {kind}",
+        "along": along,
+        "kind": kind,
+        "round": made["round"],
+        "label": labels,
+        "value": made["values"][:, [made["labels"].index(label) for label in labels]].T.tolist(),
+    }
+
+
+def _table(columns: _Columns, names: Mapping[int, str], quantiles: Sequence[float]) -> dict[str, Any]:
+    """Quantiles of the values at each version and label, (quantiles, versions, labels), and what they are."""
     versions, first, row = np.unique(columns["version"], return_index=True, return_inverse=True)
     present, inverse = np.unique(columns["label"], return_inverse=True)
     labels = [label for label in names if label in present]
     cell = row * len(labels) + np.array([labels.index(label) for label in present])[inverse]
     order = np.argsort(cell, kind="stable")
     cells, start = np.unique(cell[order], return_index=True)
-    values = np.full((len(versions) * len(labels), len(quantiles)), np.nan)
-    values[cells] = [reduce(part) for part in np.split(columns["value"][order], start[1:])]
-    for place, quantile in enumerate(quantiles):
-        rows = values[:, place].reshape(len(versions), len(labels)).tolist()
-        yield {
-            "quantile": quantile,
-            "version": versions.tolist(),
-            "round": columns["round"][first].tolist(),
-            "labels": [names[label] for label in labels],
-            "values": [[None if math.isnan(value) else value for value in each] for each in rows],
-        }
+    values = np.full((len(quantiles), len(versions) * len(labels)), np.nan)
+    parts = np.split(columns["value"][order], start[1:])
+    # One value alone is each of its quantiles; of several of all clients together the last counts.
+    values[:, cells] = np.transpose(
+        [part[-1:] if quantiles == [1.0] else np.quantile(part, quantiles) for part in parts]
+    )
+    return {
+        "version": versions.tolist(),
+        "round": columns["round"][first].tolist(),
+        "labels": [names[label] for label in labels],
+        "values": values.reshape(len(quantiles), len(versions), len(labels)),
+    }

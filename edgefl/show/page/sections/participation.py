@@ -3,53 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from edgefl.analysis.run import Ints, Run
+from edgefl.analysis.run import Ints
+from edgefl.show.page.frames import Block, Column, Frame, Plot
+from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 400
+_COLUMNS = {
+    "round": Column("round"),
+    "fairness": Column("Jain's index", "index"),
+    "distinct": Column("participating clients"),
+    "admitted": Column("admitted clients"),
+}
 
 
-@dataclass(frozen=True)
-class Participation:
-    """Of one run: its rounds that had a merge, or 400 of them, evenly spaced, with the last.
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """Participation and fairness of all runs."""
+    del told
+    frame = Frame(_COLUMNS, [one for each in read for one in each])
+    plot = Plot(
+        "participation",
+        "Participation and fairness",
+        "Clients with at least one job merged so far, and Jain's fairness index of jobs merged per client: 1"
+        " if all have the same number, 1/n if one of n clients has them all.",
+        "nothing has been merged yet.",
+        "lines",
+        frame,
+        x=["round"],
+        y=["fairness", "distinct"],
+        runs="all",
+        log="auto",
+        missing="nothing was merged",
+    )
+    return Section("participation", "Participation", [plot])
+
+
+def read(one: Read) -> list[Block]:
+    """A run's rounds that had a merge, or 400 of them, evenly spaced, with the last.
 
     The jobs of a merge count for its round, whenever they were dispatched. Exchanges before and after the
-    rounds do not count.
-
-    Attributes:
-        run: its place.
-        round: rounds, from 0.
-        distinct: how many clients had a job merged by its end; at the last, ``Summary.merged_clients``.
-        fairness: Jain's index of the jobs merged per admitted client by its end, see ``usage.Usage``; NaN
-            while there are none; at the last, ``Summary.fairness``.
+    rounds do not count. At the last, ``distinct`` is ``Summary.merged_clients``, and ``fairness``, Jain's
+    index of the jobs merged per admitted client, ``Summary.fairness``.
     """
-
-    run: int
-    round: Sequence[int]
-    distinct: Sequence[int]
-    fairness: Sequence[float]
-
-
-def participation(found: Run, run: int, admitted: int) -> list[Participation]:
-    """That of a run; none without a round that had a merge.
-
-    Args:
-        found: the run's.
-        run: its place.
-        admitted: how many clients were admitted.
-    """
+    found, admitted = one.run, one.summary.clients - one.summary.refused
     merges, jobs = found.merges, found.jobs
     in_rounds = found.in_rounds[merges.exchange]
     version, round_ = merges.version[in_rounds], merges.round[in_rounds]
-    if not len(version):
+    mine = found.merged_in_rounds()
+    if not len(mine):
         return []
     last = np.flatnonzero(np.diff(round_, append=-1))
     if len(last) > _MOST:
         last = last[np.linspace(0, len(last) - 1, _MOST).astype(np.int64)]
-    mine = found.merged_in_rounds()
     before = _before(jobs.client[mine])
     # How many jobs were merged by each round's end.
     merged = np.searchsorted(jobs.into_version[mine], version[last], side="right")
@@ -57,7 +64,15 @@ def participation(found: Run, run: int, admitted: int) -> list[Participation]:
     # The next one after x jobs of a client adds (x + 1)^2 - x^2.
     squares = np.append(0, np.cumsum(2 * before + 1))[merged]
     fairness = np.divide(merged**2, admitted * squares, out=np.full(len(last), np.nan), where=squares > 0)
-    return [Participation(run, round_[last].tolist(), distinct.tolist(), fairness.tolist())]
+    return [
+        {
+            "run": one.place,
+            "round": round_[last].tolist(),
+            "fairness": fairness.tolist(),
+            "distinct": distinct.tolist(),
+            "admitted": admitted,
+        }
+    ]
 
 
 def _before(clients: Ints) -> Ints:

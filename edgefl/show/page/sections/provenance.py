@@ -4,104 +4,103 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import dedent
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from edgefl.core.carbon import numbers
 from edgefl.core.fleet import Fleet
+from edgefl.core.host import version
 from edgefl.core.sourced import sourced
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.show.page.sections.shared import OfRuns
-from edgefl.store import Reader, event_hash
+from edgefl.show.page.cells import Cell, PageTable, cut, once
+from edgefl.show.page.frames import shared
+from edgefl.show.page.records import Read, Section, Told
+from edgefl.show.values import setting_text
+from edgefl.store import event_hash
 
-# Of ``host.json``; the folder of the data says more of its user than of the figures.
+# Of ``host.json``; the folder of the data says more of its user than of the figures. It is missing while the
+# run goes on.
 _MACHINE = ("engine", "processor", "cores", "threads", "memory_bytes", "platform", "python", "libraries")
-
-
 # A fleet may hold a trace of millions of rows.
 _MOST_CHARACTERS = 50_000
 _LINKS = re.compile(r"(?m)^links:\n(?: .*\n|\n)*")
+# Runs whose events and machines are seen at once.
+_FEW = 12
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number of a device or a link, or of what emissions depend on.
-
-    Attributes:
-        of: "device NAME", "link NAME" or "carbon".
-        name: the number's dotted name there, as `edgefl show` has it.
-        value: the number with its unit and its bounds; "unknown" if neither is known.
-        status: "measured", "derived", "assumed" or "unknown"; see ``Sourced``.
-        source: where it was read, or the reason for an assumption.
-    """
-
-    of: str
-    name: str
-    value: str
-    status: str
-    source: str
-
-
-@dataclass(frozen=True)
-class FleetSources(OfRuns):
-    """A fleet, of all runs that have it.
+class Origin(NamedTuple):
+    """Where one run's figures come from.
 
     Attributes:
-        runs: their places.
-        title: its own; empty if it has none.
-        fleet: its members, availability and so on, as YAML; without its links, whose numbers follow.
-        numbers: every number of its devices and links, and of its carbon record.
-    """
-
-    title: str
-    fleet: str
-    numbers: Sequence[Number]
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Of one run.
-
-    Attributes:
-        run: its place.
-        run_id: the same for equal settings.
         event_hash: the same for equal events; None where nothing has happened yet, or they are damaged.
         scenario: the resolved scenario, with all defaults, as YAML.
         assumed: a line for each assumption, in full.
         made: in one go, resumed (where, and what was different from then on) or replayed (from what).
-        machine: from ``host.json``, as far as it is there: "engine" (a mapping with its name), "processor",
-            "cores", "threads", "memory_bytes", "platform", "python" and "libraries" (versions by name). Empty
-            while the run goes on, and where the file is missing.
+        machine: from ``host.json``, as far as it is there.
+        fleet: its members, availability and so on, as YAML; without its links, whose numbers are listed.
+        numbers: every number of its devices, its links and its carbon record: (of, name, value with its unit
+            and its bounds, status, source).
     """
 
-    run: int
-    run_id: str
     event_hash: str | None
     scenario: str
     assumed: Sequence[str]
     made: str
     machine: Mapping[str, Any]
+    fleet: str
+    numbers: Sequence[tuple[str, str, str, str, str]]
 
 
-def provenance(reader: Reader, run: int) -> Provenance:
-    """That of a run, whose place is ``run``.
+def section(told: Told, read: Sequence[Origin]) -> Section:
+    """The origins of all runs; fleets and numbers that they share once."""
+    texts: dict[str, str] = {}
+    rows = []
+    for head, one in zip(told.runs, read, strict=True):
+        name, folder = cut(head.summary.name), head.summary.run_dir
+        of = f"{name} ({folder})" if folder else name
+        texts[f"Resolved scenario of {of}"] = one.scenario
+        if one.assumed:
+            texts[f"Assumed by {of}"] = "\n".join(one.assumed)
+        machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
+        cells = (of, one.event_hash or "unknown", one.made, machine or "unknown")
+        rows.append(list(map(Cell, cells)))
+    head_of = ["run", "hash of its events", "made", "machine"]
+    tables = [
+        PageTable("Each run's events and the machine that ran it", head_of, rows, folded=len(rows) > _FEW)
+    ]
+    for runs, text in shared((place, one.fleet) for place, one in enumerate(read)):
+        texts[f"Fleet of {once(told.runs[run].summary.name for run in runs)}"] = text
+    if found := dict.fromkeys(number for one in read for number in one.numbers):
+        caption = "Where the numbers of devices and links come from"
+        head_of = ["of", "number", "value", "status", "source"]
+        tables.append(PageTable(caption, head_of, [list(map(Cell, number)) for number in found], folded=True))
+    facts = {"made by": f"edgefl {version()}"}
+    return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
+
+
+def read(one: Read) -> Origin:
+    """That of a run.
 
     Raises:
         UserError: ``plan.yaml`` is damaged.
     """
-    host = reader.host()
-    return Provenance(
-        run=run,
-        run_id=reader.meta["run_id"],
+    reader = one.run.reader
+    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.plan_text()
+    records = {
+        **{f"device {name}": device for name, device in recorded_devices(reader).items()},
+        **{f"link {name}": link for name, link in fleet.links.items()},
+    }
+    return Origin(
         event_hash=event_hash(reader),
-        scenario=_shortened(_block(reader.plan_text(), "scenario")),
+        scenario=_shortened(_block(plan, "scenario")),
         assumed=reader.meta["assumed"],
         made=_made(reader.meta),
         machine={key: host[key] for key in _MACHINE if key in host},
+        fleet=_shortened(_LINKS.sub("", _block(plan, "fleet"))),
+        numbers=[*(each for of, record in records.items() for each in _numbers(of, record)), *_carbon(fleet)],
     )
 
 
@@ -114,22 +113,6 @@ def _made(meta: Mapping[str, Any]) -> str:
         for one in meta.get("resumed", ())
     )
     return "; ".join(times) or "in one go"
-
-
-def fleet_sources(reader: Reader, run: int) -> FleetSources:
-    """Those of a run, whose place is ``run``.
-
-    Raises:
-        UserError: ``plan.yaml`` is damaged.
-    """
-    fleet = recorded_fleet(reader)
-    records = {
-        **{f"device {name}": device for name, device in recorded_devices(reader).items()},
-        **{f"link {name}": link for name, link in fleet.links.items()},
-    }
-    known = [one for of, record in records.items() for one in _numbers(of, record)]
-    text = _shortened(_LINKS.sub("", _block(reader.plan_text(), "fleet")))
-    return FleetSources([run], fleet.title, text, [*known, *_carbon(fleet)])
 
 
 def _block(plan: str, key: str) -> str:
@@ -145,17 +128,17 @@ def _shortened(text: str) -> str:
     return f"{kept}\n# {len(text) - len(kept):,} more characters are in plan.yaml.\n"
 
 
-def _numbers(of: str, record: BaseModel) -> Iterator[Number]:
+def _numbers(of: str, record: BaseModel) -> Iterator[tuple[str, str, str, str, str]]:
     for name, number in sourced(record):
-        yield Number(of, name, written_number(name, number), number.status, number.source)
+        yield of, name, written_number(name, number), number.status, number.source
 
 
-def _carbon(fleet: Fleet) -> Iterator[Number]:
+def _carbon(fleet: Fleet) -> Iterator[tuple[str, str, str, str, str]]:
     if fleet.carbon is None:
         return
     for name, region in fleet.carbon.regions.items():
         hours = numbers(region.g_per_kwh or "")
         span = " to ".join(f"{value:g}" for value in sorted({min(hours), max(hours)}))
         value = f"{span} g/kWh" + (f" in {len(hours):,} hours" if len(hours) > 1 else "")
-        yield Number("carbon", f"regions.{name}", value, str(region.status), str(region.source))
+        yield "carbon", f"regions.{name}", value, str(region.status), str(region.source)
     yield from _numbers("carbon", fleet.carbon)

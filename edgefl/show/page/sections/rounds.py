@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.explain.path import PHASES, Parts
+from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.event import ENDINGS, Kind
+from edgefl.core.units import show_seconds
+from edgefl.show.page.frames import Block, Column, Frame, Plot, Span, Switch
+from edgefl.show.page.records import Read, Section, Told
 
 # At most so many rounds, and jobs of each.
 _ROUNDS, _JOBS = 200, 40
@@ -28,69 +30,50 @@ _STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s")
 _STAGES = ("receive", "work", "transmit")
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """Of one run: its merges, and the jobs that ended with each. "Round" stands for a merge here.
+_TIMERS = {"timer": "a timer", "server": "the server's work", "waiting for clients": "clients to come"}
+_COLUMNS = {
+    "round": Column("round"),
+    "exchange": Column("exchange"),
+    "client": Column("client"),
+    "device": Column("device"),
+    "dispatched_s": Column("dispatched", "s"),
+    "received_s": Column("received", "s"),
+    "worked_s": Column("worked", "s"),
+    "arrived_s": Column("arrived", "s"),
+    "ended_s": Column("ended", "s"),
+    "receive_away_s": Column("away while receiving", "s"),
+    "work_away_s": Column("away while working", "s"),
+    "transmit_away_s": Column("away while transmitting", "s"),
+    "ending": Column("ending"),
+    "waited_for": Column("waited for"),
+}
+_SPANS = [
+    Span("receive", "dispatched_s", "received_s", "receive_away_s"),
+    Span("work", "received_s", "worked_s", "work_away_s"),
+    Span("transmit", "worked_s", "arrived_s", "transmit_away_s"),
+    Span("wait for the merge", "arrived_s", "ended_s"),
+]
 
-    A job belongs to the merge that took it, whenever it was dispatched; one that was late or lost to the
-    first merge of its exchange at or after its end. Those that no merge followed, and those that were cut
-    when the rounds were over, have a round of their own, without a version, for each exchange. Of many
-    rounds, the first, the last, the longest and others, evenly spaced, are listed, and of many jobs those
-    that arrived, or ended without, last.
 
-    Attributes:
-        run: its place.
-        device_names: what ``device`` refers to.
-        version: of each round that is listed, by ascending ``to_s``, the version that its merge made; -1 for
-            none.
-        round: its number, from 0; -1 before the first, the number of rounds after the last.
-        exchange: its exchange.
-        from_s: the first dispatch of the jobs that are listed; of none, ``to_s``.
-        to_s: its merge; without one, the last job's end.
-        first: the place of its first job in the columns of jobs.
-        omitted: how many of its jobs are not listed.
-        waited_client: the client with most of its critical path, from the merge before in its round on; -1
-            for none: a timer, the server or clients to come.
-        waited_phase: what took longest of that, see ``path.PHASES``; empty where there is no path.
-        waited_s: virtual seconds of the path that are this client's, or nobody's.
-        slowest: the place of the round that took longest from ``from_s`` to ``to_s``, merged ones first.
-        client: of each job, its client; within a round those that arrived or ended last come first.
-        device: the place of its device.
-        dispatched_s: when it was dispatched. Jobs' seconds are rounded to a hundred-thousandth of a job.
-        received_s: when it had received; NaN where it did not come so far, as below.
-        worked_s: when it had worked.
-        arrived_s: when it had arrived.
-        ended_s: when it was merged or given up.
-        receive_away_s: seconds of each stage, as far as it came, in which its client was away or paused.
-        work_away_s: likewise.
-        transmit_away_s: likewise.
-        ending: "merged", "late", "lost" or "cut".
-    """
-
-    run: int
-    device_names: Sequence[str]
-    version: Sequence[int]
-    round: Sequence[int]
-    exchange: Sequence[str]
-    from_s: Sequence[float]
-    to_s: Sequence[float]
-    first: Sequence[int]
-    omitted: Sequence[int]
-    waited_client: Sequence[int]
-    waited_phase: Sequence[str]
-    waited_s: Sequence[float]
-    slowest: int
-    client: Sequence[int]
-    device: Sequence[int]
-    dispatched_s: Sequence[float]
-    received_s: Sequence[float]
-    worked_s: Sequence[float]
-    arrived_s: Sequence[float]
-    ended_s: Sequence[float]
-    receive_away_s: Sequence[float]
-    work_away_s: Sequence[float]
-    transmit_away_s: Sequence[float]
-    ending: Sequence[str]
+def section(told: Told, read: Sequence[Sequence[Block]]) -> Section:
+    """One round of one run, job by job."""
+    del told
+    blocks = [one for each in read for one in each]
+    plot = Plot(
+        "round",
+        "Timeline of a round",
+        "Each row is a client's job: receiving, work, transmission and the wait for the merge. Time in which"
+        " the client was away or paused stands at the end of its stage.",
+        "no round has been merged yet.",
+        "gantt",
+        Frame(_COLUMNS, blocks),
+        x=[span.start for span in _SPANS],
+        row="client",
+        by=[Switch("at", "Round", "slider")],
+        runs="one",
+        spans=_SPANS,
+    )
+    return Section("rounds", "Rounds", [plot])
 
 
 class _All(NamedTuple):
@@ -103,42 +86,92 @@ class _All(NamedTuple):
     of_job: Ints
 
 
-def rounds(found: Run, parts: Parts, run: int, most_jobs: int) -> list[Rounds]:
-    """Those of a run; none without a merge and without a job.
+class _Waited(NamedTuple):
+    """The client that a merge waited for: -1 for a timer, the server or clients to come.
 
-    Args:
-        found: the run's.
-        parts: its critical paths.
-        run: its place.
-        most_jobs: how many jobs are listed, as long as three rounds are.
+    Attributes:
+        waited_phase: what took longest of it, see ``path.PHASES``; empty where there is no path.
+        waited_s: of the critical path, from the merge before in its round on, that are its, or nobody's.
     """
-    every = _in_order(_all(found))
+
+    waited_client: int
+    waited_phase: str
+    waited_s: float
+
+
+def read(one: Read) -> list[dict[str, Any]]:
+    """A run's merges, and the jobs that ended with each; none without a merge and without a job.
+
+    A job belongs to the merge that took it, whenever it was dispatched; one that was late or lost to the
+    first merge of its exchange at or after its end. Those that no merge followed, and those that were cut
+    when the rounds were over, have a block of their own, without a version, for each exchange. Of many
+    merges, the first, the last, the longest and others, evenly spaced, are listed, at least three, and of
+    many jobs those that arrived, or ended without, last. Rounds count from 0; -1 is before the first, the
+    number of rounds after the last.
+    """
+    found = one.run
+    every = _all(found)
     if not len(every.version):
         return []
-    kept = _kept(found, every, most_jobs)
-    jobs, first, omitted = _listed(found, every, kept)
-    places = first.tolist(), [*first[1:].tolist(), len(jobs)]
-    dispatched_s = found.jobs.dispatched_s[jobs]
-    from_s = [
-        dispatched_s[start:end].min(initial=to_s)
-        for start, end, to_s in zip(*places, every.to_s[kept].tolist(), strict=True)
-    ]
-    return [
-        Rounds(
-            run=run,
-            device_names=found.device_names,
-            version=every.version[kept].tolist(),
-            round=every.round[kept].tolist(),
-            exchange=[found.names[place] for place in every.place[kept]],
-            from_s=[float(value) for value in from_s],
-            to_s=every.to_s[kept].tolist(),
-            first=first.tolist(),
-            omitted=omitted.tolist(),
-            **_waited(found, parts, every.version[kept]),
-            slowest=int(np.lexsort((every.to_s[kept] - from_s, every.version[kept] >= 0))[-1]),
-            **_columns(found, jobs),
-        )
-    ]
+    kept = _kept(found, every, one.most_jobs)
+    # By merge, the last to arrive, or to end without, first.
+    ordered = np.lexsort((-found.until_s, every.of_job))
+    begins, stops = (np.searchsorted(every.of_job[ordered], kept, side) for side in ("left", "right"))
+    listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
+    jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
+    columns = _columns(found, jobs)
+    waits = _waited(found, every.version[kept])
+    blocks = []
+    for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
+        own = {name: column[end - len(mine) : end] for name, column in columns.items()}
+        round_, to_s = int(every.round[place]), float(every.to_s[place])
+        block = {
+            "run": one.place,
+            "at": at,
+            "version": int(every.version[place]),
+            "round": round_,
+            "exchange": found.names[every.place[place]],
+            "from_s": float(found.jobs.dispatched_s[mine].min(initial=to_s)),
+            "to_s": to_s,
+            "omitted": int(stops[at] - begins[at]) - len(mine),
+            **waited._asdict(),
+            **own,
+            "waited_for": [
+                waited.waited_phase * (client == waited.waited_client) for client in own["client"]
+            ],
+        }
+        rounds = one.summary.rounds
+        when = f"round {round_}" if round_ < (rounds or math.inf) else "after the rounds"
+        name = f"{when if round_ >= 0 else 'before the rounds'}, {block['exchange']}"
+        label = name if block["version"] >= 0 else f"{name}, not merged"
+        blocks.append({**block, "label": label, "notes": {"": _told(block)}})
+    slowest = max(
+        blocks, key=lambda block: (block["version"] >= 0, block["to_s"] - block["from_s"], block["at"])
+    )
+    slowest["slowest"] = True
+    return blocks
+
+
+def _told(block: Block) -> str:
+    """A merge in words."""
+    words = "No merge took these jobs."
+    if block["version"] >= 0:
+        took = show_seconds(block["to_s"] - block["from_s"])
+        words = f"From the first of these jobs to the merge it took {took}"
+        client, phase = block["waited_client"], block["waited_phase"]
+        if phase:
+            devices = dict(zip(block["client"], block["device"], strict=True))
+            device = f" ({devices[client]})" if client in devices else ""
+            of = f"client {client}{device}, most of it for its {phase}" if client >= 0 else _TIMERS[phase]
+            words += f". The merge waited {show_seconds(block['waited_s'])} for {of}"
+        words += "."
+    counts = Counter(ending for ending in block["ending"] if ending != "merged")
+    if counts:
+        told = ", ".join(f"{counts[ending]} {ending}" for ending in ("late", "lost", "cut") if counts[ending])
+        words += f" Faint jobs were not merged: {told} of {len(block['ending'])}."
+    return words + (
+        f" {block['omitted']:,} jobs that ended earlier are not listed." if block["omitted"] else ""
+    )
 
 
 def _all(found: Run) -> _All:
@@ -169,46 +202,25 @@ def _all(found: Run) -> _All:
     )
 
 
-def _in_order(every: _All) -> _All:
-    """By ascending ``to_s``; of one time, merges first."""
-    order = np.argsort(every.to_s, kind="stable")
-    rank = np.append(np.argsort(order), -1)
-    columns = every.version, every.round, every.place
-    version, round_, place = (column[order] for column in columns)
-    return _All(version, round_, place, every.to_s[order], rank[every.of_job])
-
-
 def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
-    """The places of the rounds that are listed."""
+    """The places of the merges that are listed, by time; of one time, merges come before what none took."""
+    order = np.argsort(every.to_s, kind="stable")
     number = len(every.version)
     sizes = np.bincount(every.of_job[every.of_job >= 0], minlength=number)
     each = min(int(sizes.max(initial=1)), _JOBS)
     most = max(_FEWEST, min(_ROUNDS, most_jobs // max(each, 1)))
     if number <= most:
-        return np.arange(number)
+        return order
     from_s = every.to_s.copy()
     mine = every.of_job >= 0
     np.minimum.at(from_s, every.of_job[mine], found.jobs.dispatched_s[mine])
     spaced = np.linspace(0, number - 1, most - 1).astype(np.int64)
-    return np.unique(np.append(spaced, np.argmax(every.to_s - from_s)))
+    return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
-def _listed(found: Run, every: _All, kept: Ints) -> tuple[Ints, Ints, Ints]:
-    """The places of the jobs that are listed, and each round's first one among them and number of others."""
-    place = np.full(len(every.version) + 1, -1)
-    place[kept] = np.arange(len(kept))
-    of_job = place[every.of_job]
-    jobs = np.flatnonzero(of_job >= 0)
-    jobs = jobs[np.lexsort((-found.until_s[jobs], of_job[jobs]))]
-    sizes = np.bincount(of_job[jobs], minlength=len(kept))
-    starts = np.cumsum(sizes) - sizes
-    nth = np.arange(len(jobs)) - np.repeat(starts, sizes)
-    listed = np.minimum(sizes, _JOBS)
-    return jobs[nth < _JOBS], np.cumsum(listed) - listed, sizes - listed
-
-
-def _waited(found: Run, parts: Parts, versions: Ints) -> dict[str, list[Any]]:
-    """The columns of whom merges waited for."""
+def _waited(found: Run, versions: Ints) -> Iterator[_Waited]:
+    """Whom merges waited for: the client with most of each one's critical path."""
+    parts = critical_paths(found)
     spent: dict[int, dict[int, Counter[int]]] = {}
     ends = np.searchsorted(found.merges.t_s, parts.to_s)
     version = found.merges.version[ends]
@@ -218,15 +230,11 @@ def _waited(found: Run, parts: Parts, versions: Ints) -> dict[str, list[Any]]:
     of_rows = (column[rows].tolist() for column in (version, client, parts.phase))
     for merge, who, phase, spent_s in zip(*of_rows, seconds, strict=True):
         spent.setdefault(merge, {}).setdefault(who, Counter())[phase] += spent_s
-    columns: dict[str, list[Any]] = {"waited_client": [], "waited_phase": [], "waited_s": []}
     for merge in versions.tolist():
         by_client = spent.get(merge, {-1: Counter()})
         who = max(by_client, key=lambda one: by_client[one].total())
         phases = by_client[who].most_common(1)
-        columns["waited_client"].append(who)
-        columns["waited_phase"].append(PHASES[phases[0][0]] if phases else "")
-        columns["waited_s"].append(by_client[who].total())
-    return columns
+        yield _Waited(who, PHASES[phases[0][0]] if phases else "", by_client[who].total())
 
 
 def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
@@ -236,7 +244,7 @@ def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
     decimals = _DIGITS - math.floor(math.log10(typical_s)) if typical_s > 0 else _DIGITS
     return {
         "client": found.jobs.client[jobs].tolist(),
-        "device": found.clients.device[found.jobs.client[jobs]].tolist(),
+        "device": [found.device_names[place] for place in found.clients.device[found.jobs.client[jobs]]],
         **{name: np.round(getattr(found.jobs, name)[jobs], decimals).tolist() for name in _STATIONS},
         **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found.jobs, jobs)},
         "ending": [str(ENDINGS[ending]) for ending in found.jobs.ending[jobs].tolist()],

@@ -6,19 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
-from edgefl.show.page.cells import (
-    ABREAST,
-    Cell,
-    PageTable,
-    Section,
-    across,
-    cut,
-    names,
-    once,
-    rounds,
-    setting,
-)
-from edgefl.show.page.records import Page, RunHead
+from edgefl.analysis.settings import fleet_name
+from edgefl.show.page.cells import ABREAST, Cell, PageTable, across, cut, once, rounds_of, setting
+from edgefl.show.page.records import RunHead, Section, Told
 from edgefl.show.sensitivity import about, effects, said
 from edgefl.show.table import MISSING
 from edgefl.show.texts import unfinished
@@ -31,40 +21,42 @@ BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but not
 """Signs behind a figure and their meanings."""
 
 
-def first_screen(page: Page) -> Section:
+def section(told: Told, read: Sequence[object]) -> Section:
     """The verdict, and what it is of."""
-    main, aside = verdicts(page)
+    del read
+    main, aside = verdicts(told)
     second = f"Verdict: the {aside[0].metric.model} model to the target" if aside else ""
     return Section(
         "verdict",
         "Verdict",
-        nothing="" if main else "There is nothing to judge.",
-        facts=dict(_facts(page)),
+        facts=dict(_facts(told)),
         warnings=[
-            *map(cut, page.warnings),
+            *map(cut, told.warnings),
             *(
                 unfinished(
-                    _in_line(page.groups[run.group].name), run.status, cut(run.reason, _LONGEST_REASON)
+                    cut(told.groups[run.group].line),
+                    run.summary.status,
+                    cut(run.summary.reason, _LONGEST_REASON),
                 )
-                for run in page.runs
-                if run.status != "done"
+                for run in told.runs
+                if run.summary.status != "done"
             ),
         ],
         tables=[
-            *_tables(page, main, f"Verdict: {_AHEAD}"),
-            *(replace(table, folded=True) for table in _tables(page, aside, second)),
-            *_pairs(page),
-            *_effects(page),
+            *_tables(told, main, f"Verdict: {_AHEAD}"),
+            *(replace(table, folded=True) for table in _tables(told, aside, second)),
+            *_pairs(told),
+            *_effects(told),
         ],
-        notes=list(_notes(page)),
-        texts=_words(page),
+        notes=list(_notes(told)) if main else ["There is nothing to judge."],
+        texts=_words(told),
     )
 
 
-def verdicts(page: Page) -> tuple[list[Judged], list[Judged]]:
+def verdicts(told: Told) -> tuple[list[Judged], list[Judged]]:
     """The figures that are judged, each with what is known of it: the main ones, and the second model's."""
     shown, before = [], False
-    for one in page.figures:
+    for one in told.figures:
         before = one.metric.judged or (before and one.metric.is_known_part)
         shown += [one] if before else []
     return [one for one in shown if one.metric.main], [one for one in shown if not one.metric.main]
@@ -73,23 +65,18 @@ def verdicts(page: Page) -> tuple[list[Judged], list[Judged]]:
 _AHEAD = "each figure, and which run is ahead"
 
 
-def _in_line(name: str) -> str:
-    """A group's name in one line; runs of one name differ in the second."""
-    return cut(name.replace("\n", ", "))
-
-
-def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[PageTable]:
+def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTable]:
     """Of few groups one table; of many one that says who is ahead, and one of all figures."""
     if not rows:
         return
-    cells = [[_judged(row, place) for place in range(len(page.groups))] for row in rows]
-    ahead = [_ahead(row, page) for row in rows]
-    table = replace(across(caption, names(page), [row.metric.label for row in rows], cells))
-    if len(page.groups) == 1:
+    cells = [[_judged(row, place) for place in range(len(told.groups))] for row in rows]
+    ahead = [_ahead(row, told) for row in rows]
+    table = replace(across(caption, told.names, [row.metric.label for row in rows], cells))
+    if len(told.groups) == 1:
         yield replace(table, caption=caption.replace(_AHEAD, "the run's figures"))
-    elif len(page.groups) <= ABREAST:
-        told = [[*row, one] for row, one in zip(table.rows, ahead, strict=True)]
-        yield replace(table, head=[*table.head, "ahead"], rows=told)
+    elif len(told.groups) <= ABREAST:
+        rows_ = [[*row, one] for row, one in zip(table.rows, ahead, strict=True)]
+        yield replace(table, head=[*table.head, "ahead"], rows=rows_)
     else:
         judged = [(row, one) for row, one in zip(rows, ahead, strict=True) if row.metric.better]
         best = [[Cell(row.metric.label.strip()), _best(row), one] for row, one in judged]
@@ -97,12 +84,12 @@ def _tables(page: Page, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
         yield replace(table, caption=f"{caption}, all runs")
 
 
-def _pairs(page: Page) -> Iterator[PageTable]:
+def _pairs(told: Told) -> Iterator[PageTable]:
     """What groups of seeds are above others."""
-    if page.pairs:
-        _, *heads = (cut(head.replace("\n", " ")) for head in page.pairs.table.heads)
-        labels = [str(label) for label, *_ in page.pairs.table.rows]
-        cells = [[_below(str(text)) for text in row] for _, *row in page.pairs.table.rows]
+    if told.pairs:
+        _, *heads = (cut(head.replace("\n", " ")) for head in told.pairs.table.heads)
+        labels = [str(label) for label, *_ in told.pairs.table.rows]
+        cells = [[_below(str(text)) for text in row] for _, *row in told.pairs.table.rows]
         yield across("Differences over seeds, with 95% intervals", heads, labels, cells)
 
 
@@ -129,17 +116,17 @@ def _best(row: Judged) -> Cell:
     return _judged(row, best[0]) if best else Cell(MISSING)
 
 
-def _ahead(row: Judged, page: Page) -> Cell:
+def _ahead(row: Judged, told: Told) -> Cell:
     """Who is ahead, in words, and whether that holds over all intervals."""
     if row.tied:
-        equal = once(names(page)[one] for one in row.tied)
-        return Cell("all equal" if len(row.tied) == len(page.groups) else f"equal: {equal}")
+        equal = once(told.names[one] for one in row.tied)
+        return Cell("all equal" if len(row.tied) == len(told.groups) else f"equal: {equal}")
     if row.winner is None:
         return Cell(MISSING if row.metric.better else "")
     if row.close_seeds is not None:
         seeds = "1 seed" if row.close_seeds == 1 else f"{row.close_seeds} seeds"
         return Cell(f"not separable at {seeds}")
-    return Cell(names(page)[row.winner], below=_order(row))
+    return Cell(told.names[row.winner], below=_order(row))
 
 
 def _order(row: Judged) -> str:
@@ -148,9 +135,9 @@ def _order(row: Judged) -> str:
     return "holds over all intervals" if row.order == "holds" else ""
 
 
-def _effects(page: Page) -> Iterator[PageTable]:
+def _effects(told: Told) -> Iterator[PageTable]:
     """What times and energies depend on, by quantity."""
-    found = page.dependence.found if page.dependence else None
+    found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
         rows = [[Cell(text(number)) for text in one.columns.values()] for number in one.numbers]
         total = [Cell("all together"), Cell(""), *map(Cell, one.together.values())]
@@ -158,9 +145,9 @@ def _effects(page: Page) -> Iterator[PageTable]:
         yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
 
 
-def _words(page: Page) -> dict[str, str]:
+def _words(told: Told) -> dict[str, str]:
     """Whether each order holds, in words."""
-    found = page.dependence.found if page.dependence else None
+    found = told.dependence.found if told.dependence else None
     if not found or not found.verdicts:
         return {}
     lines = [line for verdict in found.verdicts for line in said(verdict)]
@@ -169,10 +156,10 @@ def _words(page: Page) -> dict[str, str]:
     }
 
 
-def _notes(page: Page) -> Iterator[str]:
+def _notes(told: Told) -> Iterator[str]:
     """What the verdict's signs mean, and what it rests on."""
-    main, aside = verdicts(page)
-    used = {_sign(row, place) for row in (*main, *aside) for place in range(len(page.groups))}
+    main, aside = verdicts(told)
+    used = {_sign(row, place) for row in (*main, *aside) for place in range(len(told.groups))}
     signs = [" ".join(one) for one in (BEST, TIED, CLOSE) if one in used]
     if signs:
         close = (
@@ -182,74 +169,74 @@ def _notes(page: Page) -> Iterator[str]:
             else ""
         )
         yield f"{', '.join(signs)}{close}."
-        yield from _seeds(page)
+        yield from _seeds(told)
     yield from (
-        sign for sign in page.signs if sign.startswith("±") or (page.pairs and sign in page.pairs.notes)
+        sign for sign in told.signs if sign.startswith("±") or (told.pairs and sign in told.pairs.notes)
     )
-    yield from _intervals(page)
+    yield from _intervals(told)
     if model := next((row.metric.model for row in main if row.metric.key.startswith("target.")), ""):
         yield f"To a target: until the first evaluation of the {model} model at or above it."
     if main and not any("wasted." in row.metric.key for row in main):
         yield "Nothing was wasted: no job was late, lost or cut."
 
 
-def _seeds(page: Page) -> Iterator[str]:
-    alone = sum(len(group.runs) == 1 for group in page.groups)
+def _seeds(told: Told) -> Iterator[str]:
+    alone = sum(len(group.runs) == 1 for group in told.groups)
     if alone:
-        which = "Each" if alone == len(page.groups) else f"{alone} of {len(page.groups)}"
+        which = "Each" if alone == len(told.groups) else f"{alone} of {len(told.groups)}"
         was = "was" if which == "Each" or alone == 1 else "were"
         yield f"{which} {was} run with one seed: how much its figures differ between seeds is not known."
 
 
-def _intervals(page: Page) -> Iterator[str]:
+def _intervals(told: Told) -> Iterator[str]:
     """Whether the order of times and energies may be another, and how to find out."""
-    orders = {row.order for row in page.figures}
+    orders = {row.order for row in told.figures}
     if orders == {""}:
         return
     given = "Times and energies are compared at the devices' numbers as given, some of which are intervals."
-    if page.dependence is None:
+    if told.dependence is None:
         ask = (
             " edgefl report --sensitivity 1 tells whether the order holds over all of them."
             if "open" in orders
             else ""
         )
         yield given + ask
-    elif page.dependence.found is None:
-        yield f"{given} Whether the order holds over all of them is not known: {page.dependence.why}."
+    elif told.dependence.found is None:
+        yield f"{given} Whether the order holds over all of them is not known: {told.dependence.why}."
     elif "open" in orders:
         yield f"{given} Where nothing is said, it is not known whether the order holds over all of them."
-        if not any(name.startswith("time") for name in page.dependence.found.figures):
+        if not any(name.startswith("time") for name in told.dependence.found.figures):
             yield "Times are not tested, since the course of a run depends on how long jobs take."
 
 
 _MOST_SETTINGS = 4
 
 
-def _facts(page: Page) -> Iterator[tuple[str, str]]:
+def _facts(told: Told) -> Iterator[tuple[str, str]]:
     """What was compared, on which fleet, and in which settings the runs differ."""
-    runs = page.runs
-    yield from (("scale", line) for line in page.scales)
+    runs = [one.summary for one in told.runs]
+    yield from (("scale", line) for line in told.scales)
     yield "methods", once(run.method for run in runs)
-    yield "rounds", once(map(rounds, runs))
+    yield "rounds", once(map(rounds_of, runs))
     yield "data sets", once(run.dataset or "unknown" for run in runs)
     yield "seeds", once(str(run.seed) for run in runs)
-    yield "fleet", once(map(_fleet, runs))
-    yield "links", once(_counted(run.links) for run in runs)
-    keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
+    yield "fleet", once(map(_fleet, told.runs))
+    yield "links", once(_counted(run.links) for run in told.runs)
+    keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
     if keys:
-        told = [
-            f"{key} ({once(setting(group.settings.get(key), key) for group in page.groups)})"
+        differences = [
+            f"{key} ({once(setting(group.settings.get(key), key) for group in told.groups)})"
             for key in keys[:_MOST_SETTINGS]
         ]
         more = f" and {len(keys) - _MOST_SETTINGS} more" if len(keys) > _MOST_SETTINGS else ""
-        yield "differences", "; ".join(told) + more
+        yield "differences", "; ".join(differences) + more
 
 
 def _fleet(run: RunHead) -> str:
     """A fleet's name, its clients and their devices."""
-    refused = f", {run.refused:,} refused" if run.refused else ""
-    name = f"{run.fleet}: " if run.fleet else ""
-    return f"{name}{run.clients:,} clients{refused} ({_counted(run.devices)})"
+    one, name = run.summary, fleet_name(run.summary.settings or {})
+    refused = f", {one.refused:,} refused" if one.refused else ""
+    return f"{name}{': ' * bool(name)}{one.clients:,} clients{refused} ({_counted(run.devices)})"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -1,0 +1,55 @@
+"""All figures, the runs, and the settings in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from edgefl.show.page.cells import Cell, PageTable, across, cut, rounds_of, setting
+from edgefl.show.page.records import Section, Told
+from edgefl.show.table import MISSING
+from edgefl.show.values import cell
+
+
+def section(told: Told, read: Sequence[object]) -> Section:
+    """What `edgefl compare` shows."""
+    del read
+    cells = [
+        [Cell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
+        for row in told.figures
+    ]
+    labels = [row.metric.label for row in told.figures]
+    table = across("All figures, as edgefl compare shows them", told.names, labels, cells)
+    notes = list(told.signs)
+    if any(value is None for row in told.figures for value in row.values):
+        notes.append(f"{MISSING} stands where a run has no such figure.")
+    return Section("figures", "All figures", tables=[table], notes=notes)
+
+
+def runs(told: Told, read: Sequence[object]) -> Section:
+    """A row for each run."""
+    del read
+    head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
+    rows = [
+        [
+            Cell(cut(run.name)),
+            Cell(run.method),
+            Cell(run.dataset or "unknown"),
+            Cell(str(run.seed)),
+            Cell(f"{run.clients:,}", run.clients),
+            Cell(f"{run.refused:,}", run.refused),
+            Cell(rounds_of(run), run.rounds),
+            Cell(run.engine),
+            Cell(run.status),
+            Cell(run.run_dir),
+        ]
+        for run in (one.summary for one in told.runs)
+    ]
+    return Section("runs", "Runs", tables=[PageTable("The runs", head, rows), *_settings(told)])
+
+
+def _settings(told: Told) -> Iterator[PageTable]:
+    """The settings in which the groups differ."""
+    keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
+    if keys:
+        cells = [[Cell(setting(group.settings.get(key), key)) for group in told.groups] for key in keys]
+        yield across("The settings in which they differ", told.names, keys, cells)

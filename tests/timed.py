@@ -1,0 +1,34 @@
+"""What a report page is given of one run's time: the blocks of its frames, columns together."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from edgefl.analysis.run import Run
+from edgefl.analysis.summary import summary
+from edgefl.show.page.records import Read
+from edgefl.show.page.sections import activity, durations, participation, rounds
+
+OF = {"rounds": "round", "jobs": "job", "receiving": "receive", "work": "work", "transmission": "transmit"}
+
+
+def timed(reader, most_jobs=10**6, **summed) -> SimpleNamespace:
+    """The distributions by device and what; the steps, mean and most, and staleness; who took part; merges.
+
+    Args:
+        reader: the run's.
+        most_jobs: how many jobs are listed.
+        summed: parts of its summary in place of its own, for a run that is damaged.
+    """
+    one = SimpleNamespace(**summed) if summed else summary(reader)
+    read = Read(Run(reader), one, 0, most_jobs)
+    busy = activity.read(read)
+    active = {block["of"]: block for block in busy.active}
+    stale = {block["of"]: block for block in busy.stale}
+    return SimpleNamespace(
+        durations={(one["device"], OF[one["of"]]): SimpleNamespace(**one) for one in durations.read(read)},
+        active={of: (block["t_s"], block["clients"]) for of, block in active.items()},
+        stale={of: (block["t_s"], block["behind"]) for of, block in stale.items()},
+        participation=[SimpleNamespace(**one) for one in participation.read(read)],
+        rounds=[SimpleNamespace(**one) for one in rounds.read(read)],
+    )
