@@ -45,7 +45,7 @@ def pages(monkeypatch):
 
     def noted(folders, *, live, note):
         made = page(folders, live=live, note=note)
-        found.append(([run.status for run in made.runs], live))
+        found.append(([run.summary.status for run in made.told.runs], live))
         return made
 
     monkeypatch.setattr(build, "page", noted)

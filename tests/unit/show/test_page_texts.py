@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from edgefl.show.page.build import page
 from edgefl.show.page.frames import Frame, Plot
-from edgefl.show.page.html import data, drawn, html
+from edgefl.show.page.html import drawn, html
 from edgefl.show.page.records import Told
 
 # What is no name: words that the page's scripts and its text depend on.
@@ -93,4 +93,3 @@ def test_texts_are_texts(record, text):
     packed = re.search(r'id="data">([^<]*)<', found)[1]
     own = json.loads(json.dumps(drawn(odd)))
     assert json.loads(gzip.decompress(base64.b64decode(packed))) == {"page": own}
-    assert json.loads(data(odd))["page"] == own
