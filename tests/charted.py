@@ -15,7 +15,8 @@ from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
-from edgefl.show.charts import Chart, Choice, drawn, reached
+from edgefl.show.charts import Chart, Choice, reached
+from edgefl.show.charts import chart_of as drawn
 
 
 def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="global") -> History:

@@ -200,16 +200,16 @@ def report(
     from edgefl.core.units import show_bytes
     from edgefl.runs.results import folders_of
     from edgefl.show.page.build import page
-    from edgefl.show.page.files import SUFFIXES, named_after, write
+    from edgefl.show.page.files import SUFFIXES, page_name, write_page
     from edgefl.show.page.html import html
 
     folders = folders_of(runs)
-    name = named_after(folders)
+    name = page_name(folders)
     path = Path(name if out is None else out)
     check_out(path, name, force=force, suffixes=SUFFIXES)
     notes: list[str] = []
     steps("reading runs", 0, 1)
-    size = write(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
+    size = write_page(path, html(page(folders, target, note=notes.append, sensitivity=sensitivity)))
     lines = [f"saved {path} ({show_bytes(size)})"]
     return Answer(f"report in {path}", {"file": str(path), "bytes": size}, lines=lines, notes=notes)
 
@@ -261,17 +261,17 @@ def timeline(
     """
     from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.show.perfetto.build import write
-    from edgefl.show.perfetto.choice import SUFFIXES, Choice, named_after, run_of
+    from edgefl.show.perfetto.build import write_timeline
+    from edgefl.show.perfetto.choice import SUFFIXES, TimelineChoice, run_of, timeline_name
     from edgefl.store import read
 
     folder = run_of(run)
-    name = named_after(folder)
+    name = timeline_name(folder)
     path = out or Path(name)
     check_out(path, name, force=force, suffixes=SUFFIXES)
-    choice, notes = Choice.parse(clients, rounds), list[str]()
+    choice, notes = TimelineChoice.parse(clients, rounds), list[str]()
     with read(folder) as reader:
-        written = write(reader, path, choice, note=notes.append, progress=steps)
+        written = write_timeline(reader, path, choice, note=notes.append, progress=steps)
     shown = f"{show_count(written.jobs, 'job')} of {show_count(written.clients, 'client')}"
     size = f"{show_bytes(written.bytes)}; {shown}, {show_count(written.events, 'event')}"
     lines = [f"saved {path} ({size})", "open it at https://ui.perfetto.dev"]
@@ -318,11 +318,11 @@ def plot(
     choice = Choice(x, y, model, columns, log_x, target)
     check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES)
     require_matplotlib()
-    from edgefl.show.drawing import write
+    from edgefl.show.drawing import write_figure
 
     notes: list[str] = []
     drawn = charts(runs, choice, note=notes.append)
-    made, missing = write(drawn, out)
+    made, missing = write_figure(drawn, out)
     notes += dict.fromkeys([*(line for one in drawn for line in one.notes), *missing])
     width, height = made.get_size_inches()
     captions = dict.fromkeys(f"caption: {one.caption}" for one in drawn)

@@ -20,7 +20,7 @@ from edgefl.export.metadata import origin
 from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
-from edgefl.show.onnx import BenchResult, Measured, OperatorTime, Predicted, Price
+from edgefl.show.onnx import BenchResult, MeasuredCalls, OperatorTime, Predicted, Price
 from edgefl.store import is_run, read
 
 SLOWEST = 10
@@ -114,12 +114,12 @@ def _check_room(path: Path, needed_bytes: int) -> None:
 
 def _measure(
     model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
-) -> tuple[list[Measured], list[OperatorTime]]:
+) -> tuple[list[MeasuredCalls], list[OperatorTime]]:
     """The measurements and the slowest operators."""
     if not options.threads:
         return [], []
     plain = Measurement(model, batch=options.batch, runs=options.runs, budget_s=options.budget_s)
-    steps: list[tuple[str, Callable[[], Measured]]] = []
+    steps: list[tuple[str, Callable[[], MeasuredCalls]]] = []
     for threads in options.threads:
         one, suffix = replace(plain, threads=threads), f"{threads} {'thread' if threads == 1 else 'threads'}"
         steps.append((f"ONNX Runtime, {suffix}", partial(call, time_onnx, one, threads=threads)))

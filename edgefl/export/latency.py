@@ -12,7 +12,7 @@ from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.show.formats import markdown
-from edgefl.show.onnx import FIGURES, BenchResult, Measured
+from edgefl.show.onnx import FIGURES, BenchResult, MeasuredCalls
 from edgefl.show.table import Column, Table
 
 _LATENCY = "## Latency"
@@ -66,7 +66,7 @@ def latency_section(model: Path, content: bytes) -> str:
         return ""
     if result.get("sha256") != hashlib.sha256(content).hexdigest():
         return ""
-    rows = [Measured(**row) for row in result["measured"]]
+    rows = [MeasuredCalls(**row) for row in result["measured"]]
     batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
     how = f"Measured on {result['machine']}, {batch} per call, each row in a fresh process."
     measured = markdown(Table([Column("runtime", "runtime"), *FIGURES], rows))

@@ -23,7 +23,7 @@ from edgefl.compute.onnx_runtime import run, runtime, session
 from edgefl.core import host
 from edgefl.core.errors import UserError
 from edgefl.export.model import Form
-from edgefl.show.onnx import Measured, OperatorTime
+from edgefl.show.onnx import MeasuredCalls, OperatorTime
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]
@@ -97,7 +97,7 @@ class Calls(NamedTuple):
     core_share: float
 
 
-def time_onnx(measurement: Measurement) -> Measured:
+def time_onnx(measurement: Measurement) -> MeasuredCalls:
     """Times a model in ONNX Runtime.
 
     Raises:
@@ -119,7 +119,7 @@ def time_onnx(measurement: Measurement) -> Measured:
     return measured(measurement, runtime(), load_s, peak_bytes, calls)
 
 
-def time_torch(measurement: Measurement, reference: Reference) -> Measured:
+def time_torch(measurement: Measurement, reference: Reference) -> MeasuredCalls:
     """Times the same model in PyTorch, eagerly.
 
     Raises:
@@ -166,11 +166,11 @@ def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter
 
 def measured(
     measurement: Measurement, runtime: str, load_s: float | None, peak_bytes: int, calls: Calls
-) -> Measured:
+) -> MeasuredCalls:
     """The figures of a measurement."""
     seconds = np.array(calls.seconds)
     p50, p90, p99 = map(float, np.percentile(seconds, (50, 90, 99)))
-    return Measured(
+    return MeasuredCalls(
         runtime=runtime,
         threads=measurement.threads,
         load_s=load_s,

@@ -121,11 +121,11 @@ class RunResult(Shown):
             UserError: the run cannot be read, has no such clients or rounds, or they have too many jobs.
             RunError: the file cannot be written.
         """
-        from edgefl.show.perfetto.build import write
-        from edgefl.show.perfetto.choice import Choice
+        from edgefl.show.perfetto.build import write_timeline
+        from edgefl.show.perfetto.choice import TimelineChoice
 
         with read(self.folder) as reader:
-            write(reader, Path(path), Choice.of(clients, rounds), note=note)
+            write_timeline(reader, Path(path), TimelineChoice.of(clients, rounds), note=note)
         return Path(path)
 
     def summary(self, target: float | None = None) -> Summary:

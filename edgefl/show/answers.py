@@ -79,12 +79,12 @@ class Shown:
 
     def _repr_html_(self) -> str:
         # The command line has no use for them.
-        from edgefl.show.formats import html
+        from edgefl.show.formats import notebook_html
         from edgefl.show.table import Line
 
         notes = (Line(f"note: {note}", "yellow") for note in self.notes)
         failed = (Line(str(error), "red") for error in self.errors)
-        return html(Group(self, *map(Line, self.lines), *notes, *failed))
+        return notebook_html(Group(self, *map(Line, self.lines), *notes, *failed))
 
 
 @dataclass(frozen=True, repr=False)

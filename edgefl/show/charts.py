@@ -104,7 +104,7 @@ class Choice:
         return list(dict.fromkeys(several(self.target)))
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """A curve, in the units of its chart; x is ascending, values that are not finite are NaN.
 
     Attributes:
@@ -165,7 +165,7 @@ class Chart:
     targets: Sequence[float]
     caption: str
     notes: Sequence[str] = ()
-    lines: Sequence[Line] = ()
+    lines: Sequence[ChartLine] = ()
     points: Sequence[Point] = ()
     names: Sequence[str] = ()
     scale: float = 1.0
@@ -188,7 +188,7 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
         return [reached(list(zip(*runs, strict=True)), one) for one in choices]
     read = each_run(folders, lambda reader, _: _told_of(Run(reader)), note=note)
     groups, of_run = seeds_together([run for run, _ in read]), {id(run): mine for run, mine in read}
-    return [drawn(groups, lambda run: of_run[id(run)], one) for one in choices]
+    return [chart_of(groups, lambda run: of_run[id(run)], one) for one in choices]
 
 
 def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
@@ -252,7 +252,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     )
 
 
-def drawn(
+def chart_of(
     groups: Sequence[Group], of_run: Callable[[Summary], Mapping[str, History]], choice: Choice
 ) -> Chart:
     """The chart of runs that have been read.
@@ -275,7 +275,7 @@ def drawn(
     if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
         raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
     names = [one.line for one in groups]
-    scale, unit = _unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
+    scale, unit = _chart_unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
     looks = styles([one.name for one in groups])
     lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
     told = {curve.group: energy_of(groups[curve.group]) for curve in shown}
@@ -331,7 +331,7 @@ def _spelled(key: object) -> str:
     return str(key).replace("_", "-")
 
 
-def _unit(axis: str, greatest: float) -> tuple[float, str]:
+def _chart_unit(axis: str, greatest: float) -> tuple[float, str]:
     """The unit in which an axis is printed: (base units in one, its name)."""
     unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
     return common_unit(unit, greatest) if unit else (1.0, "")
@@ -341,7 +341,7 @@ def _titled(label: str, unit: str) -> str:
     return f"{label} ({unit})" if unit else label
 
 
-def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> Line:
+def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> ChartLine:
     percent = 100.0 if choice.y == "accuracy" else 1.0
     x = curve.x[choice.axis] / scale
     kept = x > 0 if choice.log_x else np.ones(len(x), dtype=bool)
@@ -355,7 +355,7 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     name, colour, dash = shown
     y = column(choice.y)
     assert y is not None  # noqa: S101 - a curve has its means
-    return Line(
+    return ChartLine(
         name, curve.group, colour, dash, x[kept], y,
         column(f"{choice.y}_low"), column(f"{choice.y}_high"),
     )  # fmt: skip

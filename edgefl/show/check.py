@@ -114,7 +114,7 @@ def _head(metric: Metric) -> str:
     return metric.label.strip().removesuffix(" of all clients").removesuffix(", apart")
 
 
-def _transfer(one: Transfer | None) -> str:
+def _transfer_cell(one: Transfer | None) -> str:
     return MISSING if one is None else f"{show_seconds(one.seconds)}, {show_seconds(one.alone_s)} alone"
 
 
@@ -129,8 +129,8 @@ _SHARED = (
     Column("scenario", lambda row: row[0].scenario),
     Column("run", lambda row: row[0].summary.name),
     Column("sharing", lambda row: show_share(row[1].share)),
-    Column("a download", lambda row: _transfer(row[1].download)),
-    Column("an upload", lambda row: _transfer(row[1].upload)),
+    Column("a download", lambda row: _transfer_cell(row[1].download)),
+    Column("an upload", lambda row: _transfer_cell(row[1].upload)),
 )
 _BATTERY = (
     *_SHARED[:2],

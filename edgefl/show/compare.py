@@ -36,7 +36,7 @@ from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.answers import Shown
 from edgefl.show.published import tables
 from edgefl.show.table import MISSING, Line, Table
-from edgefl.show.table import apart as spaced
+from edgefl.show.table import set_apart as spaced
 from edgefl.show.texts import unfinished
 from edgefl.show.values import (
     LOWER_BOUND,
@@ -146,16 +146,17 @@ def every_row(groups: Sequence[Group]) -> list[Metric | Fact]:
     targets = {run.target.accuracy for run in runs if run.target}
     if len(targets) > 1:
         asked = [
-            once(percent(run.target.accuracy) if run.target else "" for run in one.runs) for one in groups
+            joined_once(percent(run.target.accuracy) if run.target else "" for run in one.runs)
+            for one in groups
         ]
         facts.append(Fact("target", "target.accuracy", asked))
     if any(map(stopped, runs)):
-        why = [once(stopped(run) or "rounds" for run in one.runs) for one in groups]
+        why = [joined_once(stopped(run) or "rounds" for run in one.runs) for one in groups]
         facts.append(Fact("stopped by", "stopped", why))
     return [*_settings(groups), *facts, *metrics(runs)]
 
 
-def once(words: Iterable[str]) -> str:
+def joined_once(words: Iterable[str]) -> str:
     """Each text once."""
     return "; ".join(dict.fromkeys(filter(None, words))) or MISSING
 

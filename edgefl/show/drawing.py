@@ -19,7 +19,7 @@ from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import atomically
-from edgefl.show.charts import METADATA, Chart, Line, Point
+from edgefl.show.charts import METADATA, Chart, ChartLine, Point
 from edgefl.show.texts import visible
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
@@ -91,7 +91,7 @@ _LEGEND: Mapping[str, Any] = {
 _SCREEN = 150
 
 
-class Plot(Figure):
+class PaperFigure(Figure):
     """A figure that belongs to no window: notebooks show it as it is, and it is saved without a date."""
 
     def savefig(self, fname: Any, **options: Any) -> None:
@@ -108,7 +108,7 @@ class Plot(Figure):
         return content.getvalue()
 
 
-def figure(*charts: Chart) -> Plot:
+def figure(*charts: Chart) -> PaperFigure:
     """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
     first, *_ = charts
     columns = first.choice.room
@@ -117,7 +117,7 @@ def figure(*charts: Chart) -> Plot:
         lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
         height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))
     with _style():
-        made = Plot(figsize=(WIDTHS[columns], height), layout="constrained")
+        made = PaperFigure(figsize=(WIDTHS[columns], height), layout="constrained")
         every = made.subplots(1, len(charts), sharey=True, squeeze=False)[0]
         handles: dict[str, Artist] = {}
         for chart, axes in zip(charts, every, strict=True):
@@ -136,7 +136,7 @@ def figure(*charts: Chart) -> Plot:
 def draw(chart: Chart, axes: Axes) -> None:
     """Draws the chart into axes of any figure: lines, labelled with names, and axis labels; no legend."""
     for line in chart.lines:
-        _line(line, axes)
+        _draw_line(line, axes)
     for target in chart.targets if chart.lines else ():
         axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
     for point in chart.points:
@@ -159,7 +159,7 @@ def draw(chart: Chart, axes: Axes) -> None:
     axes.set_ylabel(chart.y_label)
 
 
-def write(charts: Sequence[Chart], path: Path) -> tuple[Plot, list[str]]:
+def write_figure(charts: Sequence[Chart], path: Path) -> tuple[PaperFigure, list[str]]:
     """Writes the charts' figure to a file of the type that its name ends in.
 
     Returns:
@@ -194,7 +194,7 @@ def _renderer(made: Figure) -> Any:
     return FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
 
 
-def _look(line: Line) -> dict[str, Any]:
+def _look(line: ChartLine) -> dict[str, Any]:
     """What tells a line apart, with and without colours."""
     return {
         "color": line.colour,
@@ -207,8 +207,8 @@ def _look(line: Line) -> dict[str, Any]:
     }
 
 
-def _line(line: Line, axes: Axes) -> None:
-    axes.plot(line.x, line.y, **_look(line), markevery=_marked(line), label=_label(line.name))
+def _draw_line(line: ChartLine, axes: Axes) -> None:
+    axes.plot(line.x, line.y, **_look(line), markevery=_draw_marker(line), label=_label(line.name))
     if line.low is None or line.high is None:
         return
     axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.15, linewidth=0)
@@ -216,7 +216,7 @@ def _line(line: Line, axes: Axes) -> None:
         axes.plot(line.x, edge, color=line.colour, linestyle=_DASHES[line.dash], linewidth=0.4)
 
 
-def _marked(line: Line) -> tuple[float, float] | None:
+def _draw_marker(line: ChartLine) -> tuple[float, float] | None:
     """Where a line's markers are, in shares of the axes' diagonal; None for everywhere.
 
     Lines that lie on each other have them side by side.
@@ -245,10 +245,10 @@ def _point(point: Point, chart: Chart, axes: Axes) -> None:
 
 
 def _wrapped(name: str) -> str:
-    return _label(_filled(name, _LONGEST))
+    return _label(_draw_filled(name, _LONGEST))
 
 
-def _filled(name: str, room: int) -> str:
+def _draw_filled(name: str, room: int) -> str:
     """A name in lines of so many characters."""
     return "\n".join(fill(line, room) for line in visible(name).split("\n"))
 
@@ -262,7 +262,7 @@ def _label(name: str) -> str:
 def _legend(made: Figure, columns: int, handles: Mapping[str, Artist]) -> Legend:
     """The names above the axes, in as many columns as the figure has room for."""
     room = int((WIDTHS[columns] - _BESIDE) * _POINTS / (_CHARACTER * _SMALL))
-    names = [_filled(name, room) for name in handles]
+    names = [_draw_filled(name, room) for name in handles]
     for count in range(min(len(names), 4 * columns), 1, -1):
         legend = made.legend(handles.values(), names, ncols=count, **_LEGEND)
         if legend.get_window_extent(_renderer(made)).width <= made.bbox.width:

@@ -76,7 +76,7 @@ def said(found: Explanation | RoundExplanation) -> str:
     if saved_s > _ROUNDING * found.seconds:
         whose = "" if best in _OF_SHARED else " for all"
         rest += f"; {(_CHANGE | _OF_SHARED)[best]}{whose} would save {show_share(saved_s / found.seconds)}"
-    return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
+    return f"{took}: {share} of it {_mostly_text(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
 def _title(one: Round) -> str:
@@ -90,14 +90,14 @@ def _held_up(found: RoundExplanation) -> str:
     phase, cause = one.phase or "", one.cause or ""
     if one.client is None or phase in {"timer", "waiting for clients", "server"}:
         spent_s = sum(part.to_s - part.from_s for part in found.path if part.phase == phase)
-        return f"{show_share(spent_s / one.seconds)} of it {_mostly(phase, cause)}"
+        return f"{show_share(spent_s / one.seconds)} of it {_mostly_text(phase, cause)}"
     mine = [part for part in found.path if part.client == one.client]
     lost = ", whose job was lost" if any(part.lost for part in mine) else ""
     who = f"client {one.client} ({mine[0].device}, {mine[0].link}){lost}"
-    return f"{show_share(one.client_s / one.seconds)} of it for {who}, mostly {_mostly(phase, cause)}"
+    return f"{show_share(one.client_s / one.seconds)} of it for {who}, mostly {_mostly_text(phase, cause)}"
 
 
-def _mostly(phase: str, cause: str) -> str:
+def _mostly_text(phase: str, cause: str) -> str:
     return _WAITING.get(phase) or f"{phase} ({_CAUSE[cause]})"
 
 
@@ -136,7 +136,7 @@ def _held(
         Column("rounds", "rounds", "{:,}".format),
         Column("time", "seconds", show_seconds),
         Column("share", lambda row: show_share(row.seconds / whole_s)),
-        Column("mostly", lambda row: _mostly(row.phase, row.cause), left=True),
+        Column("mostly", lambda row: _mostly_text(row.phase, row.cause), left=True),
     ]
     yield Line()
     yield Table(columns, rows[:_SHOWN])

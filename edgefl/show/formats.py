@@ -115,7 +115,7 @@ _STYLES = {
 }
 
 
-def html(view: RenderableType) -> str:
+def notebook_html(view: RenderableType) -> str:
     """For a notebook, whose fonts and colours it keeps; of a table too wide for a terminal, all columns."""
     return f'<div style="overflow-x:auto">{"".join(map(_block_in_html, parts(view)))}</div>'
 

@@ -24,14 +24,14 @@ _DTYPES = {"INTEGER": "Int64", "REAL": "float64"}
 _ARROW = {"INTEGER": "int64", "REAL": "double", "TEXT": "string"}
 
 
-class Source(NamedTuple):
+class TableSource(NamedTuple):
     """The directory of a run whose table is read, and what stands before each of its rows, by column."""
 
     folder: Path
     own: Mapping[str, Any]
 
 
-def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]:
+def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[TableSource]:
     """The sources of runs: of each its name, its directory and its settings by dotted key.
 
     Those that share a name are told apart by their directories, so that tables can be joined by ``run``.
@@ -46,11 +46,11 @@ def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]]) -> list[Source]
     for (name, folder, _), each in zip(runs, settings, strict=True):
         run = name if names[name] == 1 else f"{name}, {folder}"
         own = {"run": run, "seed": each["seed"], **{key: each.get(key) for key in differing}}
-        found.append(Source(folder, own))
+        found.append(TableSource(folder, own))
     return found
 
 
-def to_pandas(found: Sequence[Source], table: str) -> Any:
+def to_pandas(found: Sequence[TableSource], table: str) -> Any:
     """A pandas DataFrame; integers of which some are missing are ``Int64``, missing reals NaN.
 
     Raises:
@@ -71,7 +71,7 @@ def to_pandas(found: Sequence[Source], table: str) -> Any:
     return frame.astype(dict.fromkeys(whole, "int64"))
 
 
-def to_arrow(found: Sequence[Source], table: str) -> Any:
+def to_arrow(found: Sequence[TableSource], table: str) -> Any:
     """A pyarrow Table; what is missing is null.
 
     Raises:
@@ -81,7 +81,7 @@ def to_arrow(found: Sequence[Source], table: str) -> Any:
     return import_module("pyarrow").Table.from_batches(batches, schema)
 
 
-def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
+def to_parquet(found: Sequence[TableSource], table: str, path: Path) -> None:
     """Writes a Parquet file, piece by piece.
 
     Raises:
@@ -95,7 +95,7 @@ def to_parquet(found: Sequence[Source], table: str, path: Path) -> None:
             to.write_batch(batch)
 
 
-def to_csv(found: Sequence[Source], table: str, stream: TextIO) -> None:
+def to_csv(found: Sequence[TableSource], table: str, stream: TextIO) -> None:
     """Writes comma-separated values, piece by piece; what is missing is empty.
 
     Raises:
@@ -116,13 +116,13 @@ def _kinds(table: str) -> Mapping[str, str]:
     return COLUMNS[table]
 
 
-def _own(found: Sequence[Source]) -> dict[str, list[Any]]:
+def _own(found: Sequence[TableSource]) -> dict[str, list[Any]]:
     """The columns before a table's own, a value for each run."""
     names = found[0].own if found else ("run", "seed")
     return {name: [source.own[name] for source in found] for name in names}
 
 
-def _pieces(found: Sequence[Source], table: str) -> Iterator[list[Sequence[Any]]]:
+def _pieces(found: Sequence[TableSource], table: str) -> Iterator[list[Sequence[Any]]]:
     """All columns, some rows of a run at a time."""
     for source in found:
         with read(source.folder) as reader:
@@ -130,7 +130,7 @@ def _pieces(found: Sequence[Source], table: str) -> Iterator[list[Sequence[Any]]
                 yield [*([value] * len(piece[0]) for value in source.own.values()), *piece]
 
 
-def _arrow(found: Sequence[Source], table: str) -> tuple[Any, Iterator[Any]]:
+def _arrow(found: Sequence[TableSource], table: str) -> tuple[Any, Iterator[Any]]:
     """The schema, and the rows in batches."""
     pyarrow, kinds = _installed("pyarrow", "Arrow tables", "parquet"), _kinds(table)
     own, types = _own(found), []

@@ -209,10 +209,10 @@ def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = 
         alone = every or group is None or group == found.folder
         lines += [[one] for one in together] if alone else [together]
     columns = [
-        Column("run", lambda runs: _label(runs, found.folder)),
+        Column("run", lambda runs: _listing_label(runs, found.folder)),
         Column("status", _status, left=True),
         Column("rounds", _rounds),
-        Column("accuracy", _accuracy),
+        Column("accuracy", _accuracy_cell),
         Column("to target", _target),
         Column("virtual time", lambda runs: _between([one.virtual_s for one in runs], show_seconds)),
         Column("method", _method, left=True),
@@ -227,7 +227,7 @@ def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = 
     return Group(Table(columns, lines), Line(), Line(total, "dim"), *reasons)
 
 
-def _label(runs: _Runs, folder: Path) -> str:
+def _listing_label(runs: _Runs, folder: Path) -> str:
     """The directory, as seen from the folder."""
     first = runs[0]
     path = first.run_dir if len(runs) == 1 else first.group_dir or first.run_dir
@@ -259,7 +259,7 @@ def _rounds(runs: _Runs) -> str:
     return done if done == MISSING or None in limits else f"{done}/{_between(list(limits), '{:,}'.format)}"
 
 
-def _accuracy(runs: _Runs) -> str:
+def _accuracy_cell(runs: _Runs) -> str:
     """Of global models where there are any; else of clients' own, which is said."""
     known = [one for one in runs if one.model == "global"]
     own = " personal" if not known and any(one.model for one in runs) else ""

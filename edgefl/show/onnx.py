@@ -144,7 +144,7 @@ class Memory(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCalls:
     """Calls of a model in one fresh process.
 
     Attributes:
@@ -242,7 +242,7 @@ class BenchResult:
     kernels: int
     moved_bytes: int
     memory: Memory
-    measured: Sequence[Measured]
+    measured: Sequence[MeasuredCalls]
     pytorch: str
     slowest: Sequence[OperatorTime]
     devices: Sequence[Predicted]
@@ -314,7 +314,7 @@ def _about_measured(result: BenchResult) -> Iterator[Line]:
         yield Line(f"other programs were running: {had}", "yellow")
     if any(row.stopped_early for row in rows):
         yield Line("* fewer calls than asked for: the time budget was used up (--budget)", "dim")
-    by_threads: dict[int, list[Measured]] = {}
+    by_threads: dict[int, list[MeasuredCalls]] = {}
     for row in rows:
         by_threads.setdefault(row.threads, []).append(row)
     for threads, (in_onnx, *in_torch) in by_threads.items():

@@ -17,7 +17,7 @@ from edgefl.planning.costs import MARGIN, Profile, Row, SharedLink, added, of, w
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.published import tables
 from edgefl.show.sensitivity import sensitivity
-from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, apart, fits
+from edgefl.show.table import MISSING, NO_MARGIN, UNKNOWN, Cell, Column, Line, Table, fits, set_apart
 from edgefl.show.values import AT_LEAST, LOWER_BOUND, between
 
 _TOO_LARGE = "!"
@@ -33,8 +33,8 @@ def profiles(
     """What a round costs, published figures beside ours, and what the figures depend on."""
     overview = [device_rounds(found)] if len(found) > 1 else []
     published, orders = tables(beside)
-    blocks = (*apart(published), *orders, *map(sensitivity, swept))
-    return Group(*apart([*overview, *map(profile, found)]), *blocks)
+    blocks = (*set_apart(published), *orders, *map(sensitivity, swept))
+    return Group(*set_apart([*overview, *map(profile, found)]), *blocks)
 
 
 def profile(one: Profile) -> RenderableType:
@@ -84,7 +84,7 @@ def networks(rows: Sequence[Row]) -> str:
 
 
 def _exchange(one: Profile, work: Row) -> Iterator[RenderableType]:
-    rows = _named(of(one.prices, work))
+    rows = _kind_named(of(one.prices, work))
     done = f"{work['samples']:,} samples, {work['steps']:,} steps"
     yield Line(f"{work['exchange']} ({when(work)}), {work['model']}, {done}", "bold")
     host, floats = work.get("measured", {}), all(row["dtype"] == "fp32" for row in rows)
@@ -123,7 +123,7 @@ def _exchange(one: Profile, work: Row) -> Iterator[RenderableType]:
     yield from _by_layer(one, work, priced)
 
 
-def _named(rows: Sequence[Row]) -> list[Row]:
+def _kind_named(rows: Sequence[Row]) -> list[Row]:
     """Rows with their ``name``: the device, with the type and link that distinguish it from the others."""
     links: dict[str, set[str]] = {}
     for row in rows:
@@ -170,7 +170,7 @@ def _checked(check: Row) -> str:
     return verdict + (f"\n{fitting}" if fitting else "")
 
 
-def _figure(unit: str, key: str, unknown: str = UNKNOWN) -> Callable[[Row], str]:
+def _profile_figure(unit: str, key: str, unknown: str = UNKNOWN) -> Callable[[Row], str]:
     """A column of figures with their bounds, and what stands where nothing is known."""
     return lambda row: between(row[key], within(row, key), unit, unknown)
 
@@ -198,27 +198,29 @@ def _share(share: float | None) -> str:
     return show_share(share, 1) if share < _MOST_SHARE else f"{share:,.0f}x"
 
 
-def _bound(key: str) -> Callable[[Row], str]:
+def _bound_text(key: str) -> Callable[[Row], str]:
     """The share of the time to compute that one of its bounds takes."""
     return lambda row: show_share(row[key] / row["work_s"]) if row["work_s"] else MISSING
 
 
-_BOUND_BY: Columns = {f"{what}-bound": _bound(f"{what}_bound_s") for what in ("compute", "memory", "launch")}
+_BOUND_BY: Columns = {
+    f"{what}-bound": _bound_text(f"{what}_bound_s") for what in ("compute", "memory", "launch")
+}
 _TIMES: Columns = {
     "device": lambda row: row["name"],
-    "down": _figure("s", "down_s"),
-    "compute": _figure("s", "work_s"),
-    "up": _figure("s", "up_s"),
+    "down": _profile_figure("s", "down_s"),
+    "compute": _profile_figure("s", "work_s"),
+    "up": _profile_figure("s", "up_s"),
     **_BOUND_BY,
     "memory used": lambda row: _share(row["memory_share"]),
     "fits": lambda row: fits(row["fits"], with_margin=row["fits_with_margin"]),
 }
 _ENERGIES: Columns = {
     "device": lambda row: row["name"],
-    "energy": _figure("J", "joules"),
+    "energy": _profile_figure("J", "joules"),
     **{name: _brief("J", f"{name}_j") for name in ("receive", "compute", "transmit", "tail", "idle")},
 }
-_battery = _figure("battery", "battery_share", MISSING)
+_battery = _profile_figure("battery", "battery_share", MISSING)
 
 
 def _holds(row: Row) -> str:
@@ -342,8 +344,8 @@ _PRICED: Columns = {
 }
 _TOTALS: Columns = {
     "": lambda row: row["part"],
-    "time": lambda row: _figure("s", "seconds")(row) if row["seconds"] else MISSING,
-    "energy": _figure("J", "joules"),
+    "time": lambda row: _profile_figure("s", "seconds")(row) if row["seconds"] else MISSING,
+    "energy": _profile_figure("J", "joules"),
 }
 
 
@@ -352,7 +354,7 @@ def device_rounds(found: Sequence[Profile]) -> RenderableType:
     columns: dict[str, dict[str, Row]] = {}
     for one in found:
         several = len({work["model"] for work in one.exchanges}) > 1
-        for row in _named(one.rounds()):
+        for row in _kind_named(one.rounds()):
             head = f"{one.scenario}, {row['model']}" if several else one.scenario
             columns.setdefault(head, {})[row["name"]] = row
     devices = list(dict.fromkeys(name for rounds in columns.values() for name in rounds))
@@ -361,8 +363,8 @@ def device_rounds(found: Sequence[Profile]) -> RenderableType:
     rows = [[label, *(show_bytes(row[key]) for row in first)] for label, key in sizes.items()]
     blocks: list[RenderableType] = [Table(["bytes of a client's round", *columns], rows), Line()]
     cells = {
-        "time": _fitting(_figure("s", "seconds", "")),
-        "energy": _fitting(_figure("J", "joules", "")),
+        "time": _fitting(_profile_figure("s", "seconds", "")),
+        "energy": _fitting(_profile_figure("J", "joules", "")),
     }
     for title, cell in cells.items():
         table = [[name, *(cell(rounds[name]) for rounds in columns.values())] for name in devices]
@@ -372,7 +374,7 @@ def device_rounds(found: Sequence[Profile]) -> RenderableType:
     every = {name: [rounds[name] for rounds in columns.values()] for name in devices}
     unpriced = [name for name, rows in every.items() if all(row["seconds"] is None for row in rows)]
     shown = [row for name, rows in every.items() if name not in unpriced for row in rows]
-    return Group(*blocks, *_notes(shown, unpriced), Line())
+    return Group(*blocks, *_profile_notes(shown, unpriced), Line())
 
 
 def _fitting(cell: Callable[[Row], str]) -> Callable[[Row], Cell]:
@@ -385,7 +387,7 @@ def _fitting(cell: Callable[[Row], str]) -> Callable[[Row], Cell]:
     return marked
 
 
-def _notes(shown: Sequence[Row], unpriced: Sequence[str]) -> list[Line]:
+def _profile_notes(shown: Sequence[Row], unpriced: Sequence[str]) -> list[Line]:
     notes = ["a round is to receive, compute and send; exchanges before and after the rounds are below"]
     if any(_is_bound(row, "seconds") for row in shown):
         notes.append(LOWER_BOUND)

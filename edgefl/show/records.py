@@ -29,7 +29,7 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
     settings = differences([one.settings for one in groups])
     settings.pop("seed", None)
     averaged = any(len(one.runs) > 1 for one in groups)
-    figures = [_figures(one, averaged=averaged) for one in groups]
+    figures = [_row_figures(one, averaged=averaged) for one in groups]
     keys = list(dict.fromkeys(key for each in figures for key in each))
     others = {f"settings.{key}": dict(enumerate(values)) for key, values in settings.items()}
     for figure in (each for paper in beside_runs(groups) for each in paper.figures):
@@ -45,7 +45,7 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
     return ["name", "runs", "seed", *_WORDS, *others, *keys], found
 
 
-def _figures(one: Group, *, averaged: bool) -> dict[str, float | None]:
+def _row_figures(one: Group, *, averaged: bool) -> dict[str, float | None]:
     """The numbers, each before its deviation and its interval if some row has any."""
     if len(one.runs) == 1:
         alone = numbers(one.first)

@@ -31,7 +31,7 @@ def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
         yield Line()
         yield Line(found.name, "bold")
     for verdict in found.verdicts:
-        first, *turns = said(verdict)
+        first, *turns = verdict_lines(verdict)
         yield Line(first, "" if verdict.robust else "yellow")
         yield from map(Line, turns[:_SHOWN])
         if len(turns) > _SHOWN:
@@ -42,7 +42,7 @@ def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
             yield Line(f"{quantity} of {', '.join(unknown)} is unknown, so it is not compared", "yellow")
 
 
-def said(verdict: Verdict) -> list[str]:
+def verdict_lines(verdict: Verdict) -> list[str]:
     """A verdict in words, then a line for each number that turns it alone."""
     ways = ((turn, "rises above" if turn.above else "falls below") for turn in verdict.turns)
     return [_said(verdict), *(f"  turns where {turn.number} {way} {turn.value}" for turn, way in ways)]

@@ -189,7 +189,7 @@ def parts(view: RenderableType) -> Iterator[Table | Line]:
             yield from parts(one)
 
 
-def apart(parts: Iterable[RenderableType]) -> Sequence[RenderableType]:
+def set_apart(parts: Iterable[RenderableType]) -> Sequence[RenderableType]:
     """Each with a blank line before it but the first."""
     return [block for part in parts for block in (Line(), part)][1:]
 

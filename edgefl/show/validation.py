@@ -21,7 +21,7 @@ def validation(found: Validation) -> RenderableType:
 
 
 def _comparison(found: Comparison) -> Iterator[RenderableType]:
-    yield Line(f"{_of(found.name, found.quantity)}: {found.title}", "bold")
+    yield Line(f"{_figure_of(found.name, found.quantity)}: {found.title}", "bold")
     yield Line(f"{found.board}; {found.measures}; {found.runtime}", "dim")
     show = show_seconds if found.quantity == "time" else show_joules
     columns = [
@@ -32,29 +32,29 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
         Column("error", "error", "{:+.0%}".format),
     ]
     if any(row.low is not None or row.high is not None for row in found.rows):
-        columns.append(Column("bounds", partial(_bounds, "s" if found.quantity == "time" else "J")))
+        columns.append(Column("bounds", partial(_bounds_text, "s" if found.quantity == "time" else "J")))
     if any(row.remark for row in found.rows):
         columns.append(Column("remark", "remark", left=True))
     yield Table(columns, found.rows)
     yield Line()
 
 
-def _bounds(unit: str, row: Compared) -> str:
+def _bounds_text(unit: str, row: Compared) -> str:
     bounds = None if row.low is None and row.high is None else Interval.of(row.low, row.high)
     return between(None, bounds, unit, MISSING)
 
 
 def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
     """A row for each comparison, and one for each total of several."""
-    rows = [(_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
+    rows = [(_figure_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
     for total in (one for one in totals if one.files > 1):
         boards = "1 board" if total.boards == 1 else f"{total.boards} boards"
         label = ALL if total.measures == ALL else f"{ALL}, {total.measures}"
-        rows.append((f"{_of(label, total.quantity)} ({boards})", *_score(total.score)))
+        rows.append((f"{_figure_of(label, total.quantity)} ({boards})", *_score(total.score)))
     return Table(("", "rows", "median error", "in bounds", "Spearman", "Kendall"), rows)
 
 
-def _of(label: str, quantity: Quantity) -> str:
+def _figure_of(label: str, quantity: Quantity) -> str:
     return label if quantity == "time" else f"{label}, {quantity}"
 
 

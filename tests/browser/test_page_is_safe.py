@@ -63,7 +63,7 @@ def _named(record, names):
     made = {
         "verdict": verdict.section(told, []),
         "runs": figures.runs(told, []),
-        "published": published.shown(papers),
+        "published": published.published_section(papers),
     }
     sections = [made.get(one.id, one) for one in record.sections]
     return replace(record, title=names[0], told=told, sections=sections)

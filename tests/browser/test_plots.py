@@ -309,7 +309,7 @@ def telling(record):
     refused = {name: [*memory[name], *(row[name] for row in rows)] for name in more | {"what": ""}}
     figure = Figure("a", "accuracy", "share", 0.4, 0, "a", 0.25, Interval(0.2, 0.3), -0.15)
     missing = replace(figure, run="b", group=None, name="", here=None)
-    paper = published.shown([Beside("A paper, Table 1", "", [figure, missing], [])])
+    paper = published.published_section([Beside("A paper, Table 1", "", [figure, missing], [])])
     sections = [paper if one.id == "published" else one for one in record.sections]
     return redrawn(
         replace(record, sections=sections),

@@ -7,7 +7,7 @@ from recorded import recorded
 from traced import as_text, read_back
 
 from edgefl.core import catalogue
-from edgefl.show.perfetto.build import write
+from edgefl.show.perfetto.build import write_timeline
 
 
 def test_timeline_file(golden, tmp_path):
@@ -25,6 +25,6 @@ def test_timeline_file(golden, tmp_path):
     plan_ = plan([table], policy="deadline", params=params, rounds=2)
     notes = []
     with recorded(plan_, [0.5, 0.75]) as reader:
-        write(reader, tmp_path / "run.pftrace", plan=plan_, note=notes.append)
+        write_timeline(reader, tmp_path / "run.pftrace", plan=plan_, note=notes.append)
     assert notes == []
     golden("timeline.txt", as_text(read_back((tmp_path / "run.pftrace").read_bytes())))

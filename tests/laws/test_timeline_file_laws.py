@@ -20,7 +20,7 @@ from edgefl.analysis.summary import summary
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
-from edgefl.show.perfetto.build import write
+from edgefl.show.perfetto.build import write_timeline
 
 EXAMPLES = settings(max_examples=15)
 
@@ -33,7 +33,7 @@ def shown(tmp_path_factory):
     def made(plan_):
         notes = []
         with recorded(plan_, [0.25, 0.5]) as reader:
-            written = write(reader, path, plan=plan_, note=notes.append)
+            written = write_timeline(reader, path, plan=plan_, note=notes.append)
             run = summary(reader)
             found = SimpleNamespace(
                 run=run,

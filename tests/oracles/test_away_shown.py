@@ -8,14 +8,14 @@ from recorded import recorded
 from traced import read_back
 
 from edgefl.core import catalogue
-from edgefl.show.perfetto.build import write
+from edgefl.show.perfetto.build import write_timeline
 
 
 def lanes(path, table, **settings):
     """Each client's slices below a job as ``name: from to``, in seconds; jobs are ``train: from to``."""
     plan_ = plan([table], **settings)
     with recorded(plan_) as reader:
-        write(reader, path / "run.pftrace", plan=plan_, note=lambda _: None)
+        write_timeline(reader, path / "run.pftrace", plan=plan_, note=lambda _: None)
     found = read_back((path / "run.pftrace").read_bytes())
     clients = {name: [] for name in found.tracks if name.startswith("client ")}
     for one in found.slices:

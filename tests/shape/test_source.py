@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def _public(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str,
 def _is_overload(node: Definition) -> bool:
     """Whether it tells types alone: the function itself, which is documented, follows."""
     return any(getattr(decorator, "id", "") == "overload" for decorator in node.decorator_list)
+
+
+def test_a_name_means_one_thing_to_a_reader_of_runs(sources):
+    """No class or function of analysis and show has the name of another, but a section's doors."""
+    names = Counter(
+        node.name
+        for name, (_, module) in sources.items()
+        if name.startswith(("edgefl/analysis/", "edgefl/show/"))
+        for node in module.body
+        if isinstance(node, Definition)
+    )
+    assert {name for name, count in names.items() if count > 1} == {"read", "section"}
 
 
 def test_only_the_command_line_prints(sources):

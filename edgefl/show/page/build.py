@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group as Seeds
-from edgefl.analysis.groups import Judged, judged, seeds_together
+from edgefl.analysis.groups import Group, Judged, judged, seeds_together
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence, dependence, ordered
@@ -17,7 +16,7 @@ from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.show.colours import styles
 from edgefl.show.compare import every_row, few, pair_table, scales, signs
-from edgefl.show.page.records import Group, Page, Read, RunHead, Section, Told
+from edgefl.show.page.records import Page, PageGroup, Read, RunHead, Section, Told
 from edgefl.show.page.sections import (
     activity,
     costs,
@@ -43,7 +42,7 @@ def _nothing(_: Read) -> None:
     """A section that needs no more of a run than its figures."""
 
 
-class Part(NamedTuple):
+class SectionMaker(NamedTuple):
     """How a section is made: what it reads of each run while that is open, and what it makes of all."""
 
     made: Callable[[Told, Sequence[Any]], Section]
@@ -51,21 +50,21 @@ class Part(NamedTuple):
 
 
 PARTS = [
-    Part(verdict.section),
-    Part(learning.section, learning.read),
-    Part(costs.section),
-    Part(durations.section, durations.read),
-    Part(rounds.section, rounds.read),
-    Part(activity.section, activity.read),
-    Part(participation.section, participation.read),
-    Part(memory.section, memory.read),
-    Part(costs.devices),
-    Part(partition.section, partition.read),
-    Part(measures.section, measures.read),
-    Part(published.section),
-    Part(figures.section),
-    Part(figures.runs),
-    Part(provenance.section, provenance.read),
+    SectionMaker(verdict.section),
+    SectionMaker(learning.section, learning.read),
+    SectionMaker(costs.section),
+    SectionMaker(durations.section, durations.read),
+    SectionMaker(rounds.section, rounds.read),
+    SectionMaker(activity.section, activity.read),
+    SectionMaker(participation.section, participation.read),
+    SectionMaker(memory.section, memory.read),
+    SectionMaker(costs.devices),
+    SectionMaker(partition.section, partition.read),
+    SectionMaker(measures.section, measures.read),
+    SectionMaker(published.section),
+    SectionMaker(figures.section),
+    SectionMaker(figures.runs),
+    SectionMaker(provenance.section, provenance.read),
 ]
 """The sections of a page, in its order."""
 
@@ -119,7 +118,7 @@ def page(
         groups=_groups(every, compared),
         scales=scales(every),
         warnings=[*left_out, *few(compared)],
-        figures=_figures(compared, depends),
+        figures=_judged_figures(compared, depends),
         dependence=depends,
         pairs=apart,
         signs=[note.text for note in signs(compared, apart)],
@@ -136,7 +135,7 @@ def _counted(reader: Reader, column: str) -> dict[str, int]:
     return {row[column]: row["clients"] for row in rows}
 
 
-def _figures(groups: Sequence[Seeds], depends: Dependence | None) -> list[Judged]:
+def _judged_figures(groups: Sequence[Group], depends: Dependence | None) -> list[Judged]:
     """All figures, and who is ahead in those that are judged."""
     found = metrics([run for one in groups for run in one.runs])
     return [
@@ -147,12 +146,12 @@ def _figures(groups: Sequence[Seeds], depends: Dependence | None) -> list[Judged
     ]
 
 
-def _groups(runs: Sequence[Summary], compared: Sequence[Seeds]) -> list[Group]:
+def _groups(runs: Sequence[Summary], compared: Sequence[Group]) -> list[PageGroup]:
     place_of = {id(run): place for place, run in enumerate(runs)}
     settings = differing([one.settings for one in compared])
     shown = styles([one.name for one in compared])
     return [
-        Group(
+        PageGroup(
             name=one.name,
             runs=[place_of[id(run)] for run in one.runs],
             colour=colour,

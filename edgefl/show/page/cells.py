@@ -87,7 +87,7 @@ def _whole(labels: Sequence[str]) -> Iterator[str]:
 _LONGEST = 200
 
 
-def cut(text: str, longest: int = _LONGEST) -> str:
+def shortened(text: str, longest: int = _LONGEST) -> str:
     """A name, or another text, as far as a table shows it."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -97,14 +97,14 @@ def once(texts: Iterable[str], most: int = 6) -> str:
     found = list(dict.fromkeys(texts))
     more = f" and {len(found) - most} more" if len(found) > most else ""
     apart = "; " if any("," in text for text in found) else ", "
-    return apart.join(map(cut, found[:most])) + more
+    return apart.join(map(shortened, found[:most])) + more
 
 
 def setting(value: Any, key: str) -> str:
     """A setting's value as far as a table shows it, given its dotted key."""
-    return "not set" if value is None else cut(setting_text(value, key)) or "empty"
+    return "not set" if value is None else shortened(setting_text(value, key)) or "empty"
 
 
-def rounds_of(run: Summary) -> str:
+def rounds_cell(run: Summary) -> str:
     """How many rounds a run had."""
     return "not finished" if run.rounds is None else f"{run.rounds:,}"

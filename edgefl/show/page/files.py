@@ -13,7 +13,7 @@ SUFFIXES = (".html", ".htm")
 _LONGEST_NAME = 100
 
 
-def named_after(folders: Sequence[Path]) -> str:
+def page_name(folders: Sequence[Path]) -> str:
     """The name of a page of these runs: the first folder's, and how many more there are."""
     return f"{stem_of(folders[0])}{f'-and-{len(folders) - 1}-more' if len(folders) > 1 else ''}.html"
 
@@ -23,7 +23,7 @@ def stem_of(folder: Path) -> str:
     return re.sub(r"[^\w.-]+", "-", folder.resolve().name).strip("-.")[:_LONGEST_NAME] or "runs"
 
 
-def write(path: Path, text: str) -> int:
+def write_page(path: Path, text: str) -> int:
     """Writes a page, and returns its size in bytes.
 
     Raises:

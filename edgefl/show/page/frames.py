@@ -14,7 +14,7 @@ Besides columns a block may have ``run`` or ``group``, whose it is; ``left``, ho
 """
 
 
-class Column(NamedTuple):
+class FrameColumn(NamedTuple):
     """What a column of a frame holds.
 
     Attributes:
@@ -32,7 +32,7 @@ class Column(NamedTuple):
 class Frame(NamedTuple):
     """A table in blocks; the run's or the group's name is its first column."""
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, FrameColumn]
     blocks: Sequence[Block]
 
 

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group as Seeds
-from edgefl.analysis.groups import Judged
+from edgefl.analysis.groups import Group, Judged
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
 from edgefl.show.compare import PairTable, energy_of
-from edgefl.show.page.cells import PageTable, cut
+from edgefl.show.page.cells import PageTable, shortened
 from edgefl.show.page.frames import Plot
 
 
@@ -42,7 +41,7 @@ class RunHead:
 
 
 @dataclass(frozen=True)
-class Group:
+class PageGroup:
     """A run, or several that differ in nothing but their seeds.
 
     Attributes:
@@ -58,7 +57,7 @@ class Group:
     colour: str
     dash: str
     settings: Mapping[str, Any]
-    seeds: Seeds
+    seeds: Group
 
     @property
     def line(self) -> str:
@@ -81,7 +80,7 @@ class Told:
     """
 
     runs: Sequence[RunHead]
-    groups: Sequence[Group]
+    groups: Sequence[PageGroup]
     scales: Sequence[str]
     warnings: Sequence[str]
     figures: Sequence[Judged]
@@ -92,7 +91,7 @@ class Told:
     @property
     def names(self) -> list[str]:
         """The groups' names, as far as tables show them."""
-        return [cut(group.name) for group in self.groups]
+        return [shortened(group.name) for group in self.groups]
 
     def run_name(self, run: int) -> str:
         """A run's name in one line; runs of one group differ by their seeds."""

@@ -20,7 +20,7 @@ from edgefl.core.plan import Plan
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.show.answers import Steps, quiet
-from edgefl.show.perfetto.choice import Choice, Span, Window, clients_of, spans, window_of
+from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
@@ -79,10 +79,10 @@ class Written:
     rounds: int
 
 
-def write(
+def write_timeline(
     reader: Reader,
     path: Path,
-    choice: Choice = Choice(),  # noqa: B008 - it is frozen
+    choice: TimelineChoice = TimelineChoice(),  # noqa: B008 - it is frozen
     *,
     plan: Plan | None = None,
     note: Callable[[str], None],
@@ -118,7 +118,7 @@ def write(
         reader.meta.get("virtual_s", 0.0),
     )
     from_s, to_s = max(window.from_s, 0.0), min(window.to_s, last_s)
-    away = {} if plan is None else _away(plan, run, clients, from_s, to_s, note)
+    away = {} if plan is None else _away_slices(plan, run, clients, from_s, to_s, note)
     for name in _TIMES:
         missing = np.isnan(jobs[name])
         jobs[name] = np.where(missing, -1, nanoseconds(np.where(missing, 0.0, jobs[name])))
@@ -134,7 +134,7 @@ def write(
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)
         merged = [row for row in reader.rows("merges", "version") if window.holds(row["t_s"])]
-        versions, bounds = {row["version"] for row in merged}, _bounds(known) if known else {}
+        versions, bounds = {row["version"] for row in merged}, _work_bounds(known) if known else {}
         why = {
             row["kind"]: row["reason"] or f"its device cannot hold {row['exchange']}"
             for row in reader.rows("refused_kinds")
@@ -146,7 +146,7 @@ def write(
                 progress("writing clients", place, len(clients))
             kind = int(run.clients.kind[client])
             lane = _Lane(packets, run, client, away.get(client, ()), bounds.get(kind, {}), why.get(kind))
-            rows = _rows(jobs, first[place], last[place])
+            rows = _job_rows(jobs, first[place], last[place])
             lane.write(rows, run.names, versions)
         _write_merges(packets, merges, jobs, merged)
         _write_evaluations(packets, evaluations, reader, window)
@@ -154,7 +154,7 @@ def write(
     return Written(str(path), path.stat().st_size, packets.count, len(clients), len(jobs["job"]), len(shown))
 
 
-def _away(
+def _away_slices(
     plan: Plan, run: Run, clients: Ints, from_s: float, to_s: float, note: Callable[[str], None]
 ) -> dict[int, list[tuple[int, int]]]:
     """When clients were away in a span of virtual time, in nanoseconds, ascending, none touching another.
@@ -170,7 +170,7 @@ def _away(
     timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
     starts, ends = np.full(len(clients), from_s), np.full(len(clients), to_s)
     if isinstance(timetable, BatteryTimetable):
-        pieces = _drained(timetable, run, clients, starts, ends)
+        pieces = _drained_text(timetable, run, clients, starts, ends)
     else:
         pieces = _walked(timetable, clients, starts, ends)
     found, count = [(clients[:0], np.zeros(0), np.zeros(0))], 0
@@ -208,7 +208,7 @@ def _walked(timetable: Timetable, clients: Ints, t_s: Floats, to_s: Floats) -> I
         clients, t_s, to_s = clients[on], changes[on], to_s[on]
 
 
-def _drained(
+def _drained_text(
     timetable: BatteryTimetable, run: Run, clients: Ints, from_s: Floats, to_s: Floats
 ) -> Iterator[Away]:
     """As ``_walked``, from one end of a client's jobs to the next."""
@@ -238,13 +238,13 @@ def _jobs(run: Run, clients: Ints, window: Window) -> dict[str, Any]:
     return {name: (more[name] if name in more else run.jobs[name])[shown] for name in _COLUMNS}
 
 
-def _rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any]]:
+def _job_rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any]]:
     """Some rows of columns."""
     for row in zip(*(column[first:last].tolist() for column in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 
 
-def _write_rounds(packets: Packets, track: int, shown: Sequence[Span]) -> None:
+def _write_rounds(packets: Packets, track: int, shown: Sequence[RoundSpan]) -> None:
     for span in shown:
         name = f"round {span.round}" if span.in_rounds else "start" if span.round < 0 else "end"
         packets.begin(track, _ns(span.from_s), name, ("round",), {"round": span.round})
@@ -296,7 +296,7 @@ def _flows(keys: Ints, jobs: Ints) -> dict[int, list[int]]:
     return {key: piece.tolist() for key, piece in zip(found.tolist(), pieces, strict=False)}
 
 
-def _bounds(known: Recorded) -> dict[int, dict[str, str]]:
+def _work_bounds(known: Recorded) -> dict[int, dict[str, str]]:
     """What bounds most of the work of each kind of client, with its share, by kind and exchange."""
     clients, medians = known.plan.clients, Medians(known)
     found: dict[int, dict[str, str]] = defaultdict(dict)

@@ -29,7 +29,7 @@ _MOST_NAMED = 6
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12}))?\s*")
 
 
-def named_after(folder: Path) -> str:
+def timeline_name(folder: Path) -> str:
     """The name of a run's timeline."""
     return f"{stem_of(folder)}.pftrace"
 
@@ -50,7 +50,7 @@ def run_of(folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Choice:
+class TimelineChoice:
     """What is asked for.
 
     Attributes:
@@ -62,18 +62,18 @@ class Choice:
     rounds: tuple[int, int] | None = None
 
     @classmethod
-    def parse(cls, clients: str | None, rounds: str | None) -> Choice:
+    def parse(cls, clients: str | None, rounds: str | None) -> TimelineChoice:
         """From texts such as "0,3,7-12" and "2-5".
 
         Raises:
             UserError: one is something else.
         """
         texts = clients.split(",") if clients is not None else ()
-        chosen = [_range(text, "--clients", "0,3,7-12") for text in texts]
-        return cls(chosen or None, None if rounds is None else _range(rounds, "--rounds", "2-5"))
+        chosen = [_round_range(text, "--clients", "0,3,7-12") for text in texts]
+        return cls(chosen or None, None if rounds is None else _round_range(rounds, "--rounds", "2-5"))
 
     @classmethod
-    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> Choice:
+    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> TimelineChoice:
         """From numbers.
 
         Raises:
@@ -88,7 +88,7 @@ class Choice:
         return cls(listed, rounds)
 
 
-def _range(text: str, where: str, example: str) -> tuple[int, int]:
+def _round_range(text: str, where: str, example: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     if found is None:
         what = f"{text.strip()!r} is not a number or a range"
@@ -116,7 +116,7 @@ class Window(NamedTuple):
         return found
 
 
-class Span(NamedTuple):
+class RoundSpan(NamedTuple):
     """A round's time, or that of the exchanges before or after the rounds.
 
     Attributes:
@@ -130,15 +130,15 @@ class Span(NamedTuple):
     to_s: float
 
 
-def spans(run: Run) -> list[Span]:
+def spans(run: Run) -> list[RoundSpan]:
     """The rounds that had a merge, in order, and what came before and after them."""
     found = rounds_of(run)
     inside = run.in_rounds[run.merges.exchange[found.first]]
     columns = (column.tolist() for column in (found.number, inside, found.from_s, found.to_s))
-    return [Span(*row) for row in zip(*columns, strict=True)]
+    return [RoundSpan(*row) for row in zip(*columns, strict=True)]
 
 
-def window_of(choice: Choice, found: Sequence[Span]) -> Window:
+def window_of(choice: TimelineChoice, found: Sequence[RoundSpan]) -> Window:
     """The time of the rounds that are asked for.
 
     Raises:
@@ -156,7 +156,7 @@ def window_of(choice: Choice, found: Sequence[Span]) -> Window:
     return Window(inside[0].from_s, inside[-1].to_s)
 
 
-def clients_of(run: Run, choice: Choice, window: Window, note: Callable[[str], None]) -> Ints:
+def clients_of(run: Run, choice: TimelineChoice, window: Window, note: Callable[[str], None]) -> Ints:
     """The clients that are shown, ascending.
 
     Where their jobs are too many and nobody was chosen, they are some of them, evenly spaced, with a note.

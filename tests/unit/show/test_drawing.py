@@ -19,7 +19,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 from edgefl.show.charts import Choice  # noqa: E402
-from edgefl.show.drawing import draw, figure, write  # noqa: E402
+from edgefl.show.drawing import draw, figure, write_figure  # noqa: E402
 
 SEEDS = [[history([0.1, 0.5, 0.95])], [history([0.2, 0.4, 1])], [history([0.3, 0.6, 0.9])]]
 # As many as there are colours.
@@ -110,11 +110,11 @@ def test_the_same_chart_gives_the_same_bytes(kind, tmp_path):
     """Whatever the user's configuration is, and with no date in them."""
     chart = chart_of({"a": SEEDS, "b": SEEDS})
     first, second = tmp_path / f"first.{kind}", tmp_path / f"second.{kind}"
-    assert write([chart], first)[1] == []
+    assert write_figure([chart], first)[1] == []
     with matplotlib.rc_context(
         {"font.size": 30, "pdf.fonttype": 3, "lines.linewidth": 9, "svg.hashsalt": None}
     ):
-        assert write([chart], second)[1] == []
+        assert write_figure([chart], second)[1] == []
     content = first.read_bytes()
     assert content == second.read_bytes()
     assert not re.search(rb"CreationDate|<dc:date>|\d{4}-\d\d-\d\dT", content)
@@ -131,7 +131,7 @@ def test_a_pdf_has_truetype_fonts():
 
 def test_a_character_that_the_font_lacks_is_a_note(tmp_path):
     """The figure is written all the same."""
-    _, (note,) = write([chart_of({"中": SEEDS})], tmp_path / "fig.pdf")
+    _, (note,) = write_figure([chart_of({"中": SEEDS})], tmp_path / "fig.pdf")
     assert "Glyph 20013" in note
     assert (tmp_path / "fig.pdf").stat().st_size
 

@@ -18,7 +18,7 @@ from damage import rewritten
 from pyarrow import parquet
 
 import edgefl
-from edgefl.show.frames import Source, sources, to_arrow, to_csv, to_pandas
+from edgefl.show.frames import TableSource, sources, to_arrow, to_csv, to_pandas
 from edgefl.store import COLUMNS, TABLES, read
 
 ARROW = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.string()}
@@ -140,7 +140,7 @@ def test_csv_has_every_value(runs, capsys):
     assert [one["method.name"] for one in found[:: len(rows) // 2]][:2] == ["fedavg", "fedprox"]
     assert {one["method.mu"] for one in found} == {"", "0.1"}
     stream = io.StringIO()
-    to_csv([Source(runs.runs[0].folder, {"run": "=1+1", "seed": -1})], "merges", stream)
+    to_csv([TableSource(runs.runs[0].folder, {"run": "=1+1", "seed": -1})], "merges", stream)
     assert {line.split(",")[0] for line in stream.getvalue().splitlines()[1:]} == {"'=1+1"}
     assert {line.split(",")[1] for line in stream.getvalue().splitlines()[1:]} == {"-1"}
 

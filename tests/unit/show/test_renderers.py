@@ -83,7 +83,7 @@ def runs(number):
 PARITY = onnx.Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
 COMPACT = onnx.Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=0.01)
 EXPORT = onnx.Exported(Path("out/Home.onnx"), Path("card.md"), None, 1000, PARITY, 0.5, standing="why")
-MEASURED = onnx.Measured("source", 1, 0.1, 0.1, 0.1, 0.1, 10.0, 1000, 0.5, 10, 100, stopped_early=True)
+MEASURED = onnx.MeasuredCalls("source", 1, 0.1, 0.1, 0.1, 0.1, 10.0, 1000, 0.5, 10, 100, stopped_early=True)
 PRICE = onnx.Price("fp32", "layer", "assumed", 0.1, Bounds(0.1, 0.0, 0.0), 10.0, 1.0)
 BENCH = onnx.BenchResult(
     "Home.onnx", "", 1000, 1, True, "fp32", 10, 1, 10, onnx.Memory(1, 1), [MEASURED], "why",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Group
 from rich.text import Text
 
-from edgefl.show.formats import html, latex, markdown
+from edgefl.show.formats import latex, markdown, notebook_html
 from edgefl.show.table import Column, Line, Table
 
 # They look like markup, emoji and numbers.
@@ -91,7 +91,7 @@ def test_a_text_goes_on_below_itself():
 def test_what_a_terminal_would_obey_is_shown_as_text():
     """Escapes, carriage returns and a file name's bytes that are no UTF-8."""
     table = Table(("x\x07", "y"), [("a\x1b[31m\r", "b\udcff\tc"), (Text("[b]", "red"), "[/]")])
-    for found in (shown(table, 80), html(table)):
+    for found in (shown(table, 80), notebook_html(table)):
         for text in ("a\\x1b[31m\\r", "b\\udcff c", "x\\x07", "[b]", "[/]"):
             assert text in found
 
@@ -136,6 +136,6 @@ def test_every_format_has_every_cell():
     """Of one table in a view, whatever is around it."""
     table = Table(["name", "a\nb"], [["x", "1 s"], ["y", Text("2 s", "red")]], "title")
     view = Group(Line("before"), Line(), Group(table), "after")
-    assert "<td" in html(view)
-    for text in (shown(view, 80), html(view), markdown(view), latex(view)):
+    assert "<td" in notebook_html(view)
+    for text in (shown(view, 80), notebook_html(view), markdown(view), latex(view)):
         assert all(cell in text for cell in ("name", "x", "1 s", "y", "2 s", "before", "after"))

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.analysis.run import Floats, Ints, Run
-from edgefl.show.page.frames import Block, Column, Frame, Plot
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 400
 # Intervals that a wide one covers.
 _WIDE = 10
-_DETAIL = Column("", told=False)
-_ACTIVE = {"of": _DETAIL, "t_s": Column("virtual time", "s"), "clients": Column("active clients")}
-_STALE = {"of": _DETAIL, "t_s": Column("virtual time", "s"), "behind": Column("versions behind")}
+_DETAIL = FrameColumn("", told=False)
+_ACTIVE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "clients": FrameColumn("active clients")}
+_STALE = {"of": _DETAIL, "t_s": FrameColumn("virtual time", "s"), "behind": FrameColumn("versions behind")}
 
 
 class _Blocks(NamedTuple):

@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 from edgefl.analysis.groups import spreads
 from edgefl.core.units import show_joules
 from edgefl.show.page.cells import once
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
-from edgefl.show.page.records import Group, Section, Told, partly
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
+from edgefl.show.page.records import PageGroup, Section, Told, partly
 
 _COLUMNS = {
-    "figure": Column("figure", told=False),
-    "of": Column("of"),
-    "unit": Column("unit", told=False),
-    "amount": Column("@axis", "@unit"),
+    "figure": FrameColumn("figure", told=False),
+    "of": FrameColumn("of"),
+    "unit": FrameColumn("unit", told=False),
+    "amount": FrameColumn("@axis", "@unit"),
 }
 # What became of jobs: colours from cool to warm, patterns for those who do not see colours.
 _ENDINGS = {
@@ -37,14 +37,14 @@ _TAKEN = {
     "energy by phase": ("energy of all clients", "J", "joules_by_phase."),
 }
 _DEVICES = {
-    "device": Column("device"),
-    "clients": Column("clients"),
-    "joules_per_round": Column("energy per client and round", "J"),
-    "joules": Column("energy of all its clients", "J"),
-    "per_round": Column("share of a full battery per round", "share"),
-    "per_round_low": Column("share of a battery per round, at least", "share", told=False),
-    "per_round_high": Column("share of a battery per round, at most", "share", told=False),
-    "per_day": Column("share of a full battery per day", "share"),
+    "device": FrameColumn("device"),
+    "clients": FrameColumn("clients"),
+    "joules_per_round": FrameColumn("energy per client and round", "J"),
+    "joules": FrameColumn("energy of all its clients", "J"),
+    "per_round": FrameColumn("share of a full battery per round", "share"),
+    "per_round_low": FrameColumn("share of a battery per round, at least", "share", told=False),
+    "per_round_high": FrameColumn("share of a battery per round, at most", "share", told=False),
+    "per_day": FrameColumn("share of a full battery per day", "share"),
 }
 
 
@@ -60,7 +60,7 @@ def section(told: Told, read: Sequence[object]) -> Section:
         "Only jobs that were merged are useful: what late, lost and cut jobs took is wasted. Means of seeds.",
         "no job was late, lost or cut, so nothing was wasted." if ended else nothing,
         "bars",
-        Frame(_COLUMNS, list(_blocks(told, means, _WASTE, _spent)) if wasted else []),
+        Frame(_COLUMNS, list(_blocks(told, means, _WASTE, _spent_blocks)) if wasted else []),
         **_BARS,
         looks={label: {"color": colour, "shape": shape} for label, colour, shape in _ENDINGS.values()},
     )
@@ -82,7 +82,7 @@ _BARS: Mapping[str, Any] = {
 _Means: TypeAlias = Mapping[str, float]
 
 
-def _means(group: Group) -> _Means:
+def _means(group: PageGroup) -> _Means:
     """The figures of a group's runs that have them, by dotted key."""
     return {key: found.mean for key, found in spreads(group.seeds.runs).items()}
 
@@ -91,7 +91,7 @@ def _ended(means: _Means, but: str = "") -> bool:
     return any(means.get(f"spent.{ending}.jobs") for ending in _ENDINGS if ending != but)
 
 
-def _spent(means: _Means, key: str) -> dict[str, float]:
+def _spent_blocks(means: _Means, key: str) -> dict[str, float]:
     """A figure by ending."""
     keys = {label: f"spent.{ending}.{key}" for ending, (label, *_) in _ENDINGS.items()}
     return {label: means[own] for label, own in keys.items() if own in means}
@@ -114,7 +114,7 @@ def _blocks(
         amounts = [of(one, key) for one in means]
         if not any(amount for one in amounts for amount in one.values()):
             continue
-        notes = " ".join(_notes(told, means, amounts, figure, unit))
+        notes = " ".join(_cost_notes(told, means, amounts, figure, unit))
         for place, own in enumerate(amounts):
             yield {
                 "group": place,
@@ -127,7 +127,7 @@ def _blocks(
             }
 
 
-def _notes(
+def _cost_notes(
     told: Told, means: Sequence[_Means], amounts: Sequence[_Means], figure: str, unit: str
 ) -> Iterator[str]:
     """Whose bars are missing, and of what an energy is."""
@@ -155,7 +155,7 @@ def devices(told: Told, read: Sequence[object]) -> Section:
     blocks: list[dict[str, Any]] = [
         {"group": place, **{name: [row.get(name) for row in rows] for name in _DEVICES}}
         for place, group in enumerate(told.groups)
-        if (rows := _devices(_means(group)))
+        if (rows := _devices_plot(_means(group)))
     ]
     known = any(value is not None for one in blocks for value in one["joules"])
     plot = Plot(
@@ -175,7 +175,7 @@ def devices(told: Told, read: Sequence[object]) -> Section:
     return Section("devices", "Energy by device", [plot])
 
 
-def _devices(means: _Means) -> list[dict[str, Any]]:
+def _devices_plot(means: _Means) -> list[dict[str, Any]]:
     """What each device's clients took, and of their batteries."""
     found: dict[str, dict[str, Any]] = {}
     for key, mean in means.items():

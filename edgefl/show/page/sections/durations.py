@@ -8,7 +8,7 @@ import numpy as np
 
 from edgefl.analysis.run import Floats, Run
 from edgefl.core.event import ENDINGS, Kind
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 201
@@ -22,11 +22,11 @@ _SPANS = {
     "transmission": ("worked_s", "arrived_s"),
 }
 _COLUMNS = {
-    "device": Column("device", told=False),
-    "of": Column("of", told=False),
-    "count": Column("how many"),
-    "seconds": Column("virtual time", "s"),
-    "share": Column("share that took at most so long", "share"),
+    "device": FrameColumn("device", told=False),
+    "of": FrameColumn("of", told=False),
+    "count": FrameColumn("how many"),
+    "seconds": FrameColumn("virtual time", "s"),
+    "share": FrameColumn("share that took at most so long", "share"),
 }
 
 

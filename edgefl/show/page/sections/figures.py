@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from edgefl.show.page.cells import Cell, PageTable, across, cut, rounds_of, setting
+from edgefl.show.page.cells import Cell, PageTable, across, rounds_cell, setting, shortened
 from edgefl.show.page.records import Section, Told
 from edgefl.show.table import MISSING
 from edgefl.show.values import cell
@@ -31,23 +31,23 @@ def runs(told: Told, read: Sequence[object]) -> Section:
     head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
     rows = [
         [
-            Cell(cut(run.name)),
+            Cell(shortened(run.name)),
             Cell(run.method),
             Cell(run.dataset or "unknown"),
             Cell(str(run.seed)),
             Cell(f"{run.clients:,}", run.clients),
             Cell(f"{run.refused:,}", run.refused),
-            Cell(rounds_of(run), run.rounds),
+            Cell(rounds_cell(run), run.rounds),
             Cell(run.engine),
             Cell(run.status),
             Cell(run.run_dir),
         ]
         for run in (one.summary for one in told.runs)
     ]
-    return Section("runs", "Runs", tables=[PageTable("The runs", head, rows), *_settings(told)])
+    return Section("runs", "Runs", tables=[PageTable("The runs", head, rows), *_settings_table(told)])
 
 
-def _settings(told: Told) -> Iterator[PageTable]:
+def _settings_table(told: Told) -> Iterator[PageTable]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
     if keys:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from edgefl.analysis.curves import AXES, axes, curves
 from edgefl.analysis.groups import fronts
 from edgefl.analysis.history import History, histories
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Read, Section, Told, partly
 
 
@@ -18,22 +18,22 @@ def read(one: Read) -> Mapping[str, History]:
 
 def section(told: Told, read: Sequence[Mapping[str, History]]) -> Section:
     """Curves, and the Pareto fronts of all groups."""
-    return Section("curves", "Learning", [_accuracy(told, read), _pareto(told)])
+    return Section("curves", "Learning", [_accuracy_plot(told, read), _pareto(told)])
 
 
-def _accuracy(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
+def _accuracy_plot(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
     groups = [one.seeds for one in told.groups]
     of_run = {id(head.summary): mine for head, mine in zip(told.runs, read, strict=True)}
     found = curves(groups, lambda run: of_run[id(run)])
     columns = {
-        "model": Column("model", told=False),
-        "seeds": Column("seeds"),
-        **{key: Column(*axis) for key, axis in axes(found).items()},
+        "model": FrameColumn("model", told=False),
+        "seeds": FrameColumn("seeds"),
+        **{key: FrameColumn(*axis) for key, axis in axes(found).items()},
     }
     for name, unit in {"accuracy": "share", "loss": "loss"}.items():
-        columns |= {name: Column(name, unit)}
+        columns |= {name: FrameColumn(name, unit)}
         columns |= {
-            f"{name}_{end}": Column(f"{name}, {end} end", unit, told=False) for end in ("low", "high")
+            f"{name}_{end}": FrameColumn(f"{name}, {end} end", unit, told=False) for end in ("low", "high")
         }
     blocks, some = [], partly(told)
     for curve in found:
@@ -78,7 +78,9 @@ def _pareto(told: Told) -> Plot:
         }
         for place in range(len(told.groups))
     )
-    columns = {key: Column(figures[key].metric.label, figures[key].metric.unit) for key in (*gains, *costs)}
+    columns = {
+        key: FrameColumn(figures[key].metric.label, figures[key].metric.unit) for key in (*gains, *costs)
+    }
     return Plot(
         "pareto",
         "Accuracy against cost (Pareto front)",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Read, Section, Told
 
 # Of values over clients.
@@ -35,22 +35,22 @@ _Columns = Mapping[str, NDArray[Any]]
 
 
 _LINES = {
-    "what": Column("measure", told=False),
-    "unit": Column("unit", told=False),
-    "version": Column("version"),
-    "round": Column("round"),
-    "value": Column("@what", "@unit"),
-    "value_low": Column("lowest tenth over clients", "@unit", told=False),
-    "value_high": Column("highest tenth over clients", "@unit", told=False),
-    "least": Column("least", "@unit"),
-    "largest": Column("largest", "@unit"),
+    "what": FrameColumn("measure", told=False),
+    "unit": FrameColumn("unit", told=False),
+    "version": FrameColumn("version"),
+    "round": FrameColumn("round"),
+    "value": FrameColumn("@what", "@unit"),
+    "value_low": FrameColumn("lowest tenth over clients", "@unit", told=False),
+    "value_high": FrameColumn("highest tenth over clients", "@unit", told=False),
+    "least": FrameColumn("least", "@unit"),
+    "largest": FrameColumn("largest", "@unit"),
 }
 _MAPS = {
-    "what": Column("measure", told=False),
-    "unit": Column("unit", told=False),
-    "round": Column("@along"),
-    "label": Column("@kind"),
-    "value": Column("@what", "@unit"),
+    "what": FrameColumn("measure", told=False),
+    "unit": FrameColumn("unit", told=False),
+    "round": FrameColumn("@along"),
+    "label": FrameColumn("@kind"),
+    "value": FrameColumn("@what", "@unit"),
 }
 
 
@@ -109,7 +109,7 @@ def read(one: Read) -> list[Block]:
         own = _where(columns, columns["series"] == row["series"])
         what = ", ".join(filter(None, (row["measure"], row["figure"], row["model"])))
         head = {"run": one.place, "what": what, "unit": units[row["measure"]]}
-        blocks = _blocks(own, names, classes, what, pairs=row["figure"].startswith(_PAIRS))
+        blocks = _measure_blocks(own, names, classes, what, pairs=row["figure"].startswith(_PAIRS))
         found += [{**head, **block} for block in blocks]
     return found
 
@@ -118,7 +118,7 @@ def _where(columns: _Columns, rows: NDArray[np.bool_]) -> _Columns:
     return {name: column[rows] for name, column in columns.items()}
 
 
-def _blocks(
+def _measure_blocks(
     columns: _Columns, names: Mapping[int, str], classes: frozenset[str], what: str, *, pairs: bool
 ) -> Iterator[dict[str, Any]]:
     """The blocks of the values of all clients together, then those of quantiles over clients, or a matrix."""
@@ -132,19 +132,19 @@ def _blocks(
     together = columns["client"] < 0
     if together.any():
         made = _table(_where(columns, together), names, [1.0])
-        yield from _line(made, {"value": 0})
+        yield from _measure_line(made, {"value": 0})
         yield from _parts({**made, "values": made["values"][0]}, "round", classes, what)
     if not together.all():
         made = _table(_where(columns, ~together), names, list(_QUANTILES.values()))
         places = {"value": 2, "value_low": 1, "value_high": 3, "least": 0, "largest": 4}
-        for block in _line(made, places):
+        for block in _measure_line(made, places):
             yield {**block, "what": f"{what}, over clients"}
         for place, name in sorted(enumerate(_QUANTILES), key=lambda one: one[1] != "median"):
             for block in _parts({**made, "values": made["values"][place]}, "round", classes, what):
                 yield {**block, "what": f"{block['what']}, {name} over clients"}
 
 
-def _line(made: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _measure_line(made: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """What is of no part, by version."""
     if "" in made["labels"]:
         at = made["labels"].index("")

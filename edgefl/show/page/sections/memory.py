@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgefl.planning.recorded import recorded_devices
-from edgefl.show.page.frames import Block, Column, Frame, Plot
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 
 # A kind's refusal is by the first exchange that its device cannot do.
@@ -22,12 +22,12 @@ GROUP BY device, model, place ORDER BY MIN(kind), place
 """
 _LIMIT, _REFUSED = "limit of the device", "refused: needs more than it may use"
 _COLUMNS = {
-    "device": Column("device"),
-    "what": Column("what"),
-    "bytes": Column("memory of a client", "B"),
-    "share": Column("share of the limit", "share"),
-    "clients": Column("clients"),
-    "reason": Column("refused because"),
+    "device": FrameColumn("device"),
+    "what": FrameColumn("what"),
+    "bytes": FrameColumn("memory of a client", "B"),
+    "share": FrameColumn("share of the limit", "share"),
+    "clients": FrameColumn("clients"),
+    "reason": FrameColumn("refused because"),
 }
 
 

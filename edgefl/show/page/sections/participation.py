@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgefl.analysis.run import Ints
-from edgefl.show.page.frames import Block, Column, Frame, Plot
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 
 _MOST = 400
 _COLUMNS = {
-    "round": Column("round"),
-    "fairness": Column("Jain's index", "index"),
-    "distinct": Column("participating clients"),
-    "admitted": Column("admitted clients"),
+    "round": FrameColumn("round"),
+    "fairness": FrameColumn("Jain's index", "index"),
+    "distinct": FrameColumn("participating clients"),
+    "admitted": FrameColumn("admitted clients"),
 }
 
 
@@ -57,7 +57,7 @@ def read(one: Read) -> list[Block]:
     last = np.flatnonzero(np.diff(round_, append=-1))
     if len(last) > _MOST:
         last = last[np.linspace(0, len(last) - 1, _MOST).astype(np.int64)]
-    before = _before(jobs.client[mine])
+    before = _merged_before(jobs.client[mine])
     # How many jobs were merged by each round's end.
     merged = np.searchsorted(jobs.into_version[mine], version[last], side="right")
     distinct = np.append(0, np.cumsum(before == 0))[merged]
@@ -75,7 +75,7 @@ def read(one: Read) -> list[Block]:
     ]
 
 
-def _before(clients: Ints) -> Ints:
+def _merged_before(clients: Ints) -> Ints:
     """How often the client at each place stands at earlier ones, (n,)."""
     order = np.argsort(clients, kind="stable")
     starts = np.flatnonzero(np.diff(clients[order], prepend=-1))

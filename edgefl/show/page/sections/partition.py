@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgefl.show.page.cells import once
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch, shared
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch, shared
 from edgefl.show.page.records import Read, Section, Told
 from edgefl.store import Reader
 
@@ -15,7 +15,11 @@ from edgefl.store import Reader
 _MOST_CELLS, _MOST_CLIENTS = 50_000, 1000
 _SQL = "SELECT client, label, samples FROM class_counts"
 _DTYPES = dict.fromkeys(("client", "label", "samples"), np.int64)
-_COLUMNS = {"client": Column("client"), "class": Column("class"), "samples": Column("samples", "samples")}
+_COLUMNS = {
+    "client": FrameColumn("client"),
+    "class": FrameColumn("class"),
+    "samples": FrameColumn("samples", "samples"),
+}
 
 
 def section(told: Told, read: Sequence[Block]) -> Section:

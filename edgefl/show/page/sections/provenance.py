@@ -15,7 +15,7 @@ from edgefl.core.host import version
 from edgefl.core.sourced import sourced
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.show.page.cells import Cell, PageTable, cut, once
+from edgefl.show.page.cells import Cell, PageTable, once, shortened
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import Read, Section, Told
 from edgefl.show.values import setting_text
@@ -59,7 +59,7 @@ def section(told: Told, read: Sequence[Origin]) -> Section:
     texts: dict[str, str] = {}
     rows = []
     for head, one in zip(told.runs, read, strict=True):
-        name, folder = cut(head.summary.name), head.summary.run_dir
+        name, folder = shortened(head.summary.name), head.summary.run_dir
         of = f"{name} ({folder})" if folder else name
         texts[f"Resolved scenario of {of}"] = one.scenario
         if one.assumed:

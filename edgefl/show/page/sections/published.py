@@ -6,28 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.published import RATIO, Beside, Figure, beside_runs
 from edgefl.show.page.cells import Cell, PageTable
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Switch
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Section, Told
 from edgefl.show.published import order_words, tables
 
 _COLUMNS = {
-    "figure": Column("figure", told=False),
-    "of": Column("run"),
-    "whose": Column(""),
-    "unit": Column("unit", told=False),
-    "value": Column("@figure", "@unit"),
-    "value_low": Column("interval, low end", "@unit", told=False),
-    "value_high": Column("interval, high end", "@unit", told=False),
+    "figure": FrameColumn("figure", told=False),
+    "of": FrameColumn("run"),
+    "whose": FrameColumn(""),
+    "unit": FrameColumn("unit", told=False),
+    "value": FrameColumn("@figure", "@unit"),
+    "value_low": FrameColumn("interval, low end", "@unit", told=False),
+    "value_high": FrameColumn("interval, high end", "@unit", told=False),
 }
 
 
 def section(told: Told, read: Sequence[object]) -> Section:
     """Figures of papers, and whether ours have their order."""
     del read
-    return shown(beside_runs([one.seeds for one in told.groups]))
+    return published_section(beside_runs([one.seeds for one in told.groups]))
 
 
-def shown(found: Sequence[Beside]) -> Section:
+def published_section(found: Sequence[Beside]) -> Section:
     """The same, of what papers report."""
     made = []
     for one, table in zip(found, tables(found)[0], strict=True):
@@ -41,7 +41,7 @@ def shown(found: Sequence[Beside]) -> Section:
         "What a paper reports of a run, and what the run with these settings has here.",
         "the scenarios carry no published figures.",
         "points",
-        Frame(_COLUMNS, [block for one in found for block in _blocks(one)]),
+        Frame(_COLUMNS, [block for one in found for block in _published_blocks(one)]),
         x=["value"],
         by=[Switch("figure", "Figure", "select")],
         series="whose",
@@ -54,7 +54,7 @@ def shown(found: Sequence[Beside]) -> Section:
     return Section("published", "Published figures", [plot], tables=made, notes=told)
 
 
-def _blocks(one: Beside) -> Iterator[Block]:
+def _published_blocks(one: Beside) -> Iterator[Block]:
     """A block of each figure: a row for what is published of a run, and one for what is here."""
     kinds: dict[tuple[str, str], list[Figure]] = {}
     for figure in one.figures:

@@ -13,7 +13,7 @@ from edgefl.analysis.explain.path import PHASES, critical_paths
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.units import show_seconds
-from edgefl.show.page.frames import Block, Column, Frame, Plot, Span, Switch
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Span, Switch
 from edgefl.show.page.records import Read, Section, Told
 
 # At most so many rounds, and jobs of each.
@@ -32,20 +32,20 @@ _STAGES = ("receive", "work", "transmit")
 
 _TIMERS = {"timer": "a timer", "server": "the server's work", "waiting for clients": "clients to come"}
 _COLUMNS = {
-    "round": Column("round"),
-    "exchange": Column("exchange"),
-    "client": Column("client"),
-    "device": Column("device"),
-    "dispatched_s": Column("dispatched", "s"),
-    "received_s": Column("received", "s"),
-    "worked_s": Column("worked", "s"),
-    "arrived_s": Column("arrived", "s"),
-    "ended_s": Column("ended", "s"),
-    "receive_away_s": Column("away while receiving", "s"),
-    "work_away_s": Column("away while working", "s"),
-    "transmit_away_s": Column("away while transmitting", "s"),
-    "ending": Column("ending"),
-    "waited_for": Column("waited for"),
+    "round": FrameColumn("round"),
+    "exchange": FrameColumn("exchange"),
+    "client": FrameColumn("client"),
+    "device": FrameColumn("device"),
+    "dispatched_s": FrameColumn("dispatched", "s"),
+    "received_s": FrameColumn("received", "s"),
+    "worked_s": FrameColumn("worked", "s"),
+    "arrived_s": FrameColumn("arrived", "s"),
+    "ended_s": FrameColumn("ended", "s"),
+    "receive_away_s": FrameColumn("away while receiving", "s"),
+    "work_away_s": FrameColumn("away while working", "s"),
+    "transmit_away_s": FrameColumn("away while transmitting", "s"),
+    "ending": FrameColumn("ending"),
+    "waited_for": FrameColumn("waited for"),
 }
 _SPANS = [
     Span("receive", "dispatched_s", "received_s", "receive_away_s"),
@@ -120,7 +120,7 @@ def read(one: Read) -> list[dict[str, Any]]:
     listed = [ordered[slice(*ends)][:_JOBS] for ends in zip(begins, stops, strict=True)]
     jobs, ends = np.concatenate(listed), np.cumsum(list(map(len, listed)))
     columns = _columns(found, jobs)
-    waits = _waited(found, every.version[kept])
+    waits = _waited_text(found, every.version[kept])
     blocks = []
     for at, (place, mine, end, waited) in enumerate(zip(kept, listed, ends, waits, strict=True)):
         own = {name: column[end - len(mine) : end] for name, column in columns.items()}
@@ -144,7 +144,7 @@ def read(one: Read) -> list[dict[str, Any]]:
         when = f"round {round_}" if round_ < (rounds or math.inf) else "after the rounds"
         name = f"{when if round_ >= 0 else 'before the rounds'}, {block['exchange']}"
         label = name if block["version"] >= 0 else f"{name}, not merged"
-        blocks.append({**block, "label": label, "notes": {"": _told(block)}})
+        blocks.append({**block, "label": label, "notes": {"": _round_told(block)}})
     slowest = max(
         blocks, key=lambda block: (block["version"] >= 0, block["to_s"] - block["from_s"], block["at"])
     )
@@ -152,7 +152,7 @@ def read(one: Read) -> list[dict[str, Any]]:
     return blocks
 
 
-def _told(block: Block) -> str:
+def _round_told(block: Block) -> str:
     """A merge in words."""
     words = "No merge took these jobs."
     if block["version"] >= 0:
@@ -218,7 +218,7 @@ def _kept(found: Run, every: _All, most_jobs: int) -> Ints:
     return order[np.unique(np.append(spaced, np.argmax((every.to_s - from_s)[order])))]
 
 
-def _waited(found: Run, versions: Ints) -> Iterator[_Waited]:
+def _waited_text(found: Run, versions: Ints) -> Iterator[_Waited]:
     """Whom merges waited for: the client with most of each one's critical path."""
     parts = critical_paths(found)
     spent: dict[int, dict[int, Counter[int]]] = {}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
-from edgefl.show.page.cells import ABREAST, Cell, PageTable, across, cut, once, rounds_of, setting
+from edgefl.show.page.cells import ABREAST, Cell, PageTable, across, once, rounds_cell, setting, shortened
 from edgefl.show.page.records import RunHead, Section, Told
-from edgefl.show.sensitivity import about, effects, said
+from edgefl.show.sensitivity import about, effects, verdict_lines
 from edgefl.show.table import MISSING
 from edgefl.show.texts import unfinished
 from edgefl.show.values import cell
@@ -29,14 +29,14 @@ def section(told: Told, read: Sequence[object]) -> Section:
     return Section(
         "verdict",
         "Verdict",
-        facts=dict(_facts(told)),
+        facts=dict(_verdict_facts(told)),
         warnings=[
-            *map(cut, told.warnings),
+            *map(shortened, told.warnings),
             *(
                 unfinished(
-                    cut(told.groups[run.group].line),
+                    shortened(told.groups[run.group].line),
                     run.summary.status,
-                    cut(run.summary.reason, _LONGEST_REASON),
+                    shortened(run.summary.reason, _LONGEST_REASON),
                 )
                 for run in told.runs
                 if run.summary.status != "done"
@@ -45,11 +45,11 @@ def section(told: Told, read: Sequence[object]) -> Section:
         tables=[
             *_tables(told, main, f"Verdict: {_AHEAD}"),
             *(replace(table, folded=True) for table in _tables(told, aside, second)),
-            *_pairs(told),
-            *_effects(told),
+            *_verdict_pairs(told),
+            *_effects_table(told),
         ],
-        notes=list(_notes(told)) if main else ["There is nothing to judge."],
-        texts=_words(told),
+        notes=list(_verdict_notes(told)) if main else ["There is nothing to judge."],
+        texts=_verdict_words(told),
     )
 
 
@@ -70,7 +70,7 @@ def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
     if not rows:
         return
     cells = [[_judged(row, place) for place in range(len(told.groups))] for row in rows]
-    ahead = [_ahead(row, told) for row in rows]
+    ahead = [_ahead_cell(row, told) for row in rows]
     table = replace(across(caption, told.names, [row.metric.label for row in rows], cells))
     if len(told.groups) == 1:
         yield replace(table, caption=caption.replace(_AHEAD, "the run's figures"))
@@ -84,10 +84,10 @@ def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
         yield replace(table, caption=f"{caption}, all runs")
 
 
-def _pairs(told: Told) -> Iterator[PageTable]:
+def _verdict_pairs(told: Told) -> Iterator[PageTable]:
     """What groups of seeds are above others."""
     if told.pairs:
-        _, *heads = (cut(head.replace("\n", " ")) for head in told.pairs.table.heads)
+        _, *heads = (shortened(head.replace("\n", " ")) for head in told.pairs.table.heads)
         labels = [str(label) for label, *_ in told.pairs.table.rows]
         cells = [[_below(str(text)) for text in row] for _, *row in told.pairs.table.rows]
         yield across("Differences over seeds, with 95% intervals", heads, labels, cells)
@@ -116,7 +116,7 @@ def _best(row: Judged) -> Cell:
     return _judged(row, best[0]) if best else Cell(MISSING)
 
 
-def _ahead(row: Judged, told: Told) -> Cell:
+def _ahead_cell(row: Judged, told: Told) -> Cell:
     """Who is ahead, in words, and whether that holds over all intervals."""
     if row.tied:
         equal = once(told.names[one] for one in row.tied)
@@ -126,16 +126,16 @@ def _ahead(row: Judged, told: Told) -> Cell:
     if row.close_seeds is not None:
         seeds = "1 seed" if row.close_seeds == 1 else f"{row.close_seeds} seeds"
         return Cell(f"not separable at {seeds}")
-    return Cell(told.names[row.winner], below=_order(row))
+    return Cell(told.names[row.winner], below=_verdict_order(row))
 
 
-def _order(row: Judged) -> str:
+def _verdict_order(row: Judged) -> str:
     if row.order == "depends":
         return f"depends on {once(row.depends_on, most=2) or 'several numbers together'}"
     return "holds over all intervals" if row.order == "holds" else ""
 
 
-def _effects(told: Told) -> Iterator[PageTable]:
+def _effects_table(told: Told) -> Iterator[PageTable]:
     """What times and energies depend on, by quantity."""
     found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
@@ -145,18 +145,18 @@ def _effects(told: Told) -> Iterator[PageTable]:
         yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
 
 
-def _words(told: Told) -> dict[str, str]:
+def _verdict_words(told: Told) -> dict[str, str]:
     """Whether each order holds, in words."""
     found = told.dependence.found if told.dependence else None
     if not found or not found.verdicts:
         return {}
-    lines = [line for verdict in found.verdicts for line in said(verdict)]
+    lines = [line for verdict in found.verdicts for line in verdict_lines(verdict)]
     return {
         "Whether the order of each two runs holds over all intervals": "\n".join([*lines, "", about(found)])
     }
 
 
-def _notes(told: Told) -> Iterator[str]:
+def _verdict_notes(told: Told) -> Iterator[str]:
     """What the verdict's signs mean, and what it rests on."""
     main, aside = verdicts(told)
     used = {_sign(row, place) for row in (*main, *aside) for place in range(len(told.groups))}
@@ -212,16 +212,16 @@ def _intervals(told: Told) -> Iterator[str]:
 _MOST_SETTINGS = 4
 
 
-def _facts(told: Told) -> Iterator[tuple[str, str]]:
+def _verdict_facts(told: Told) -> Iterator[tuple[str, str]]:
     """What was compared, on which fleet, and in which settings the runs differ."""
     runs = [one.summary for one in told.runs]
     yield from (("scale", line) for line in told.scales)
     yield "methods", once(run.method for run in runs)
-    yield "rounds", once(map(rounds_of, runs))
+    yield "rounds", once(map(rounds_cell, runs))
     yield "data sets", once(run.dataset or "unknown" for run in runs)
     yield "seeds", once(str(run.seed) for run in runs)
     yield "fleet", once(map(_fleet, told.runs))
-    yield "links", once(_counted(run.links) for run in told.runs)
+    yield "links", once(_count_words(run.links) for run in told.runs)
     keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
     if keys:
         differences = [
@@ -236,10 +236,10 @@ def _fleet(run: RunHead) -> str:
     """A fleet's name, its clients and their devices."""
     one, name = run.summary, fleet_name(run.summary.settings or {})
     refused = f", {one.refused:,} refused" if one.refused else ""
-    return f"{name}{': ' * bool(name)}{one.clients:,} clients{refused} ({_counted(run.devices)})"
+    return f"{name}{': ' * bool(name)}{one.clients:,} clients{refused} ({_count_words(run.devices)})"
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _count_words(counts: Mapping[str, int]) -> str:
     """Names with how many clients have each, the most first."""
     ordered = sorted(counts.items(), key=lambda one: -one[1])
     return ", ".join(f"{count:,} {name}" for name, count in ordered) or MISSING
