@@ -15,7 +15,7 @@ import numpy as np
 
 from edgefl.analysis.curves import AXES, Curve, axes, curves
 from edgefl.analysis.groups import Group, seeds_together
-from edgefl.analysis.history import History, histories, until_target
+from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.run import Floats, Run
 from edgefl.analysis.summary import Summary, check_target, each_run, summary
@@ -194,8 +194,7 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
 def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
     """A run's summary for each target, or for its own."""
     run = Run(reader)
-    own = summary(run)
-    return [replace(own, target=until_target(run, one)) for one in targets] or [own]
+    return [summary(run, one) for one in targets or [None]]
 
 
 def _told_of(run: Run) -> tuple[Summary, Mapping[str, History]]:

@@ -20,6 +20,7 @@ FEW = [
     "task.clients=4",
     "server={rounds: 2, participants: 2}",
     "local.epochs=1",
+    "costs={traffic: 1 EUR/GB}",
 ]
 
 
@@ -55,13 +56,13 @@ def test_python_has_the_same_figure(result, tmp_path, capsys):
 
 
 def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
-    """Time, bytes and energy side by side, as `compare` has them; Python has the same figure."""
+    """Time, bytes, energy and money side by side, as `compare` has them; Python has the same figure."""
     out = tmp_path / "fig.svg"
     asked = [
         "--y",
         "target",
         "--x",
-        "time,bytes,joules",
+        "time,bytes,joules,money",
         "--columns",
         "2",
         "--target",
@@ -75,15 +76,19 @@ def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
     assert saved.startswith(f"saved {out} (7.16 x ")
     told = "cost until the first evaluation at or above a target of the global model, on test data; mean"
     assert caption.startswith(f"caption: {told}")
-    made = result.plot("time,bytes,joules", "target", columns=2, target=[0.1, 0.999])
+    made = result.plot("time,bytes,joules,money", "target", columns=2, target=[0.1, 0.999])
     made.savefig(tmp_path / "python.svg")
     assert (tmp_path / "python.svg").read_bytes() == out.read_bytes()
     assert [text.get_text() for text in made.axes[1].texts] == ["99.9% not reached"]
-    reached = [run.summary(0.1).target.global_ for run in result.runs]
+    summaries = [run.summary(0.1) for run in result.runs]
+    reached = [one.target.global_ for one in summaries]
     for axes, key in zip(made.axes, ("t_s", "bytes"), strict=False):
         (mean,) = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
         scale = {"ms": 1e3, "s": 1, "kB": 1e-3, "MB": 1e-6}[axes.get_xlabel().rpartition("(")[2].rstrip(")")]
         assert mean == pytest.approx(scale * sum(getattr(one, key) for one in reached) / 2)
+    paid = [one.costs["money"].to_target["global"]["total"].amount for one in summaries]
+    (mean,) = [line.get_xdata()[0] for line in made.axes[3].lines if line.get_marker() == "o"]
+    assert mean == pytest.approx(sum(paid) / 2)
     with pytest.raises(edgefl.UserError, match="ax has room for one x"):
         result.plot("time,bytes", ax=made.axes[0])
 
