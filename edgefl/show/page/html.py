@@ -59,10 +59,9 @@ def html(page: Page) -> str:
 def drawn(page: Page) -> dict[str, Any]:
     """What a page's scripts read, as plain data: runs, groups and plots, which name them by their places."""
     return {
-        "live": page.live,
         "units": LADDERS,
         "runs": [
-            {"group": one.group, "name": page.told.run_name(run), "status": one.summary.status}
+            {"group": one.group, "name": page.told.run_name(run)}
             for run, one in enumerate(page.told.runs)
         ],
         "groups": [

@@ -32,13 +32,10 @@ const edgefl = (() => {
   /** A name for Plotly, short and harmless; bidirectional marks cannot leave it. */
   const text = (name) => `\u2068${escaped(short(String(name)))}\u2069`;
 
-  /** A group's name, for Plotly. */
-  const label = (page, group) => text(page.groups[group].name);
-
   /** A line of a group: its name, colour and dash. */
   function line(page, group, more = {}) {
-    const { colour, dash } = page.groups[group];
-    return { type: "scatter", mode: "lines", name: label(page, group), group, ...more,
+    const { name, colour, dash } = page.groups[group];
+    return { type: "scatter", mode: "lines", name: text(name), group, ...more,
              line: { color: colour, dash, width: 2, ...more.line } };
   }
 
@@ -50,5 +47,5 @@ const edgefl = (() => {
 
   const known = (value) => typeof value === "number" && Number.isFinite(value);
 
-  return { state, known, element, short, escaped, text, label, line, faint };
+  return { state, known, element, short, escaped, text, line, faint };
 })();

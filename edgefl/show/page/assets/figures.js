@@ -13,7 +13,6 @@
       this.canvas = element("div", { class: "canvas" });
       this.words = element("p", { class: "words", hidden: true });
       this.note = element("p", { class: "note", hidden: true });
-      this.why = element("p", { class: "why" });
       this.picture = element("button", { type: "button", onclick: () => this.save() }, "SVG");
       this.csv = element("button", { type: "button", onclick: () => edgefl.saveCsv(plot.id, this.table()) }, "CSV");
       this.picture.setAttribute("aria-label", `Download ${plot.title} as SVG`);
@@ -22,7 +21,12 @@
       this.downloads = element("div", { class: "downloads" }, this.picture, this.csv, this.details);
       const heading = element("h3", { id: `plot-${plot.id}-title` }, plot.title);
       this.node = element("figure", { class: "plot", id: `plot-${plot.id}`, "aria-labelledby": heading.id },
-        heading, this.why, this.switches, this.legend, this.canvas, this.note, this.words, this.downloads);
+        heading, element("p", { class: "why" }, plot.why), this.switches, this.legend, this.canvas, this.note, this.words,
+        this.downloads);
+      this.guarded(() => {
+        this.adapt();
+        edgefl.legend(this);
+      });
     }
 
     table() {
@@ -39,10 +43,6 @@
       }
     }
 
-    renew() {
-      this.guarded(() => this.renewed());
-    }
-
     draw() {
       this.seen = true;
       this.guarded(() => this.drawn());
@@ -56,15 +56,6 @@
       for (const part of [this.canvas, this.legend, this.note, this.picture]) part.hidden = Boolean(words);
       for (const part of [this.switches, this.downloads]) part.hidden = Boolean(words) && !chosen;
       this.node.dataset.drawn = words ? "words" : "plot";
-    }
-
-    /** New data: the switches as they are, where they still can be. */
-    renewed() {
-      this.plot = state.page.plots.find(({ id }) => id === this.plot.id);
-      this.adapt();
-      this.why.textContent = this.plot.why;
-      edgefl.legend(this);
-      if (this.seen) this.draw();
     }
 
     /** The switches that go with what is chosen; the one in use keeps the focus. */
@@ -218,14 +209,9 @@
     for (const figure of state.figures) if (all || figure.seen) figure.draw();
   };
 
-  /** New data for all plots. */
-  edgefl.renew = (page) => {
-    state.page = page;
-    for (const figure of state.figures) figure.renew();
-  };
-
   /** Puts every plot into its section; each is drawn when it comes into view. */
   edgefl.place = (page) => {
+    state.page = page;
     const watcher = new IntersectionObserver((entries) => {
       for (const { isIntersecting, target } of entries) {
         const figure = state.figures.find((one) => one.node === target);
@@ -240,6 +226,5 @@
       document.querySelector(`#${CSS.escape(plot.section)} .plots`).append(figure.node);
       watcher.observe(figure.node);
     }
-    edgefl.renew(page);
   };
 })();
