@@ -61,8 +61,7 @@ def drawn(page: Page) -> dict[str, Any]:
     return {
         "units": LADDERS,
         "runs": [
-            {"group": one.group, "name": page.told.run_name(run)}
-            for run, one in enumerate(page.told.runs)
+            {"group": one.group, "name": page.told.run_name(run)} for run, one in enumerate(page.told.runs)
         ],
         "groups": [
             {"name": one.name, "runs": one.runs, "colour": one.colour, "dash": one.dash}
