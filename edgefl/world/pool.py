@@ -6,7 +6,7 @@ share of some capacity on its way that is used up (Bertsekas and Gallager 1992, 
 6.5.2). As cells lie within the server's link, a flow's rate is the least of its cap, the level of its cell
 and the level of the server, where a capacity's level is the most that one flow may have of it.
 
-Levels are kept up to date, not solved for anew (``edgefl.world.network.levels``), and so is what is left of
+Levels are kept up to date, not solved for anew (``edgefl.world.levels``), and so is what is left of
 the flows. Those at their own caps end at a time, which stays as it is. Those at the server's level end in
 the order of readings of its clock, the integral of the level, which stay as they are while the level moves.
 Those at a cell's level end by that cell's clock, and are together one member of the server's capacity. So a
@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgefl.world.network.levels import Capacity, Member, PriorityQueue
+from edgefl.world.levels import Capacity, Member, PriorityQueue
 
 
 class Flow(Member):
