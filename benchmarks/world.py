@@ -38,7 +38,7 @@ from edgefl.runs.group import drafts
 from edgefl.runs.run import Run
 from edgefl.store import Store
 from edgefl.trackers import Callbacks
-from edgefl.world.network.pool import Flow, Pool
+from edgefl.world.pool import Flow, Pool
 
 MOVES: dict[str, Any] = {"availability": {"name": "markov", "on": "2 h", "off": "4 h"}}
 FAILS: dict[str, Any] = {**MOVES, "failures": {"crash": 0.02, "corrupt": 0.02, "timeout": "10 min"}}

@@ -68,7 +68,7 @@ class Checks:
             raise self._wrong(
                 "a client is asked twice at once", "dispatch to a client once its last job has ended"
             )
-        free = self._world.candidates().has(clients)
+        free = self._world.free().has(clients)
         if free.all():
             return
         client = int(clients[~free].min())

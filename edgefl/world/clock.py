@@ -7,7 +7,7 @@ sees all that has happened at it, and an upload that arrives as its client is gi
 from __future__ import annotations
 
 from collections.abc import Generator
-from heapq import heappush
+from heapq import heapify, heappush
 from typing import Any
 
 import simpy
@@ -15,6 +15,8 @@ from simpy.events import NORMAL, Condition, Timeout
 
 LOSS, LATER = 2, 3
 """Priorities after SimPy's NORMAL: of losses, and of what policies wait for."""
+
+_FEW = 64
 
 
 class At(simpy.Event):
@@ -42,10 +44,25 @@ class Clock(simpy.Environment):
     def __init__(self) -> None:
         """At 0, as a float: arrays made of the time must not be of integers."""
         super().__init__(0.0)
+        self._cancelled = 0
 
     def at(self, t_s: float, priority: int = NORMAL) -> simpy.Event:
         """An event at an absolute time, or now if that is past."""
         return At(self, t_s, priority)
+
+    def cancel(self, event: simpy.Event) -> None:
+        """Nothing happens at an event's time; events are forgotten once half of all are such."""
+        if not event.processed:
+            event.callbacks = ()
+            self._cancelled += 1
+        if self._cancelled > _FEW + len(self._queue) // 2:
+            self._queue[:] = [entry for entry in self._queue if entry[-1].callbacks != ()]
+            heapify(self._queue)
+            self._cancelled = 0
+
+    def process(self, generator: Generator[simpy.Event, Any, Any]) -> simpy.Process:
+        """A process; errors of every class leave it as they were raised."""
+        return super().process(_copyable(generator) if isinstance(generator, Generator) else generator)
 
     def schedule(self, event: simpy.Event, priority: Any = NORMAL, delay: float = 0.0) -> None:
         """As SimPy does, but timeouts and conditions (``all_of``, ``any_of``) happen at the end of a time."""
@@ -58,7 +75,7 @@ class ProcessError(Exception):
     """Carries the error of a process that SimPy cannot copy, as its cause."""
 
 
-def copyable(generator: Generator[simpy.Event, Any, Any]) -> Generator[simpy.Event, Any, Any]:
+def _copyable(generator: Generator[simpy.Event, Any, Any]) -> Generator[simpy.Event, Any, Any]:
     """The process, with a ``ProcessError`` in place of errors that SimPy cannot copy.
 
     SimPy raises a copy of a process's error, made of its arguments; not every constructor takes them.

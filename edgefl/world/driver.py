@@ -20,7 +20,7 @@ from edgefl.core.event import ServerEvent
 from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at, explained
-from edgefl.world.clock import LATER, ProcessError, copyable
+from edgefl.world.clock import LATER, ProcessError
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
 
@@ -77,7 +77,7 @@ def simulate(
     """
     world = World(plan, emit, ended, settled=settled, at_least=at_least, ledger=ledger)
     world.refuse()
-    server = world.env.process(copyable(_serve(world)))
+    server = world.env.process(_serve(world))
     interrupted = False
     try:
         while server.is_alive and world.env.peek() < math.inf:
@@ -91,6 +91,8 @@ def simulate(
                 feedback = yield need
                 answered.succeed(feedback)
     finally:
+        # Its error is raised below.
+        server.defused = True
         # An interrupt may have come half-way through any change.
         if not interrupted:
             world.close()

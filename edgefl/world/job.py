@@ -124,11 +124,12 @@ class Job:
         heat: the states of its client's speeds when the stage began.
         battery: its client's at the dispatch, where availability depends on it.
         carriage: its transfers, where links are shared or change.
+        watches: what happens at a time unless the job is over by then.
     """
 
     __slots__ = (
         *_OWN, "world", "amount_s", "battery", "began_s", "carriage", "crashes_at", "finish_by", "given_up",
-        "heat", "lost_s", "price", "process", "sends", "stage", "stays_s",
+        "heat", "lost_s", "price", "process", "sends", "stage", "stays_s", "watches",
     )  # fmt: skip
 
     if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class Job:
         process: simpy.Process
         battery: np.ndarray | None
         carriage: Carriage | None
+        watches: list[simpy.Event]
 
     def __init__(self, world: World, now_s: float, number: int, client: int, exchange: int) -> None:
         """A job that begins now; the world fills in what it draws."""
@@ -170,7 +172,7 @@ class Job:
         self.into_version, self.dispatched_s, self.began_s, self.stage = -1, now_s, now_s, DOWN
         self.received_s = self.worked_s = self.arrived_s = self.ended_s = _NAN
         self.receive_s = self.work_s = self.transmit_s = self.full_power_s = 0.0
-        self.next_s, self.carriage = _INF, None
+        self.next_s, self.carriage, self.watches = _INF, None, []
 
     @property
     def open(self) -> bool:

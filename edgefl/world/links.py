@@ -7,6 +7,7 @@ what the transfers in progress have spent.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
@@ -207,26 +208,28 @@ class Shared:
 
     def _watch(self, job: Job, way: int) -> None:
         """Interrupts a job's process when it is given up or its device crashes, and as its client leaves."""
-        if job.lost_s < _INF:
-            self._env.at(job.lost_s, LOSS).callbacks.append(partial(self._lose, job))
-        if way == DOWN and (job.world.pauses or job.world.loses) and job.stays_s < _INF:
-            self._env.at(job.stays_s, LOSS).callbacks.append(partial(self._look, job))
+        self._at(job.lost_s, job, self._lose)
+        if way == DOWN and (job.world.pauses or job.world.loses):
+            self._at(job.stays_s, job, self._look)
+
+    def _at(self, t_s: float, job: Job, then: Callable[[Job, simpy.Event], None]) -> None:
+        """Does something at a time if a job is still under way."""
+        if t_s < _INF:
+            event = self._env.at(t_s, LOSS)
+            event.callbacks.append(partial(then, job))
+            job.watches.append(event)
 
     @staticmethod
     def _lose(job: Job, _: simpy.Event) -> None:
-        if job.in_flight:
-            job.process.interrupt(GONE)
+        job.process.interrupt(GONE)
 
     def _look(self, job: Job, _: simpy.Event) -> None:
         """A job's client may leave, or be back."""
-        if not job.in_flight:
-            return
         there, until_s = job.world.there(job, self._env.now)
         if not there and (job.world.loses or until_s == _INF):
             job.process.interrupt(GONE)
             return
-        if until_s < _INF:
-            self._env.at(until_s, LOSS).callbacks.append(partial(self._look, job))
+        self._at(until_s, job, self._look)
         if job.stage == WORK or job.carriage is None or there != job.carriage.paused:
             return
         if there:
@@ -264,7 +267,7 @@ class Way:
         if self.pool.next_s != self._wake_s:
             if self._wake is not None:
                 # What was to end then ends at another time.
-                self._wake.callbacks = []
+                self._env.cancel(self._wake)
             self._wake, self._wake_s = None, self.pool.next_s
             if self._wake_s < _INF:
                 self._wake = self._env.at(self._wake_s, URGENT)

@@ -31,7 +31,7 @@ from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
-from edgefl.world.clock import LATER, Clock, copyable
+from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
 from edgefl.world.job import LOST, MERGED, Job, Price, rows_of, stacked
 from edgefl.world.links import Links, Own, Shared
@@ -176,8 +176,12 @@ class World:
 
     # What a policy does.
 
-    def candidates(self) -> Candidates:
+    def candidates(self) -> Ints:
         """The clients that are free and available now, in order."""
+        return np.array(self.free())
+
+    def free(self) -> Candidates:
+        """As ``candidates``, without going through all of them."""
         if self._moves:
             self._drain()
             self._presence.advance(self.env.now)
@@ -198,7 +202,7 @@ class World:
         Raises:
             RunError: nobody will ever be available again, or the selector did not do its part.
         """
-        while not len(candidates := self.candidates()):
+        while not len(candidates := self.free()):
             yield self.change()
         participants = count or self.plan.scenario.server.participants
         if exchange.everyone or participants is None:
@@ -211,7 +215,7 @@ class World:
         Raises:
             RunError: the selector returned too few or too many, one twice, or others.
         """
-        candidates = self.candidates()
+        candidates = self.free()
         if count >= len(candidates):
             return np.array(candidates)
         return self.checks.chosen(self._selector.select, count, candidates)
@@ -280,7 +284,7 @@ class World:
         self._under_way += 1
         self._free[client] = False
         self._candidates.put(client, inside=False)
-        job.process = simpy.Process(self.env, copyable(job.life()))
+        job.process = self.env.process(job.life())
         return job
 
     def ended(self, jobs: Sequence[Job], count: int | None = None) -> simpy.Event:
@@ -310,7 +314,7 @@ class World:
         Raises:
             RunError: neither will ever happen.
         """
-        self.candidates()
+        self.free()
         waits = clients and self._moves and self._back_at() < math.inf
         if not (self._under_way or waits):
             raise RunError(
@@ -543,6 +547,8 @@ class World:
         """A job arrived, or was broken off: its client is free."""
         client, now_s = job.client, self.env.now
         self._under_way -= 1
+        for event in job.watches:
+            self.env.cancel(event)
         self._tails.leave(job, now_s)
         self._free[client] = True
         self._candidates.put(client, inside=bool(self._presence.there[client]))

@@ -12,7 +12,7 @@ from edgefl.core.event import ENDINGS, TAIL, Kind
 from edgefl.core.ledger import Ledger, joules
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback
-from edgefl.world.table import LIVE
+from edgefl.world.job import LIVE
 
 MERGED = ENDINGS.index(Kind.MERGED)
 
