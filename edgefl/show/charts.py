@@ -194,7 +194,7 @@ def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] |
 def _reaching(reader: Reader, targets: Sequence[float]) -> list[Summary]:
     """A run's summary for each target, or for its own."""
     run = Run(reader)
-    return [summary(run, one) for one in targets or [None]]
+    return [summary(run, one) for one in targets] or [summary(run)]
 
 
 def _told_of(run: Run) -> tuple[Summary, Mapping[str, History]]:

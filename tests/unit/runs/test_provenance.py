@@ -53,6 +53,13 @@ AUGMENTATION = "from edgefl.data.augmentations.contrastive import *\n"
 SELECTOR = "from edgefl.world.selectors.random import Params, build\n"
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """What other tests of this process have loaded of their own is not there."""
+    for name in [name for name in sys.modules if name.startswith(LOADED)]:
+        monkeypatch.delitem(sys.modules, name)
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A directory on EDGEFL_PATH with components of the user's own, one of them unused, and two helpers."""
@@ -70,9 +77,6 @@ def own(tmp_path, monkeypatch):
         path.write_text(text, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     monkeypatch.syspath_prepend(tmp_path)
-    # What other tests of this process have loaded under the same names.
-    for name in [name for name in sys.modules if name.startswith(LOADED)]:
-        monkeypatch.delitem(sys.modules, name)
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
