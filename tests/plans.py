@@ -21,8 +21,8 @@ from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.core.units import RESOLVED
 from edgefl.world.driver import converse, simulate
-from edgefl.world.needs import Feedback, Merge, Need
 from edgefl.world.job import LIVE
+from edgefl.world.needs import Feedback, Merge, Need
 from edgefl.world.world import World
 
 # A transfer of a fixed time is a handshake of that time over an endless rate.

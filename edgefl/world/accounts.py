@@ -8,6 +8,7 @@ or at the run's end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -85,12 +86,10 @@ class Tails:
     def settled(self, now_s: float) -> np.ndarray:
         """The tails that are open when a run ends and nobody is at a job, as rows of ``TAIL``."""
         found = sorted((client, job, since_s) for client, (since_s, job) in self._since.items())
-        rows = np.zeros(len(found), dtype=TAIL)
-        if found:
-            rows["client"], rows["job"], since_s = zip(*found, strict=True)
-            kinds, since_s = self._kind[rows["client"]], np.array(since_s)
-            rows["t_s"] = np.minimum(since_s + self._prices.tail_s[kinds], now_s)
-            rows["joules"] = self._joules(rows["client"], now_s - since_s)
+        rows, since_s = np.zeros(len(found), dtype=TAIL), np.array([one[2] for one in found])
+        rows["client"], rows["job"] = [one[0] for one in found], [one[1] for one in found]
+        rows["t_s"] = np.minimum(since_s + self._prices.tail_s[self._kind[rows["client"]]], now_s)
+        rows["joules"] = self._joules(rows["client"], now_s - since_s)
         charged: np.ndarray = rows[rows["joules"] != 0]
         return charged
 
@@ -103,4 +102,4 @@ class Tails:
 def _since_s(job: Job, now_s: float) -> float:
     """When the last transfer of a job ended; now if it is the one that was broken off."""
     end_s = job.arrived_s if job.transmit_s > 0 else job.received_s
-    return end_s if end_s == end_s else now_s
+    return now_s if math.isnan(end_s) else end_s

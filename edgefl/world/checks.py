@@ -38,8 +38,7 @@ class Checks:
         chosen = np.atleast_1d(np.asarray(answer))
         valid = 0
         if chosen.ndim == 1 and np.issubdtype(chosen.dtype, np.integer):
-            exist = chosen[(chosen >= 0) & (chosen < len(self._world.plan.clients))]
-            valid = len(np.unique(exist[candidates.has(exist)]))
+            valid = sum(candidates.has(client) for client in set(chosen.tolist()))
         if not chosen.size == valid == count:
             raise RunError(
                 f"asked for {count} of {len(candidates)} clients, the selector returned {chosen.size}, "
@@ -49,29 +48,29 @@ class Checks:
             )
         return chosen
 
-    def free(self, exchange: str, clients: Ints) -> None:
+    def free(self, exchange: str, clients: Sequence[int]) -> None:
         """Jobs are dispatched to clients that exist, were admitted, are available and have no other job."""
-        plan = self._world.plan
+        plan, candidates, asked = self._world.plan, self._world.free(), set[int]()
         names = [prices.exchange for prices in plan.prices]
         if exchange not in names:
             raise self._wrong(f"the method has no exchange {exchange!r}", nearest(exchange, names))
-        count, admitted = len(plan.clients), plan.clients.admitted
-        unknown = clients[(clients < 0) | (clients >= count)]
-        if len(unknown):
-            raise self._wrong(
-                f"client {unknown[0]} does not exist: there are {count}, from 0", "choose among world.clients"
-            )
-        refused = clients[~admitted[clients]]
-        if len(refused):
-            raise self._wrong(f"client {refused[0]} was refused", "choose among world.clients")
-        if len(np.unique(clients)) < len(clients):
-            raise self._wrong(
-                "a client is asked twice at once", "dispatch to a client once its last job has ended"
-            )
-        free = self._world.free().has(clients)
-        if free.all():
-            return
-        client = int(clients[~free].min())
+        for client in clients:
+            if not 0 <= client < len(plan.clients):
+                raise self._wrong(
+                    f"client {client} does not exist: there are {len(plan.clients)}, from 0",
+                    "choose among world.clients",
+                )
+            if not plan.clients.admitted[client]:
+                raise self._wrong(f"client {client} was refused", "choose among world.clients")
+            if client in asked:
+                raise self._wrong(
+                    "a client is asked twice at once", "dispatch to a client once its last job has ended"
+                )
+            if not candidates.has(client):
+                self._not_free(client)
+            asked.add(client)
+
+    def _not_free(self, client: int) -> None:
         busy = [job.job for job in self._world.open.values() if job.client == client and job.in_flight]
         if busy:
             raise self._wrong(

@@ -17,6 +17,8 @@ LOSS, LATER = 2, 3
 """Priorities after SimPy's NORMAL: of losses, and of what policies wait for."""
 
 _FEW = 64
+# Of events that were cancelled.
+_NOBODY: list[Any] = []
 
 
 class At(simpy.Event):
@@ -53,10 +55,10 @@ class Clock(simpy.Environment):
     def cancel(self, event: simpy.Event) -> None:
         """Nothing happens at an event's time; events are forgotten once half of all are such."""
         if not event.processed:
-            event.callbacks = ()
+            event.callbacks = _NOBODY
             self._cancelled += 1
         if self._cancelled > _FEW + len(self._queue) // 2:
-            self._queue[:] = [entry for entry in self._queue if entry[-1].callbacks != ()]
+            self._queue[:] = [entry for entry in self._queue if entry[-1].callbacks is not _NOBODY]
             heapify(self._queue)
             self._cancelled = 0
 

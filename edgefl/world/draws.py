@@ -20,7 +20,7 @@ _HOUR_S = 3600.0
 
 
 def jitters(fleet: Fleet, root: int, exchange: str, clients: Ints, nth: Ints) -> Floats | float:
-    """What the work of clients' n-th jobs in an exchange, both (n,), takes as many times as long by chance."""
+    """How many times as long the work of clients' n-th jobs in an exchange takes by chance; both (n,)."""
     if isinstance(fleet.jitter, Fixed):
         return fleet.jitter.value
     found: Floats = fleet.jitter.draw(draws.uniforms(draws.key(root, "jitter", exchange), clients, nth))
@@ -57,14 +57,13 @@ class Ahead:
         self._nth = np.zeros(len(plan.clients), dtype=np.int64)
         self._next = np.empty((len(plan.clients), len(Drawn._fields)))
         self._fresh = bytearray(len(plan.clients))
-        self._taken: list[int] | None = None
+        self._taken = [*range(len(plan.clients))]
 
     def take(self, client: int) -> Drawn:
         """A client's next job's."""
         if not self._fresh[client]:
-            some = np.arange(len(self._nth)) if self._taken is None else np.array(self._taken, dtype=np.int64)
-            self._draw(some)
-            self._taken = []
+            self._draw(np.array(self._taken))
+            self._taken.clear()
         self._fresh[client] = 0
         self._taken.append(client)
         self._nth[client] += 1

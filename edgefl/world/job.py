@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, Kind
 from edgefl.core.price import Demand
+from edgefl.core.speed import States
 from edgefl.world.clock import At, Lost
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ GONE = LOST, 0
 DOWN, UP, WORK = 0, 1, 2
 """A job's stages; the first two are the directions of its transfers."""
 
-_NAN, _INF = math.nan, math.inf
+_INF = math.inf
 # A rounding error below a whole number of optimizer steps, or of uploads, counts as it.
 _ROUNDING = 1e-9
 
@@ -58,7 +60,7 @@ class Price(NamedTuple):
         return cls._make(np.asarray(one).item() for one in (*demand[:9], demand.down_s, demand.up_s))
 
     def moved(self, way: int, busy_s: float) -> int:
-        """The bytes of transfers that nothing but their client's absences held up, after some busy seconds."""
+        """The bytes of transfers that were held up by absences alone, after some busy seconds."""
         if way == DOWN:
             return _moved(busy_s, self.down_delay_s, self.down_bps, self.down_bytes)
         sent = math.floor(busy_s / self.up_s + _ROUNDING) if self.up_s > 0 else 0
@@ -86,7 +88,7 @@ class Progress(NamedTuple):
     done_s: float
     busy_s: float
     power_s: float
-    heat: tuple[float, ...]
+    heat: States
 
 
 _MORE = (
@@ -104,6 +106,7 @@ _own = attrgetter(*_OWN)
 _OWN_DTYPE = np.dtype([(name, LIVE[name]) for name in _OWN])
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
 
@@ -111,6 +114,7 @@ class Job:
 
     Attributes:
         world: where it happens.
+        kind, next_s, tail_since_s: see ``LIVE``.
         process: SimPy's; an event that happens when the job has arrived or ended under way.
         stage, began_s: what it does, and since when.
         price: what it asks for.
@@ -127,52 +131,48 @@ class Job:
         watches: what happens at a time unless the job is over by then.
     """
 
-    __slots__ = (
-        *_OWN, "world", "amount_s", "battery", "began_s", "carriage", "crashes_at", "finish_by", "given_up",
-        "heat", "lost_s", "price", "process", "sends", "stage", "stays_s", "watches",
-    )  # fmt: skip
-
-    if TYPE_CHECKING:
-        job: int
-        client: int
-        exchange: int
-        kind: int
-        round: int
-        version: int
-        nth: int
-        steps: int
-        ending: int
-        into_version: int
-        dispatched_turn: int
-        ended_turn: int
-        down_bytes: int
-        up_bytes: int
-        flops: int
-        dispatched_s: float
-        received_s: float
-        worked_s: float
-        arrived_s: float
-        ended_s: float
-        receive_s: float
-        work_s: float
-        transmit_s: float
-        full_power_s: float
-        next_s: float
-        tail_since_s: float
-        process: simpy.Process
-        battery: np.ndarray | None
-        carriage: Carriage | None
-        watches: list[simpy.Event]
-
-    def __init__(self, world: World, now_s: float, number: int, client: int, exchange: int) -> None:
-        """A job that begins now; the world fills in what it draws."""
-        self.world = world
-        self.job, self.client, self.exchange = number, client, exchange
-        self.ending = self.ended_turn = self.down_bytes = self.up_bytes = self.flops = 0
-        self.into_version, self.dispatched_s, self.began_s, self.stage = -1, now_s, now_s, DOWN
-        self.received_s = self.worked_s = self.arrived_s = self.ended_s = _NAN
-        self.receive_s = self.work_s = self.transmit_s = self.full_power_s = 0.0
-        self.next_s, self.carriage, self.watches = _INF, None, []
+    world: World
+    price: Price
+    job: int
+    client: int
+    kind: int
+    exchange: int
+    round: int
+    version: int
+    nth: int
+    steps: int
+    dispatched_turn: int
+    dispatched_s: float
+    tail_since_s: float
+    amount_s: float
+    sends: int
+    given_up: bool
+    stays_s: float
+    lost_s: float
+    crashes_at: float
+    finish_by: float | None
+    heat: States
+    battery: np.ndarray | None
+    ending: int = 0
+    into_version: int = -1
+    ended_turn: int = 0
+    down_bytes: int = 0
+    up_bytes: int = 0
+    flops: int = 0
+    received_s: float = math.nan
+    worked_s: float = math.nan
+    arrived_s: float = math.nan
+    ended_s: float = math.nan
+    receive_s: float = 0.0
+    work_s: float = 0.0
+    transmit_s: float = 0.0
+    full_power_s: float = 0.0
+    next_s: float = math.inf
+    stage: int = DOWN
+    began_s: float = math.nan
+    carriage: Carriage | None = None
+    watches: list[simpy.Event] = field(default_factory=list)
+    process: simpy.Process = field(init=False)
 
     @property
     def open(self) -> bool:
@@ -182,7 +182,7 @@ class Job:
     @property
     def arrived(self) -> bool:
         """Whether it waits at the server."""
-        return not self.ending and self.arrived_s == self.arrived_s
+        return not (self.ending or math.isnan(self.arrived_s))
 
     @property
     def in_flight(self) -> bool:
@@ -201,7 +201,7 @@ class Job:
             self.arrived_s = env.now
         except simpy.Interrupt as interrupt:
             self.charge_until(env.now)
-            self.ending, self.ended_turn = interrupt.cause
+            self.ending, self.ended_turn = cast("tuple[int, int]", interrupt.cause)
         self.world.home(self)
 
     def charge_until(self, now_s: float) -> None:
@@ -267,7 +267,7 @@ class Job:
             self.steps = steps
 
     def until(self, t_s: float) -> simpy.Event:
-        """The event of a time; it fails before if the job is lost: its client leaves, crashes or is given up."""
+        """The event of a time; it fails before if the job is lost: its client leaves or crashes, say."""
         world = self.world
         while world.loses and self.stays_s < min(t_s, self.lost_s):
             there, changes_s = world.there(self, self.stays_s)

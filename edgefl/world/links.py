@@ -28,7 +28,7 @@ AWAY = "away"
 
 
 class Own:
-    """Links that clients have to themselves and whose rates do not change: how long a transfer takes is known."""
+    """Links that are their clients' own and do not change: how long a transfer takes is known."""
 
     def carry(self, job: Job, way: int) -> Life:
         """A job's download, or its uploads."""
@@ -60,8 +60,8 @@ class Carriage:
     Attributes:
         size, delay_s, bps, once_s, times: of each transfer, alone; and how many there are.
         completed: how many are complete.
-        left_bits: what was left of the next one when bytes last began or ceased to flow; None before it begins.
-        left_delay_s: what was left of its handshakes when they last began or were held up; None once they are over.
+        left_bits: of the next one, when bytes last began or ceased to flow; None before it begins.
+        left_delay_s: of its handshakes, when they last began or were held up; None once they are over.
         flow: whose bytes flow now.
         alone: whether nothing has held up any.
         wakes: the event that its job waits for while bytes flow, or its client is away.

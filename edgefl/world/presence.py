@@ -17,7 +17,7 @@ _BLOCK = 128
 
 
 class Candidates:
-    """A set of clients in order: as an array where it is used as one, and quick to take its n-th members from."""
+    """A set of clients in order; an array where one is needed, and quick to take its n-th members from."""
 
     def __init__(self, clients: int) -> None:
         """The empty set, of so many clients that there are."""
@@ -37,19 +37,18 @@ class Candidates:
 
     def __getitem__(self, places: Any) -> Any:
         """The members at some places; a time that depends on their number, not on that of clients."""
-        at = np.asarray(places)
-        if at.ndim != 1 or at.dtype.kind != "i" or len(at) * _BLOCK > len(self._members) or (at < 0).any():
+        few = isinstance(places, np.ndarray) and places.dtype.kind == "i" and places.ndim == 1
+        if not few or len(places) * _BLOCK > len(self._members) or places.min(initial=0) < 0:
             return np.asarray(self)[places]
         ends = self._counts.cumsum()
-        block = ends.searchsorted(at, side="right")
+        block = ends.searchsorted(places, side="right")
         before = ends[block] - self._counts[block]
         upto = self._members.reshape(-1, _BLOCK)[block].cumsum(axis=1)
-        return block * _BLOCK + (upto > (at - before)[:, None]).argmax(axis=1)
+        return block * _BLOCK + (upto > (places - before)[:, None]).argmax(axis=1)
 
-    def has(self, clients: Ints) -> Bools:
-        """Which of some clients, that exist, are members."""
-        found: Bools = self._members[clients]
-        return found
+    def has(self, client: int) -> bool:
+        """Whether a client is a member."""
+        return 0 <= client < len(self._members) and bool(self._members[client])
 
     def put(self, client: int, *, inside: bool) -> None:
         """Adds or removes one client."""

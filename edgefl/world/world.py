@@ -1,7 +1,7 @@
 """The virtual world that a policy acts in; it alone starts and ends jobs.
 
-The server's policy is a SimPy process, and so is each job (``edgefl.world.job``). A policy waits for jobs with
-SimPy's own means: ``yield world.ended(jobs) | world.env.timeout(60)``.
+The server's policy is a SimPy process, and so is each job (``edgefl.world.job``). A policy waits for jobs as
+SimPy's processes wait: ``yield world.ended(jobs) | world.env.timeout(60)``.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class World:
             RunError: the exchange or a client is unknown, a client was refused, is not available, or its last
                 job has not arrived or been discarded yet; or job after job ended, and no upload arrived.
         """
-        who = np.atleast_1d(np.asarray(clients, dtype=np.int64))
+        who: list[int] = np.atleast_1d(np.asarray(clients, dtype=np.int64)).tolist()
         self.checks.free(exchange, who)
         if self._in_vain > max(_MOST_IN_VAIN, _MOST_IN_VAIN_EACH * (len(who) + len(self.open))):
             raise RunError(
@@ -246,35 +246,49 @@ class World:
         self._live[self.version] += len(who)
         batteries: Any = None
         if self._batteries is not None and (self.pauses or self.loses or self._checks_at_end):
-            batteries = self._batteries.batteries(who)[:, None]
+            batteries = self._batteries.batteries(np.array(who))[:, None]
         stays_s = self._presence.until_s[who].tolist()
         return [
             self._start(client, place, finish_by, stay_s, None if batteries is None else batteries[at])
-            for at, (client, stay_s) in enumerate(zip(who.tolist(), stays_s, strict=True))
+            for at, (client, stay_s) in enumerate(zip(who, stays_s, strict=True))
         ]
 
     def _start(
         self, client: int, exchange: int, finish_by: float | None, stays_s: float, battery: np.ndarray | None
     ) -> Job:
-        now_s, failures = self.env.now, self.plan.fleet.failures
-        job = Job(self, now_s, self._count, client, exchange)
-        self._count += 1
-        job.kind = self._kind[client]
-        if (exchange, job.kind) not in self._prices:
-            self._prices[exchange, job.kind] = Price.of(self.plan.prices[exchange].demand(job.kind))
-        job.price = price = self._prices[exchange, job.kind]
-        nth, factor, sends, job.crashes_at, lives_s = self._ahead[exchange].take(client)
-        job.round, job.version, job.nth, job.steps = self.round, self.version, int(nth), price.steps
-        job.dispatched_turn, job.finish_by = self._turns, finish_by
-        job.amount_s = price.work_s * factor
+        now_s, failures, kind = self.env.now, self.plan.fleet.failures, self._kind[client]
+        if (exchange, kind) not in self._prices:
+            self._prices[exchange, kind] = Price.of(self.plan.prices[exchange].demand(kind))
+        price = self._prices[exchange, kind]
+        nth, factor, sends, crashes_at, lives_s = self._ahead[exchange].take(client)
         # An upload without bytes cannot be corrupted.
         most = 1 + failures.retries if price.up_bytes else math.inf
-        job.sends, job.given_up = int(min(sends, most)) if price.up_bytes else 1, sends > most
-        job.stays_s, job.battery = stays_s, battery
-        job.lost_s = now_s + min(lives_s, math.inf if failures.timeout is None else failures.timeout)
-        job.tail_since_s = self._tails.since_s(client)
-        states, since_s = self._heat.get(client, (self.speeds.idle, now_s))
-        job.heat = self.speeds.after(client, states, since_s, now_s, working=False) if self.speeds else states
+        heat, since_s = self._heat.get(client, (self.speeds.idle, now_s))
+        job = Job(
+            world=self,
+            price=price,
+            job=self._count,
+            client=client,
+            kind=kind,
+            exchange=exchange,
+            round=self.round,
+            version=self.version,
+            nth=int(nth),
+            steps=price.steps,
+            dispatched_turn=self._turns,
+            dispatched_s=now_s,
+            tail_since_s=self._tails.since_s(client),
+            amount_s=price.work_s * factor,
+            sends=int(min(sends, most)) if price.up_bytes else 1,
+            given_up=sends > most,
+            stays_s=stays_s,
+            lost_s=now_s + min(lives_s, math.inf if failures.timeout is None else failures.timeout),
+            crashes_at=crashes_at,
+            finish_by=finish_by,
+            heat=self.speeds.after(client, heat, since_s, now_s, working=False) if self.speeds else heat,
+            battery=battery,
+        )
+        self._count += 1
         mine = self._of.setdefault(client, [])
         if mine and mine[-1].next_s == math.inf:
             # It waits to be merged.
@@ -572,7 +586,7 @@ class World:
         if not self._live[job.version]:
             del self._live[job.version]
         # A job that was lost arrives no more, even if it would have.
-        self._in_vain = 0 if ending != LOST and job.arrived_s == job.arrived_s else self._in_vain + 1
+        self._in_vain = self._in_vain + 1 if ending == LOST or math.isnan(job.arrived_s) else 0
         if ENDINGS[ending] is Kind.LATE and self.wrote(job):
             self._late.append(job)
         self._over.append(job)
@@ -581,7 +595,7 @@ class World:
 
     def wrote(self, job: Job) -> bool:
         """Whether a job has written a state for its client."""
-        return self._stateful[job.exchange] and job.worked_s == job.worked_s
+        return self._stateful[job.exchange] and not math.isnan(job.worked_s)
 
     def older(self, job: Job) -> list[Job]:
         """A job's client's earlier ones that have not ended and wrote a state."""

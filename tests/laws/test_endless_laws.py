@@ -18,8 +18,8 @@ from edgefl.core.event import Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.world import driver
-from edgefl.world.needs import Evaluate, Feedback, Merge
 from edgefl.world.job import LIVE
+from edgefl.world.needs import Evaluate, Feedback, Merge
 
 FEW = settings(max_examples=20)
 PARAMS = {"deadline": {"seconds": 9.0}, "semi-sync": {"interval": 9.0}, "fedbuff": {"buffer": 3}}

@@ -106,7 +106,8 @@ class Thermal(Curve):
 
     def __init__(self, params: Params, clients: Clients) -> None:
         """How the clients' devices slow down."""
-        self._steps, self._device, self._heating = params.steps, clients.device, params.heating(clients)
+        self._steps, self._heating = params.steps, params.heating(clients)
+        self._device: list[int] = clients.device.tolist()
 
     def at(self, client: int, t_s: float, state: float) -> Pace:
         """See ``Curve.at``."""
@@ -123,7 +124,5 @@ class Thermal(Curve):
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
         """See ``Curve.after``."""
-        of = self._heating[self._device[client]]
-        if working:
-            return min(state + (to_s - from_s), of.most_s)
-        return max(state - of.cooling * (to_s - from_s), 0.0)
+        of, passed_s = self._heating[self._device[client]], to_s - from_s
+        return min(state + passed_s, of.most_s) if working else max(state - of.cooling * passed_s, 0.0)

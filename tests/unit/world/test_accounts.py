@@ -9,9 +9,9 @@ from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.event import JOB
 from edgefl.core.fleet import Failures
 from edgefl.world.driver import converse, simulate
+from edgefl.world.job import LIVE, stacked
 from edgefl.world.needs import Evaluate, Feedback
 from edgefl.world.policies.deadline import Params as Deadline
-from edgefl.world.job import LIVE, stacked
 
 
 def _played(at_least):

@@ -13,9 +13,9 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
-from edgefl.world.needs import Feedback
 from edgefl.world.job import Job
 from edgefl.world.link_traces import ClientTrace
+from edgefl.world.needs import Feedback
 from edgefl.world.pool import Pool
 
 MERGED, LATE, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST))
