@@ -29,7 +29,8 @@ class At(simpy.Event):
 
     def __init__(self, env: Clock, t_s: float, priority: int = NORMAL) -> None:
         self.env, self.callbacks, self._ok, self._value = env, [], True, None
-        heappush(env._queue, (max(env._now, t_s), priority, next(env._eid), self))  # noqa: SLF001
+        entry: Any = t_s if t_s > env._now else env._now, priority, next(env._eid), self  # noqa: FURB136, SLF001
+        heappush(env._queue, entry)  # noqa: SLF001
 
 
 class Lost(At):

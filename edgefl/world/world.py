@@ -151,10 +151,7 @@ class World:
         return [prices for prices in rounds if (self.round + 1) % prices.every == 0]
 
     def predicted_s(self, exchange: Prices, clients: Ints) -> Floats:
-        """How long jobs take, with each client's slowdown and without jitter, pauses or throttling.
-
-        Each client has its own link to itself, and a link that follows a trace has its mean rates.
-        """
+        """How long jobs take on links of their own at mean rates, without jitter, pauses or throttling."""
         demand = exchange.demand(self.plan.clients.kind[clients])
         seconds: Floats = demand.down_s + demand.work_s * self.plan.clients.slowdown[clients] + demand.up_s
         return seconds
@@ -166,11 +163,8 @@ class World:
             RunError: the fleet has no batteries.
         """
         if self._batteries is None:
-            raise RunError(
-                "the fleet has no batteries",
-                where="fleet.availability",
-                hint="give it availability: {name: charging}",
-            )
+            hint = "give it availability: {name: charging}"
+            raise RunError("the fleet has no batteries", where="fleet.availability", hint=hint)
         self._drain()
         return self._batteries.level(clients, np.full(len(clients), self.env.now))
 
@@ -192,12 +186,8 @@ class World:
     ) -> Generator[simpy.Event, Any, Ints]:
         """Waits until a client is free and available; returns who takes part in an exchange now.
 
-        All who can, or those whom the selector chooses.
-
-        Args:
-            exchange: which.
-            count: how many; None for the scenario's number of participants.
-            factor: times that number, rounded down; at least one client is asked.
+        All who can, or those whom the selector chooses: ``count`` times ``factor``, rounded down but at least
+        one, where ``count`` is by default the scenario's number of participants.
 
         Raises:
             RunError: nobody will ever be available again, or the selector did not do its part.
@@ -302,12 +292,7 @@ class World:
         return job
 
     def ended(self, jobs: Sequence[Job], count: int | None = None) -> simpy.Event:
-        """An event: ``count`` of the jobs have arrived, or none of them is on its way any more.
-
-        Args:
-            jobs: dispatched.
-            count: how many; None for all.
-        """
+        """An event: ``count`` of the jobs, or all, have arrived, or none of them is on its way any more."""
 
         def enough(events: Sequence[simpy.Event], over: int) -> bool:
             if over == len(events):
@@ -320,10 +305,7 @@ class World:
         return wait
 
     def change(self, *, clients: bool = True) -> simpy.Event:
-        """An event: a job arrives or ends, or somebody who was away may be available.
-
-        Args:
-            clients: whether to wait for clients too.
+        """An event: a job arrives or ends or, unless ``clients`` is false, somebody who was away may be back.
 
         Raises:
             RunError: neither will ever happen.
@@ -364,7 +346,7 @@ class World:
             kind: LATE, LOST or CUT.
 
         Returns:
-            An event, at the same time: all have ended, and their clients are free.
+            An event of the same time: all have ended, and their clients are free.
         """
         some = list(jobs)
         self.checks.ends_once(some, kind)
@@ -494,11 +476,7 @@ class World:
         )
 
     def evaluate(self, *, in_turn: bool = True) -> Generator[simpy.Event, Any, None]:
-        """Asks for the current version's scores, once for each version.
-
-        Args:
-            in_turn: whether it is asked for even where the rounds go on.
-        """
+        """Asks for the current version's scores, once for each version; see ``Evaluate`` for ``in_turn``."""
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
