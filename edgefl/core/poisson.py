@@ -46,6 +46,7 @@ class Poisson:
         self._kept = kept
         self._key = key(root, purpose)
         self._keys = [key(root, purpose, str(place)) for place in range(_MOST)]
+        self._streams = [int(stream) for stream in self._keys]
         some = self.per_s > 0
         # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
         self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
@@ -68,13 +69,13 @@ class Poisson:
         window, mean = math.floor(t_s / length_s), per_s * length_s
         while not math.isfinite(best):
             drawn, term, below = uniform(int(self._key), client, window), none, none
-            for place, stream in enumerate(self._keys):
+            for place, stream in enumerate(self._streams):
                 if drawn < below:
                     break
                 term = term * mean / (place + 1)
                 below += term
-                event_s = (window + uniform(int(stream), client, window)) * length_s
-                if (event_s > t_s) == (way > 0) and self._keeps(int(stream), client, window, event_s):
+                event_s = (window + uniform(stream, client, window)) * length_s
+                if (event_s > t_s) == (way > 0) and self._keeps(stream, client, window, event_s):
                     best = min(best, event_s) if way > 0 else max(best, event_s)
             window += way
         return best

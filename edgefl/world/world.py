@@ -44,6 +44,7 @@ Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 # So many jobs may end in a row without an upload, in all and for each at work; more would go on for ever.
 _MOST_IN_VAIN, _MOST_IN_VAIN_EACH = 1000, 100
 _by_client = attrgetter("client", "job")
+_NONE = rows_of([])
 
 
 class World:
@@ -581,9 +582,10 @@ class World:
 
     def _complete(self) -> np.ndarray:
         """Late jobs whose states can be kept now: no older job of their client waits."""
+        if not self._late:
+            return _NONE
         ready = [job for job in self._late if not self.older(job)]
-        if ready:
-            self._late = [job for job in self._late if self.older(job)]
+        self._late = [job for job in self._late if self.older(job)]
         return rows_of(ready)
 
     def _drain(self) -> None:

@@ -86,7 +86,5 @@ class Product:
 
     def after(self, client: int, states: States, from_s: float, to_s: float, *, working: bool) -> States:
         """See ``Curve.after``."""
-        return tuple(
-            curve.after(client, state, from_s, to_s, working=working)
-            for curve, state in zip(self._curves, states, strict=True)
-        )
+        pairs = zip(self._curves, states, strict=True)
+        return tuple([curve.after(client, state, from_s, to_s, working=working) for curve, state in pairs])
