@@ -14,7 +14,7 @@ from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
 from edgefl.world.job import Job
-from edgefl.world.link_traces import ClientTrace
+from edgefl.world.links import ClientTrace
 from edgefl.world.needs import Feedback
 from edgefl.world.pool import Pool
 
