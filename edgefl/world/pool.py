@@ -7,11 +7,12 @@ share of some capacity on its way that is used up (Bertsekas and Gallager 1992, 
 and the level of the server, where a capacity's level is the most that one flow may have of it.
 
 Levels are kept up to date, not solved for anew, and so is what is left of the flows. Those at their own caps
-end at a time, which stays as it is. Those at the server's level end in the order of readings of its clock, the
-integral of the level, which stay as they are while the level moves. Those at a cell's level end by that cell's
-clock, and are together one member of the server's capacity. So a start or an end takes a time that grows with
-the logarithm of the number of flows. Rates are compared as whole numbers of 2^-52 bit/s, which every double of
-at least 1 is: sums do not depend on the order of members, and rounding puts nobody on both sides of a level.
+end at a time, which stays as it is. Those at the server's level end in the order of readings of its clock,
+the integral of the level, which stay as they are while the level moves. Those at a cell's level end by that
+cell's clock, and are together one member of the server's capacity. So a start or an end takes a time that
+grows with the logarithm of the number of flows. Rates are compared as whole numbers of 2^-52 bit/s, which
+every double of at least 1 is: sums do not depend on the order of members, and rounding puts nobody on both
+sides of a level.
 """
 
 from __future__ import annotations
