@@ -23,13 +23,13 @@ def serve(world, params):
 
     def busy(client):
         while world.serving:
-            flight = world.dispatch(exchange.exchange, client)
-            yield flight.ended
-            if {lossy} and flight.jobs[0] % 4 == 3:
-                world.discard(flight, Kind.LOST)
+            (job,) = world.dispatch(exchange.exchange, client)
+            yield world.ended([job])
+            if {lossy} and job.job % 4 == 3:
+                yield world.discard([job], Kind.LOST)
             else:
-                inbox.append(flight)
-                yield came.put(flight)
+                inbox.append(job)
+                yield came.put(job)
 
     for client in world.clients:
         world.env.process(busy(client))

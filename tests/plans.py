@@ -21,8 +21,8 @@ from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.core.units import RESOLVED
 from edgefl.world.driver import converse, simulate
+from edgefl.world.job import LIVE
 from edgefl.world.needs import Feedback, Merge, Need
-from edgefl.world.table import LIVE
 from edgefl.world.world import World
 
 # A transfer of a fixed time is a handshake of that time over an endless rate.
@@ -146,24 +146,20 @@ def play(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[
     return events, needs
 
 
-def played(
-    plan_: Plan, feedback=lambda _: Feedback(), *, stepwise=False
-) -> tuple[list[Event], list[Need], list[JobRecord]]:
+def played(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need], list[JobRecord]]:
     """Runs a plan: its events, its needs, and its jobs in the order in which they ended."""
-    server, needs, rows = told(plan_, feedback, stepwise=stepwise)
+    server, needs, rows = told(plan_, feedback)
     events, jobs = history(plan_, server, [rows])
     return events, needs, jobs
 
 
-def told(
-    plan_: Plan, feedback=lambda _: Feedback(), *, stepwise=False
-) -> tuple[list[ServerEvent], list[Need], np.ndarray]:
+def told(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[ServerEvent], list[Need], np.ndarray]:
     """Runs a plan: the server's events, its needs, and its jobs as rows in the order in which they ended."""
-    return told_all(plan_, feedback, stepwise=stepwise)[:3]
+    return told_all(plan_, feedback)[:3]
 
 
 def told_all(
-    plan_: Plan, feedback=lambda _: Feedback(), *, stepwise=False
+    plan_: Plan, feedback=lambda _: Feedback()
 ) -> tuple[list[ServerEvent], list[Need], np.ndarray, np.ndarray]:
     """As ``told``, and the tails that were settled."""
     server: list[ServerEvent] = []
@@ -177,7 +173,7 @@ def told_all(
         return feedback(need)
 
     tails: list[np.ndarray] = [np.zeros(0, dtype=TAIL)]
-    world = simulate(plan_, server.append, chunks.append, settled=tails.append, stepwise=stepwise)
+    world = simulate(plan_, server.append, chunks.append, settled=tails.append)
     converse(world, answer)
     return server, needs, np.concatenate(chunks), np.concatenate(tails)
 
@@ -189,9 +185,9 @@ def dispatched() -> Iterator[list[int]]:
     dispatch = World.dispatch
 
     def noted(*args, **options):
-        flights = dispatch(*args, **options)
-        numbers.extend(flights.jobs.tolist())
-        return flights
+        jobs = dispatch(*args, **options)
+        numbers.extend(job.job for job in jobs)
+        return jobs
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(World, "dispatch", noted)

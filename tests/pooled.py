@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from exact_sharing import Flow as Share
 from exact_sharing import Limits, Transfer, exact
 
-from edgefl.world.network.pool import Flow, Pool
+from edgefl.world.pool import Flow, Pool
 
 # (the pool, the flows in it by their transfers' numbers, now): called after everything that happens.
 Look = Callable[[Pool, Mapping[int, Flow], float], None]

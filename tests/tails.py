@@ -39,11 +39,11 @@ class Case:
         world = World(PLAN, lambda _: None, chunks.append, settled=tails.append)
         for start_s, until_s, kind in self.jobs:
             world.env.run(until=start_s)
-            flight = world.dispatch("train", 0)
+            jobs = world.dispatch("train", 0)
             over_s = start_s + 10 if until_s is None else until_s
             if over_s > start_s:
                 world.env.run(until=over_s)
-            world.discard(flight, kind)
+            world.env.run(world.discard(jobs, kind))
         world.env.run(until=self.end_s)
         total_j = world.totals().energy.joules
         world.close()

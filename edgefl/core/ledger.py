@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +63,7 @@ class Spent(NamedTuple):
         flops: their operations.
         client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
         wasted_bytes: the traffic of those that were not merged.
-        joules: of the clients whose energy is known in full, as far as jobs have been charged; None where
-            there are none.
+        joules: of the clients whose energy is known in full; None where there are none.
     """
 
     jobs: int
@@ -76,9 +76,14 @@ class Spent(NamedTuple):
 
 
 class Ledger:
-    """Sums of jobs."""
+    """Sums of jobs.
+
+    Attributes:
+        catch_up: called before sums are read: adds the jobs that ended and are not added yet.
+    """
 
     def __init__(self, clients: int) -> None:
+        self.catch_up: Callable[[], None] = lambda: None
         self._sums = (0, 0, 0)
         self._jobs = self._wasted_bytes = 0
         self._client_s = 0.0
@@ -86,24 +91,15 @@ class Ledger:
         self._took_part = np.zeros(clients, dtype=bool)
         # The joules of clients whose energy is known, and how many clients those are.
         self._known_j, self._known = 0.0, 0
-        # Jobs that are not counted yet, and how many are that are not charged.
-        self._uncounted: list[np.ndarray] = []
-        self._uncharged = 0
 
     def add(self, rows: np.ndarray) -> None:
         """Adds jobs, rows of ``JOB``; an unknown energy makes its client's sum unknown."""
-        self.end(rows)
-        self.charge(rows)
-
-    def end(self, rows: np.ndarray) -> None:
-        """Adds jobs that ended but for their energies, which ``charge`` adds."""
-        self._uncounted.append(rows)
-
-    def charge(self, rows: np.ndarray) -> None:
-        """Adds the energies of all jobs that ``end`` was given since the last call, in that order."""
-        self._add(rows[self._uncharged :])
-        self._uncounted.clear()
-        self._uncharged = 0
+        self._sums = self._with(rows)
+        self._jobs += len(rows)
+        self._client_s += float((rows["receive_s"] + rows["work_s"] + rows["transmit_s"]).sum())
+        wasted = rows["ending"] != _MERGED
+        if wasted.any():
+            self._wasted_bytes += _sum(rows["down_bytes"][wasted]) + _sum(rows["up_bytes"][wasted])
         self.spend(rows["client"], joules(rows))
 
     def spend(self, clients: np.ndarray, spent_j: Floats) -> None:
@@ -119,14 +115,14 @@ class Ledger:
         self._known_j += float(spent_j[~np.isnan(self._joules[clients])].sum())
 
     def spent(self) -> Spent:
-        """What the jobs that were added have cost."""
-        self._count()
+        """What the jobs that ended have cost."""
+        self.catch_up()
         known_j = self._known_j if self._known else None
         return Spent(self._jobs, *self._sums, self._client_s, self._wasted_bytes, known_j)
 
     def totals(self, more: np.ndarray, open_j: Floats | float = 0.0) -> Totals:
         """The totals with what is not added: ``more`` jobs, and each client's joules of an open tail."""
-        self._count()
+        self.catch_up()
         by_client, took_part = self._joules + open_j, self._took_part
         if len(more):
             took_part = took_part.copy()
@@ -136,21 +132,6 @@ class Ledger:
         of_known = each[~np.isnan(each)]
         whole = math.fsum(of_known.tolist()) if len(of_known) else None
         return Totals(*self._with(more), EnergyTotal(whole, len(of_known), len(each)))
-
-    def _count(self) -> None:
-        """Counts the jobs that ended since the last call."""
-        for rows in self._uncounted:
-            self._add(rows)
-            self._uncharged += len(rows)
-        self._uncounted.clear()
-
-    def _add(self, rows: np.ndarray) -> None:
-        self._sums = self._with(rows)
-        self._jobs += len(rows)
-        self._client_s += float((rows["receive_s"] + rows["work_s"] + rows["transmit_s"]).sum())
-        wasted = rows["ending"] != _MERGED
-        if wasted.any():
-            self._wasted_bytes += _sum(rows["down_bytes"][wasted]) + _sum(rows["up_bytes"][wasted])
 
     def _with(self, rows: np.ndarray) -> tuple[int, int, int]:
         down_bytes, up_bytes, flops = self._sums

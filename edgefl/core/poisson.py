@@ -7,12 +7,13 @@ lies.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.draws import Floats, key, uniforms
+from edgefl.core.draws import Floats, key, uniform, uniforms
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -45,6 +46,7 @@ class Poisson:
         self._kept = kept
         self._key = key(root, purpose)
         self._keys = [key(root, purpose, str(place)) for place in range(_MOST)]
+        self._streams = [int(stream) for stream in self._keys]
         some = self.per_s > 0
         # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
         self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
@@ -57,6 +59,32 @@ class Poisson:
     def next(self, clients: Ints, t_s: Floats) -> Floats:
         """The time of each client's first event after a time, (n,); infinity if there is none."""
         return self._nearest(clients, t_s, 1)
+
+    def nearest(self, client: int, t_s: float, way: int) -> float:
+        """As ``last`` (``way`` -1) and ``next`` (1) of one client, 20 times as fast as with arrays of one."""
+        per_s, best = float(self.per_s[client]), way * math.inf
+        if not per_s > 0:
+            return best
+        length_s, none = float(self._window_s[client]), float(self._none[client])
+        window, mean = math.floor(t_s / length_s), per_s * length_s
+        while not math.isfinite(best):
+            drawn, term, below = uniform(int(self._key), client, window), none, none
+            for place, stream in enumerate(self._streams):
+                if drawn < below:
+                    break
+                term = term * mean / (place + 1)
+                below += term
+                event_s = (window + uniform(stream, client, window)) * length_s
+                if (event_s > t_s) == (way > 0) and self._keeps(stream, client, window, event_s):
+                    best = min(best, event_s) if way > 0 else max(best, event_s)
+            window += way
+        return best
+
+    def _keeps(self, stream: int, client: int, window: int, event_s: float) -> bool:
+        if self._kept is None:
+            return True
+        share = self._kept(np.array([client]), np.array([event_s]))
+        return bool(uniform(stream, client, window, 1) < share[0])
 
     def _nearest(self, clients: Ints, t_s: Floats, way: int) -> Floats:
         found = np.full(len(clients), way * np.inf)
@@ -78,23 +106,23 @@ class Poisson:
     def _events(self, clients: Ints, window: Ints) -> Iterator[tuple[Ints, Floats]]:
         """The events of a window of each client: the rows that have a first, a second ..., and when."""
         rows = np.arange(len(clients))
-        uniform = uniforms(self._key, clients, window, count=1)[0]
+        drawn = uniforms(self._key, clients, window, count=1)[0]
         mean = self.per_s[clients] * self._window_s[clients]
         term = self._none[clients]
         below = term
         for place, stream in enumerate(self._keys):
-            more = uniform >= below
+            more = drawn >= below
             if not more.any():
                 return
-            rows, uniform, mean, term, below = (column[more] for column in (rows, uniform, mean, term, below))
+            rows, drawn, mean, term, below = (column[more] for column in (rows, drawn, mean, term, below))
             term = term * mean / (place + 1)
             below = below + term
             yield self._drawn(stream, rows, clients[rows], window[rows])
 
     def _drawn(self, stream: np.uint64, rows: Ints, clients: Ints, window: Ints) -> tuple[Ints, Floats]:
-        uniform = uniforms(stream, clients, window, count=1 if self._kept is None else 2)
-        times = (window + uniform[0]) * self._window_s[clients]
+        drawn = uniforms(stream, clients, window, count=1 if self._kept is None else 2)
+        times = (window + drawn[0]) * self._window_s[clients]
         if self._kept is None:
             return rows, times
-        kept = uniform[1] < self._kept(clients, times)
+        kept = drawn[1] < self._kept(clients, times)
         return rows[kept], times[kept]

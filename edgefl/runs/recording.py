@@ -14,9 +14,9 @@ from edgefl.runs.answers import Answers
 from edgefl.runs.merge_differences import Differences
 from edgefl.store import Reader
 from edgefl.world.driver import simulate
+from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.selectors import reads
-from edgefl.world.table import stacked
 
 Scalars = Mapping[int, Mapping[str, float]]
 

@@ -25,8 +25,8 @@ from edgefl.store import Checkpoint, Place, Store, replace_plan
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
+from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
-from edgefl.world.table import stacked
 
 # Without training, so many ended jobs are written and committed at a time.
 _ROWS = 1000

@@ -1,143 +1,38 @@
-"""What jobs cost until they ended, or until now."""
+"""What jobs used: the energies of many that ended, and of the tails of their clients' radios.
+
+A tail begins where a transfer ends or is broken off, and is over when the radio's tail time is, when the
+client's next transfer begins, whatever job this is of, or when the run ends. One between two transfers of a
+job is charged with that job; one that a job leaves open, with the client's next job that transfers something,
+or at the run's end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from edgefl.core.draws import Floats
-from edgefl.core.ledger import Ledger, Totals
-from edgefl.core.plan import Ints, Plan
+from edgefl.core.event import TAIL
+from edgefl.core.plan import Plan
 from edgefl.core.price import Demand
-from edgefl.world.network import Network
-from edgefl.world.table import Rows, stacked, taken
-from edgefl.world.tails import Tails
+from edgefl.world.job import Job
 
 _STAGES = ("receive", "work", "transmit")
-_STATIONS = ("received_s", "worked_s", "arrived_s")
-# How many stages a job has completed.
-_RECEIVED, _WORKED, _ARRIVED = 1, 2, 3
 
 
-class Accounts:
-    """The jobs that ended, charged and handed over many at a time."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        network: Network,
-        tails: Tails,
-        hand_over: Callable[[Rows], None],
-        at_least: int,
-        ledger: Ledger,
-    ) -> None:
-        """Starts without jobs.
-
-        Args:
-            plan: the run's.
-            network: the run's.
-            tails: the run's.
-            hand_over: called with jobs that are complete.
-            at_least: with how many at a time; fewer where ``settle`` is called.
-            ledger: takes what they cost.
-        """
-        self._plan = plan
-        self._network = network
-        self._timeline = network.timeline
-        self._tails = tails
-        self._hand_over = hand_over
-        self._at_least = at_least
-        self._ledger = ledger
-        self._over: list[Rows] = []
-        self._count = 0
-
-    def add(self, rows: Rows, now_s: float) -> None:
-        """Takes jobs that ended; all but their energies is known."""
-        self._over.append(rows)
-        self._ledger.end(rows)
-        self._count += len(rows)
-        # Batteries are drained at once.
-        if self._timeline.drains or self._count >= self._at_least:
-            self.settle(now_s)
-
-    def settle(self, now_s: float) -> None:
-        """Charges the jobs that were added since the last call, and hands them over."""
-        if not self._over:
-            return
-        rows = stacked(self._over)
-        self._over.clear()
-        self._count = 0
-        add_joules(rows, self._plan)
-        self._timeline.spend(rows, now_s)
-        self._ledger.charge(rows)
-        self._hand_over(rows)
-
-    def totals(self, rows: Rows, states: Floats, now_s: float) -> Totals:
-        """What all jobs have cost until now.
-
-        Args:
-            rows: those that have not ended; they are changed.
-            states: of their clients' speed curves when they were dispatched, (n, curves).
-            now_s: virtual seconds since the start.
-        """
-        self.settle(now_s)
-        rows["ended_s"] = now_s
-        under_way, _ = cut_short(rows, states, np.full(len(rows), now_s), self._plan, self._network)
-        add_joules(rows, self._plan)
-        return self._ledger.totals(rows, self._tails.open_j(now_s, taken(rows, under_way)))
-
-
-def cut_short(
-    rows: Rows, states: Floats, until_s: Floats, plan: Plan, network: Network
-) -> tuple[Ints, Floats]:
-    """Reduces jobs, in place, to what they did until a time: stations, seconds, bytes and operations.
-
-    A stage that was broken off costs the bytes that it moved, or its share of the work.
-
-    Args:
-        rows: jobs with the times that they would have.
-        states: of the clients' speed curves when the jobs were dispatched, (n, curves).
-        until_s: for each of them.
-        plan: the run's.
-        network: the run's.
-
-    Returns:
-        The places of the jobs that were broken off, and the states of their clients' speed curves then.
-    """
-    if (rows["arrived_s"] <= until_s).all():
-        return np.zeros(0, dtype=np.int64), states[:0]
-    reached = np.zeros(len(rows), dtype=np.int64)
-    for station in _STATIONS:
-        passed = rows[station] <= until_s
-        reached += passed
-        rows[station] = np.where(passed, rows[station], np.nan)
-    broken = np.flatnonzero(reached < _ARRIVED)
-    after = states[broken]
-    exchanges = rows["exchange"][broken]
-    for exchange in set(exchanges.tolist()):
-        mine = np.flatnonzero(exchanges == exchange)
-        at = broken[mine]
-        some = taken(rows, at)
-        demand = plan.prices[exchange].demand(some["kind"])
-        after[mine] = _break_off(some, demand, reached[at], states[at], until_s[at], network)
-        rows[at] = some
-    return broken, after
-
-
-def add_joules(rows: Rows, plan: Plan) -> None:
-    """Fills in the energies of jobs, in place, given what they did and when."""
+def add_joules(rows: np.ndarray, plan: Plan) -> None:
+    """Fills in the energies of jobs, rows of ``LIVE``, in place, given what they did and when."""
     exchanges = rows["exchange"]
     for exchange in set(exchanges.tolist()):
         mine = np.flatnonzero(exchanges == exchange)
-        every = len(mine) == len(rows)
-        some = rows if every else taken(rows, mine)
-        demand = plan.prices[exchange].demand(some["kind"])
-        for name, joules in _joules(some, demand):
-            rows[name][slice(None) if every else mine] = joules
+        some = rows if len(mine) == len(rows) else rows[mine]
+        for name, joules in _joules(some, plan.prices[exchange].demand(some["kind"])):
+            rows[name][mine] = joules
 
 
-def _joules(rows: Rows, demand: Demand) -> Iterator[tuple[str, Floats]]:
+def _joules(rows: np.ndarray, demand: Demand) -> Iterator[tuple[str, Floats]]:
     """The energies of jobs by name."""
     draw = demand.draw
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
@@ -153,26 +48,58 @@ def _joules(rows: Rows, demand: Demand) -> Iterator[tuple[str, Floats]]:
     yield "waiting_j", draw.idle_j(np.where(np.isnan(waits_s), 0.0, waits_s))
 
 
-def _break_off(
-    rows: Rows, demand: Demand, reached: Ints, states: Floats, until_s: Floats, network: Network
-) -> Floats:
-    """Reduces jobs, in place, to what they did until a time; returns the states of speed curves then."""
-    receiving, working = reached < _RECEIVED, reached < _WORKED
-    received = network.received(rows, demand, states, until_s)
-    start_s = np.where(receiving, until_s, rows["received_s"])
-    worked = network.timeline.stage(
-        rows["client"], start_s, rows["amount_s"], received.states, working=True, until_s=until_s
-    )
-    start_s = np.where(working, until_s, rows["worked_s"])
-    sent = network.sent(rows, demand, start_s, worked.states, until_s)
-    rows["receive_s"] = received.busy_s
-    rows["work_s"] = np.where(working, worked.busy_s, rows["work_s"])
-    rows["full_power_s"] = np.where(working, worked.power_s, rows["full_power_s"])
-    rows["transmit_s"] = sent.busy_s
-    rows["down_bytes"] = np.where(receiving, received.moved, rows["down_bytes"])
-    rows["up_bytes"] = sent.moved
-    # Work without a length is done as soon as it begins.
-    done = np.divide(worked.done_s, rows["amount_s"], out=np.ones(len(rows)), where=rows["amount_s"] > 0)
-    share = np.where(receiving, 0.0, np.where(working, done, 1.0))
-    rows["flops"] = (rows["flops"] * share).astype(np.int64)
-    return sent.states
+class Tails:
+    """When the last transfer of each client ended, and of which job it was."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Nobody has transferred anything."""
+        self._since: dict[int, tuple[float, int]] = {}
+        self._kind = plan.clients.kind
+        # A client's radio is the same in every exchange.
+        self._prices = plan.prices[0]
+
+    def since_s(self, client: int) -> float:
+        """Since when a tail may be open; minus infinity for none."""
+        return self._since[client][0] if client in self._since else -np.inf
+
+    def leave(self, job: Job, now_s: float) -> None:
+        """Takes what a job leaves open that arrived, or was broken off, now."""
+        if job.transmit_s > 0 or job.receive_s > 0:
+            self._since[job.client] = _since_s(job, now_s), job.job
+
+    def open_j(self, now_s: float, under_way: Sequence[Job]) -> Floats:
+        """The joules of each client's tail that is charged with no job yet, (clients,).
+
+        Args:
+            now_s: until when.
+            under_way: the jobs that clients are at, as if they were broken off now.
+        """
+        since = {client: since_s for client, (since_s, _) in self._since.items()}
+        since |= {
+            job.client: _since_s(job, now_s) for job in under_way if job.transmit_s > 0 or job.receive_s > 0
+        }
+        joules = np.zeros(len(self._kind))
+        clients = np.fromiter(since, dtype=np.int64, count=len(since))
+        joules[clients] = self._joules(clients, now_s - np.array([*since.values()]))
+        return joules
+
+    def settled(self, now_s: float) -> np.ndarray:
+        """The tails that are open when a run ends and nobody is at a job, as rows of ``TAIL``."""
+        found = sorted((client, job, since_s) for client, (since_s, job) in self._since.items())
+        rows, since_s = np.zeros(len(found), dtype=TAIL), np.array([one[2] for one in found])
+        rows["client"], rows["job"] = [one[0] for one in found], [one[1] for one in found]
+        rows["t_s"] = np.minimum(since_s + self._prices.tail_s[self._kind[rows["client"]]], now_s)
+        rows["joules"] = self._joules(rows["client"], now_s - since_s)
+        charged: np.ndarray = rows[rows["joules"] != 0]
+        return charged
+
+    def _joules(self, clients: np.ndarray, seconds: Floats) -> Floats:
+        """The joules of clients' tails that may last for so long."""
+        joules: Floats = self._prices.demand(self._kind[clients]).draw.tail_j(True, seconds)
+        return joules
+
+
+def _since_s(job: Job, now_s: float) -> float:
+    """When the last transfer of a job ended; now if it is the one that was broken off."""
+    end_s = job.arrived_s if job.transmit_s > 0 else job.received_s
+    return now_s if math.isnan(end_s) else end_s

@@ -1,38 +1,77 @@
-"""SimPy's environment, with events at absolute times."""
+"""SimPy's environment, with events at absolute times and an order of those of one time.
+
+What happens to jobs comes first, then losses, then what policies wait for: a policy that is told of a time
+sees all that has happened at it, and an upload that arrives as its client is given up has arrived.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from heapq import heappush
+from collections.abc import Generator
+from heapq import heapify, heappush
 from typing import Any
 
 import simpy
-from simpy.events import NORMAL, URGENT
+from simpy.events import NORMAL, Condition, Timeout
+
+LOSS, LATER = 2, 3
+"""Priorities after SimPy's NORMAL: of losses, and of what policies wait for."""
+
+_FEW = 64
+# Of events that were cancelled.
+_NOBODY: list[Any] = []
+
+
+class At(simpy.Event):
+    """An event at an absolute time, without the rounded difference of SimPy's ``timeout``.
+
+    SimPy schedules by delays alone; so this class and ``Clock`` write to its queue.
+    """
+
+    def __init__(self, env: Clock, t_s: float, priority: int = NORMAL) -> None:
+        self.env, self.callbacks, self._ok, self._value = env, [], True, None
+        entry: Any = t_s if t_s > env._now else env._now, priority, next(env._eid), self  # noqa: FURB136, SLF001
+        heappush(env._queue, entry)  # noqa: SLF001
+
+
+class Lost(At):
+    """An event that fails at a time: the job that waits for it is lost then."""
+
+    def __init__(self, env: Clock, t_s: float, cause: Any) -> None:
+        super().__init__(env, t_s)
+        self._ok, self._value, self._defused = False, simpy.Interrupt(cause), True
 
 
 class Clock(simpy.Environment):
-    """An environment whose events can be scheduled at an absolute time, without a rounded difference."""
+    """Virtual time, in seconds from 0."""
 
     def __init__(self) -> None:
         """At 0, as a float: arrays made of the time must not be of integers."""
         super().__init__(0.0)
+        self._cancelled = 0
+
+    def at(self, t_s: float, priority: int = NORMAL) -> simpy.Event:
+        """An event at an absolute time, or now if that is past."""
+        return At(self, t_s, priority)
+
+    def cancel(self, event: simpy.Event) -> None:
+        """Nothing happens at an event's time; events are forgotten once half of all are such."""
+        if not event.processed:
+            event.callbacks = _NOBODY
+            self._cancelled += 1
+        if self._cancelled > _FEW + len(self._queue) // 2:
+            self._queue[:] = [entry for entry in self._queue if entry[-1].callbacks is not _NOBODY]
+            heapify(self._queue)
+            self._cancelled = 0
 
     def process(self, generator: Generator[simpy.Event, Any, Any]) -> simpy.Process:
         """A process; errors of every class leave it as they were raised."""
         return super().process(_copyable(generator) if isinstance(generator, Generator) else generator)
 
-    def at(self, t_s: float, *, urgent: bool = False) -> simpy.Event:
-        """An event that happens at a time; an urgent one before the others of that time."""
-        event = simpy.Event(self)
-        event._ok, event._value = True, None  # noqa: SLF001 - as SimPy's own Timeout does
-        priority = URGENT if urgent else NORMAL
-        heappush(self._queue, (max(float(t_s), self.now), priority, next(self._eid), event))
-        return event
-
-    def call(self, t_s: float, function: Callable[[], None]) -> None:
-        """Calls a function at a time."""
-        event = self.at(t_s)
-        event.callbacks = [lambda _: function()]
+    def schedule(self, event: simpy.Event, priority: Any = NORMAL, delay: float = 0.0) -> None:
+        """As SimPy does, but timeouts and conditions (``all_of``, ``any_of``) happen at the end of a time."""
+        if isinstance(event, (Condition, Timeout)):
+            priority = LATER
+        heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 
 
 class ProcessError(Exception):

@@ -20,7 +20,7 @@ from edgefl.core.event import ServerEvent
 from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at, explained
-from edgefl.world.clock import ProcessError
+from edgefl.world.clock import LATER, ProcessError
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
 
@@ -51,7 +51,6 @@ def simulate(
     settled: Callable[[np.ndarray], None] = _forget,
     at_least: int = 1,
     ledger: Ledger | None = None,
-    stepwise: bool = False,
 ) -> Generator[Need, Feedback, Ended]:
     """Runs a plan in virtual time.
 
@@ -66,7 +65,6 @@ def simulate(
         at_least: with how many jobs at a time, before the next need if it is 1; fewer at the end and
             wherever they are needed. Large numbers take less time.
         ledger: takes what jobs that ended cost; None for one of the world's own.
-        stepwise: see ``World``.
 
     Yields:
         What the server needs; send a ``Feedback`` to each.
@@ -77,7 +75,7 @@ def simulate(
     Raises:
         RunError: the server waits and nothing more can happen, or the policy does what it must not.
     """
-    world = World(plan, emit, ended, settled=settled, stepwise=stepwise, at_least=at_least, ledger=ledger)
+    world = World(plan, emit, ended, settled=settled, at_least=at_least, ledger=ledger)
     world.refuse()
     server = world.env.process(_serve(world))
     interrupted = False
@@ -93,6 +91,8 @@ def simulate(
                 feedback = yield need
                 answered.succeed(feedback)
     finally:
+        # Its error is raised below.
+        server.defused = True
         # An interrupt may have come half-way through any change.
         if not interrupted:
             world.close()
@@ -118,7 +118,7 @@ def _explained(error: BaseException, plan: Plan) -> BaseException:
         return RunError(
             f"the policy yields {value[1]}, which is not an event",
             where=_policy_at(plan),
-            hint="yield events, such as world.ended(flights), and call generators with yield from",
+            hint="yield events, such as world.ended(jobs), and call generators with yield from",
         )
     return error if isinstance(error, EdgeflError) else explained(error, RunError) or error
 
@@ -148,7 +148,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
         yield from rounds
     elif (yield from _until(world, rounds, limit_s)):
         world.stopped = "time"
-        world.cut()
+        yield world.cut()
         yield from world.evaluate()
     if world.serving:
         raise RunError(
@@ -159,7 +159,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
     after = [prices for prices in plan.prices if prices.at == "end"]
     if after:
         # Clients have time for the last exchanges; nothing else will be merged.
-        world.cut()
+        yield world.cut()
     for prices in after:
         yield from world.collect(prices)
     if after:
@@ -170,7 +170,7 @@ def _until(
     world: World, rounds: Generator[simpy.Event, Any, Any], limit_s: float
 ) -> Generator[simpy.Event, Any, bool]:
     """The rounds up to a time; returns whether they were broken off."""
-    limit, value = world.env.at(limit_s), None
+    limit, value = world.env.at(limit_s, LATER), None
     while True:
         try:
             event = rounds.send(value)

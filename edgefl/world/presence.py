@@ -1,32 +1,71 @@
-"""Who is available now, without asking for everybody's availability again each time."""
+"""Who can be asked now: who is free, and there."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from edgefl.core.availability import BatteryTimetable, Timetable
-from edgefl.core.draws import Floats
 from edgefl.core.plan import Bools, Ints
 
 # The time that is looked up ends where so many clients have changed, or half of them, if not before.
 _AHEAD = 4096
 _CHANGES = 16
+_BLOCK = 128
 
 
-class _Changes(NamedTuple):
-    """Who changes when, whether it is available from then on, and until when; an array each."""
+class Candidates:
+    """A set of clients in order; an array where one is needed, and quick to take its n-th members from."""
 
-    whom: Ints
-    at_s: Floats
-    comes: Bools
-    stays_s: Floats
+    def __init__(self, clients: int) -> None:
+        """The empty set, of so many clients that there are."""
+        # Who is a member, and how many members there are in each block.
+        self._members = np.zeros(-(-clients // _BLOCK) * _BLOCK, dtype=bool)
+        self._counts = np.zeros(len(self._members) // _BLOCK, dtype=np.int64)
+        self._count = 0
+        self._array: Ints | None = None
 
+    def __len__(self) -> int:
+        return self._count
 
-def _none() -> _Changes:
-    times = np.zeros(0)
-    return _Changes(np.zeros(0, dtype=np.int64), times, np.zeros(0, dtype=bool), times)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - NumPy's
+        if self._array is None:
+            self._array = np.flatnonzero(self._members)
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __getitem__(self, places: Any) -> Any:
+        """The members at some places; a time that depends on their number, not on that of clients."""
+        few = isinstance(places, np.ndarray) and places.dtype.kind == "i" and places.ndim == 1
+        if not few or len(places) * _BLOCK > len(self._members) or places.min(initial=0) < 0:
+            return np.asarray(self)[places]
+        ends = self._counts.cumsum()
+        block = ends.searchsorted(places, side="right")
+        before = ends[block] - self._counts[block]
+        upto = self._members.reshape(-1, _BLOCK)[block].cumsum(axis=1)
+        return block * _BLOCK + (upto > (places - before)[:, None]).argmax(axis=1)
+
+    def has(self, client: int) -> bool:
+        """Whether a client is a member."""
+        return 0 <= client < len(self._members) and bool(self._members[client])
+
+    def put(self, client: int, *, inside: bool) -> None:
+        """Adds or removes one client."""
+        if self._members[client] != inside:
+            step = 1 if inside else -1
+            self._members[client] = inside
+            self._counts[client // _BLOCK] += step
+            self._count += step
+            self._array = None
+
+    def put_all(self, clients: Ints, inside: Bools) -> None:
+        """Adds or removes different ones."""
+        steps = inside.astype(np.int64) - self._members[clients]
+        np.add.at(self._counts, clients // _BLOCK, steps)
+        self._members[clients] = inside
+        self._count += int(steps.sum())
+        self._array = None
 
 
 class Presence:
@@ -35,60 +74,63 @@ class Presence:
     A timetable's answers depend on the client and the time alone, so that those of some time to come are
     looked up at once and gone through in order. Those of batteries hold until the next job: they are looked
     up when they expire, and when a job has drained the battery.
+
+    Attributes:
+        there: whether each client is available.
+        until_s: until when that holds, at least.
+        next_s: nothing changes before.
     """
 
-    def __init__(self, timetable: Timetable, clients: int) -> None:
-        """Starts before time 0."""
-        self._timetable = timetable
-        self._there = np.zeros(clients, dtype=bool)
-        self._until_s = np.full(clients, -np.inf)
+    def __init__(self, timetable: Timetable, clients: int, changed: Callable[[Ints], None]) -> None:
+        """Starts before time 0; ``changed`` is called with the clients that may have come or left."""
+        self._timetable, self._changed = timetable, changed
+        self.there = np.zeros(clients, dtype=bool)
+        self.until_s = np.full(clients, -np.inf)
+        self.next_s = -np.inf
         self._ahead = not isinstance(timetable, BatteryTimetable)
-        # The changes before ``_known_s``, in order.
+        # The changes before ``_known_s``, in order: whom, when, whether they come, until when they stay.
         self._known_s = -np.inf
-        self._changes = _none()
+        self._changes: tuple[np.ndarray, ...] = (np.zeros(0, dtype=np.int64), *(np.zeros(0),) * 3)
+        self._place = 0
 
-    def at(self, clients: Ints, now_s: float) -> Bools:
-        """Whether each of some clients is available."""
-        self._advance(now_s)
-        there: Bools = self._there[clients]
-        return there
-
-    def until_s(self, clients: Ints, now_s: float) -> Floats:
-        """Until when that holds, at least."""
-        self._advance(now_s)
-        until_s: Floats = self._until_s[clients]
-        return until_s
+    def advance(self, now_s: float) -> None:
+        """Goes on to now."""
+        if now_s < self.next_s:
+            return
+        if not self._ahead:
+            self._look(np.flatnonzero(self.until_s <= now_s), now_s)
+            self.next_s = float(self.until_s.min(initial=np.inf))
+            return
+        if now_s >= self._known_s:
+            self._look(np.flatnonzero(self.until_s <= now_s), now_s)
+            self._foresee()
+        at_s = self._changes[1]
+        passed = int(at_s.searchsorted(now_s, side="right"))
+        if passed > self._place:
+            # Of a client that changed twice, the last one stays.
+            whom, _, comes, stays_s = (column[self._place : passed] for column in self._changes)
+            self.there[whom], self.until_s[whom] = comes, stays_s
+            self._place = passed
+            self._changed(np.unique(whom))
+        self.next_s = float(at_s[passed]) if passed < len(at_s) else self._known_s
 
     def forget(self, clients: Ints) -> None:
         """The batteries of some clients were drained."""
-        self._until_s[clients] = -np.inf
-
-    def _advance(self, now_s: float) -> None:
-        if not self._ahead:
-            self._look(np.flatnonzero(self._until_s <= now_s), now_s)
-            return
-        if now_s >= self._known_s:
-            self._look(np.flatnonzero(self._until_s <= now_s), now_s)
-            self._foresee()
-        passed = int(np.searchsorted(self._changes.at_s, now_s, side="right"))
-        if passed:
-            # Of a client that changed twice, the last one stays.
-            whom, _, comes, stays_s = (column[:passed] for column in self._changes)
-            self._there[whom], self._until_s[whom] = comes, stays_s
-            self._changes = _Changes._make(column[passed:] for column in self._changes)
+        self.until_s[clients] = self.next_s = -np.inf
 
     def _look(self, clients: Ints, now_s: float) -> None:
         if len(clients):
             now = np.full(len(clients), now_s)
-            self._there[clients], self._until_s[clients] = self._timetable.at(clients, now)
+            self.there[clients], self.until_s[clients] = self._timetable.at(clients, now)
+            self._changed(clients)
 
     def _foresee(self) -> None:
         """Looks up the changes of some time to come."""
-        nth = min(_AHEAD, len(self._until_s) // 2)
-        self._known_s = float(np.partition(self._until_s, nth)[nth])
-        whom = np.flatnonzero(self._until_s < self._known_s)
-        at_s = self._until_s[whom]
-        changes: list[tuple[Ints, Floats, Bools, Floats]] = []
+        nth = min(_AHEAD, len(self.until_s) // 2)
+        self._known_s = float(np.partition(self.until_s, nth)[nth])
+        whom = np.flatnonzero(self.until_s < self._known_s)
+        at_s = self.until_s[whom]
+        changes: list[tuple[np.ndarray, ...]] = []
         while len(whom) and len(changes) < _CHANGES:
             comes, stays_s = self._timetable.at(whom, at_s)
             changes.append((whom, at_s, comes, stays_s))
@@ -96,9 +138,9 @@ class Presence:
             whom, at_s = whom[again], stays_s[again]
         # What is left changes oftener than is looked up.
         self._known_s = float(at_s.min(initial=self._known_s))
-        self._changes = _none()
+        self._place, self._changes = 0, (self._changes[0][:0], *(np.zeros(0),) * 3)
         if changes:
             columns = [np.concatenate(column) for column in zip(*changes, strict=True)]
             order = np.argsort(columns[1], kind="stable")
             order = order[: np.searchsorted(columns[1][order], self._known_s)]
-            self._changes = _Changes._make(column[order] for column in columns)
+            self._changes = tuple(column[order] for column in columns)

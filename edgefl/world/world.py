@@ -1,40 +1,50 @@
-"""The virtual world that a policy acts in; it alone starts and ends jobs."""
+"""The virtual world that a policy acts in; it alone starts and ends jobs.
+
+The server's policy is a SimPy process, and so is each job (``edgefl.world.job``). A policy waits for jobs as
+SimPy's processes wait: ``yield world.ended(jobs) | world.env.timeout(60)``.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import simpy
 from numpy.typing import ArrayLike
+from simpy.events import Condition
 
+from edgefl.core.availability import BatteryTimetable
+from edgefl.core.availability.always import Params as Always
 from edgefl.core.catalogue import load
 from edgefl.core.components import merges_stale
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
-from edgefl.core.event import ENDINGS, Kind, ServerEvent
+from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan, Prices
+from edgefl.core.speed import Product, States
 from edgefl.core.user_code import returned
-from edgefl.world.accounts import Accounts, cut_short
+from edgefl.world.accounts import Tails, add_joules
+from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
-from edgefl.world.clock import Clock
-from edgefl.world.dispatch import Dispatcher
-from edgefl.world.flights import Flights, joined
-from edgefl.world.late import LateStates
+from edgefl.world.clock import LATER, Clock
+from edgefl.world.draws import Ahead
+from edgefl.world.job import LOST, MERGED, Job, Price, rows_of, stacked
+from edgefl.world.links import Links, Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
+from edgefl.world.presence import Candidates, Presence
 from edgefl.world.selectors import Selector
-from edgefl.world.stops import Stops
-from edgefl.world.table import Rows, stacked, taken
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
-_MERGED, _LOST = ENDINGS.index(Kind.MERGED), ENDINGS.index(Kind.LOST)
-
 # So many jobs may end in a row without an upload, in all and for each at work; more would go on for ever.
 _MOST_IN_VAIN, _MOST_IN_VAIN_EACH = 1000, 100
+_by_client = attrgetter("client", "job")
+_NONE = rows_of([])
 
 
 class World:
@@ -46,9 +56,12 @@ class World:
         version: the current server version, from 0.
         round: the round in progress, from 0; -1 before the first, the number of rounds after the last.
         clients: the admitted clients, in order; read-only.
-        table: the jobs that have not ended.
+        open: the jobs that have not ended, by number.
         needs: what the caller has not answered yet, each with the event that takes the answer.
         stopped: which of ``server.until`` ended the rounds; None while they go on.
+        links: how transfers go.
+        speeds: how clients' speeds change; none if they do not.
+        pauses, loses: whether jobs wait for clients that leave, or are lost.
     """
 
     def __init__(
@@ -58,24 +71,11 @@ class World:
         ended: Callable[[np.ndarray], None],
         *,
         settled: Callable[[np.ndarray], None] | None = None,
-        stepwise: bool = False,
         at_least: int = 1,
         ledger: Ledger | None = None,
     ) -> None:
-        """A world at time 0.
-
-        Args:
-            plan: the plan.
-            emit: called with the server's events.
-            ended: called with jobs that ended, as rows of ``JOB``.
-            settled: called at the end with the tails that are open, as rows of ``TAIL``.
-            at_least: with how many of them at a time; see ``simulate``.
-            ledger: takes what jobs that ended cost; None for one of its own.
-            stepwise: whether jobs go from station to station even where links are not shared, so that they
-                could be known as a whole at their dispatch. The same happens either way.
-        """
-        self.env = Clock()
-        self.plan = plan
+        """A world at time 0; see ``simulate`` for the arguments."""
+        self.env, self.plan = Clock(), plan
         self.version = self._round_from = 0
         self.round = -1
         self.clients: Ints = np.flatnonzero(plan.clients.admitted)
@@ -83,29 +83,56 @@ class World:
         self.clients.setflags(write=False)
         self.needs: deque[tuple[Need, simpy.Event]] = deque()
         self.stopped: str | None = None
-        self._emit = emit
-        self._ended = ended
-        self._settled = settled
-        self._turns = 0
-        self._scored = -1
+        self.open: dict[int, Job] = {}
+        self._emit, self._ended, self._settled, self._at_least = emit, ended, settled, at_least
+        self._turns, self._count, self._scored = 0, 0, -1
         self._scores: dict[str, float] = {}
+        self._set_up_fleet()
+        self._stateful = [prices.stateful for prices in plan.prices]
+        # A client's jobs that have not ended, in order.
+        self._of: dict[int, list[Job]] = {}
         self._live: Counter[int] = Counter()
-        # Jobs that have ended since an upload last arrived.
+        self._under_way = 0
+        # Late jobs that wrote a state which the caller has not been told to keep yet.
+        self._late: list[Job] = []
+        # Jobs that have ended since an upload last arrived, and those that are not charged yet.
         self._in_vain = 0
-        self._late = LateStates(plan)
-        self._stops = Stops(plan)
-        self._dispatcher = Dispatcher(plan, self.env, stepwise=stepwise)
-        self.table = self._dispatcher.table
+        self._over: list[Job] = []
         self._ledger = ledger or Ledger(len(plan.clients))
-        self._accounts = Accounts(
-            plan, self._dispatcher.network, self._dispatcher.tails, self._hand_over, at_least, self._ledger
-        )
+        self._ledger.catch_up = self._charge
+        self._change, self._back = self.env.event(), self.env.event()
+        self._back_s = -math.inf
         policy = load("policies", plan.scenario.server.policy.name)
-        self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
+        self.checks = Checks(self, stale=merges_stale(policy, plan.policy))
         selector = load("selectors", plan.scenario.server.selector.name)
         built = selector.build(plan.selector, self)
         self._selector = returned(built, Selector, selector.build, "an object with select", RunError)
-        self._unobserved: list[Rows] | None = [] if hasattr(self._selector, "observe") else None
+        self._unobserved: list[np.ndarray] | None = [] if hasattr(self._selector, "observe") else None
+
+    def _set_up_fleet(self) -> None:
+        plan, fleet, clients = self.plan, self.plan.fleet, self.plan.clients
+        self._moves = not isinstance(fleet.availability, Always)
+        self.pauses = self._moves and fleet.on_leave == "pause"
+        self.loses = self._moves and fleet.on_leave == "lose"
+        self._checks_at_end = self._moves and fleet.on_leave == "check-at-end"
+        self.speeds = Product(fleet.speed, clients, plan.scenario.seed)
+        self._timetable = fleet.availability.timetable(clients, plan.scenario.seed)
+        self._batteries = self._timetable if isinstance(self._timetable, BatteryTimetable) else None
+        self._presence = Presence(self._timetable, len(clients), self._moved)
+        self._free = clients.admitted.copy()
+        self._candidates = Candidates(len(clients))
+        if not self._moves:
+            self._presence.there[:] = True
+            self._presence.until_s[:] = self._presence.next_s = math.inf
+            self._moved(self.clients)
+        self._kind = clients.kind.tolist()
+        # By exchange and kind.
+        self._prices: dict[tuple[int, int], Price] = {}
+        self._ahead = [Ahead(plan, prices.exchange) for prices in plan.prices]
+        self.links: Links = Shared(plan, self.env) if any(shared(plan)) else Own()
+        self._tails = Tails(plan)
+        # The states of clients' speeds when their last jobs had worked, or ended, and when that was.
+        self._heat: dict[int, tuple[States, float]] = {}
 
     # What a policy and a selector see.
 
@@ -125,10 +152,7 @@ class World:
         return [prices for prices in rounds if (self.round + 1) % prices.every == 0]
 
     def predicted_s(self, exchange: Prices, clients: Ints) -> Floats:
-        """How long jobs take, with each client's slowdown and without jitter, pauses or throttling.
-
-        Each client has its own link to itself, and a link that follows a trace has its mean rates.
-        """
+        """How long jobs take on links of their own at mean rates, without jitter, pauses or throttling."""
         demand = exchange.demand(self.plan.clients.kind[clients])
         seconds: Floats = demand.down_s + demand.work_s * self.plan.clients.slowdown[clients] + demand.up_s
         return seconds
@@ -139,46 +163,42 @@ class World:
         Raises:
             RunError: the fleet has no batteries.
         """
-        level = getattr(self._dispatcher.timeline.timetable, "level", None)
-        if level is None:
-            raise RunError(
-                "the fleet has no batteries",
-                where="fleet.availability",
-                hint="give it availability: {name: charging}",
-            )
-        self._settle()
-        levels: Floats = level(clients, np.full(len(clients), self.env.now))
-        return levels
+        if self._batteries is None:
+            hint = "give it availability: {name: charging}"
+            raise RunError("the fleet has no batteries", where="fleet.availability", hint=hint)
+        self._drain()
+        return self._batteries.level(clients, np.full(len(clients), self.env.now))
 
     # What a policy does.
 
-    def candidates(self, clients: Ints | None = None) -> Ints:
-        """Those of some clients, all that were admitted by default, that are free and available now."""
-        # Jobs that were lost have drained batteries.
-        self._settle()
-        return self._dispatcher.candidates(self.clients if clients is None else clients)
+    def candidates(self) -> Ints:
+        """The clients that are free and available now, in order."""
+        return np.array(self.free())
+
+    def free(self) -> Candidates:
+        """As ``candidates``, without going through all of them."""
+        if self._moves:
+            self._drain()
+            self._presence.advance(self.env.now)
+        return self._candidates
 
     def invite(
         self, exchange: Prices, *, count: int | None = None, factor: float = 1.0
     ) -> Generator[simpy.Event, Any, Ints]:
         """Waits until a client is free and available; returns who takes part in an exchange now.
 
-        All who can, or those whom the selector chooses.
-
-        Args:
-            exchange: which.
-            count: how many; None for the scenario's number of participants.
-            factor: times that number, rounded down; at least one client is asked.
+        All who can, or those whom the selector chooses: ``count`` times ``factor``, rounded down but at least
+        one, where ``count`` is by default the scenario's number of participants.
 
         Raises:
             RunError: nobody will ever be available again, or the selector did not do its part.
         """
-        while not len(candidates := self.candidates()):
+        while not len(candidates := self.free()):
             yield self.change()
         participants = count or self.plan.scenario.server.participants
         if exchange.everyone or participants is None:
-            return candidates
-        return self._chosen(max(1, int(min(participants * factor, len(candidates)))), candidates)
+            return np.array(candidates)
+        return self.choose(max(1, int(min(participants * factor, len(candidates)))))
 
     def choose(self, count: int) -> Ints:
         """The selector's choice of ``count`` of the candidates now, in order; all if there are no more.
@@ -186,18 +206,12 @@ class World:
         Raises:
             RunError: the selector returned too few or too many, one twice, or others.
         """
-        return self._chosen(count, self.candidates())
-
-    def _chosen(self, count: int, candidates: Ints) -> Ints:
+        candidates = self.free()
         if count >= len(candidates):
-            return candidates
-        return self._checks.chosen(self._selector.select, count, candidates)
+            return np.array(candidates)
+        return self.checks.chosen(self._selector.select, count, candidates)
 
-    def no_flights(self) -> Flights:
-        """None, to add others to."""
-        return Flights(self, *(np.zeros(0, dtype=np.int64) for _ in range(3)))
-
-    def dispatch(self, exchange: str, clients: ArrayLike, *, finish_by: float | None = None) -> Flights:
+    def dispatch(self, exchange: str, clients: ArrayLike, *, finish_by: float | None = None) -> list[Job]:
         """Starts the next job of each client, from the current version.
 
         Args:
@@ -210,68 +224,160 @@ class World:
             RunError: the exchange or a client is unknown, a client was refused, is not available, or its last
                 job has not arrived or been discarded yet; or job after job ended, and no upload arrived.
         """
-        who = np.atleast_1d(np.asarray(clients, dtype=np.int64))
-        self._settle()
-        self._checks.free(exchange, who)
-        if self._in_vain > max(_MOST_IN_VAIN, _MOST_IN_VAIN_EACH * (len(who) + self._live.total())):
+        who: list[int] = np.atleast_1d(np.asarray(clients, dtype=np.int64)).tolist()
+        self.checks.free(exchange, who)
+        if self._in_vain > max(_MOST_IN_VAIN, _MOST_IN_VAIN_EACH * (len(who) + len(self.open))):
             raise RunError(
                 f"the last {self._in_vain} jobs were lost or late, and no upload has arrived since",
                 where=f"policy {self.plan.scenario.server.policy.name}",
                 hint="see the fleet's failures and availability; a timeout or a deadline may be too short",
             )
-        flights = self._dispatcher.dispatch(self, exchange, who, self._turn(), finish_by)
-        self._live[self.version] += len(flights)
-        return flights
+        place = next(at for at, prices in enumerate(self.plan.prices) if prices.exchange == exchange)
+        self._turns += 1
+        self._live[self.version] += len(who)
+        batteries: Any = None
+        if self._batteries is not None and (self.pauses or self.loses or self._checks_at_end):
+            batteries = self._batteries.batteries(np.array(who))[:, None]
+        stays_s = self._presence.until_s[who].tolist()
+        return [
+            self._start(client, place, finish_by, stay_s, None if batteries is None else batteries[at])
+            for at, (client, stay_s) in enumerate(zip(who, stays_s, strict=True))
+        ]
 
-    def ended(self, flights: Flights, count: int | None = None) -> simpy.Event:
-        """An event: ``count`` of the flights have arrived, or none of them is on its way any more.
+    def _start(
+        self, client: int, exchange: int, finish_by: float | None, stays_s: float, battery: np.ndarray | None
+    ) -> Job:
+        now_s, failures, kind = self.env.now, self.plan.fleet.failures, self._kind[client]
+        if (exchange, kind) not in self._prices:
+            self._prices[exchange, kind] = Price.of(self.plan.prices[exchange].demand(kind))
+        price = self._prices[exchange, kind]
+        nth, factor, sends, crashes_at, lives_s = self._ahead[exchange].take(client)
+        # An upload without bytes cannot be corrupted.
+        most = 1 + failures.retries if price.up_bytes else math.inf
+        heat, since_s = self._heat.get(client, (self.speeds.idle, now_s))
+        job = Job(
+            world=self,
+            price=price,
+            job=self._count,
+            client=client,
+            kind=kind,
+            exchange=exchange,
+            round=self.round,
+            version=self.version,
+            nth=int(nth),
+            steps=price.steps,
+            dispatched_turn=self._turns,
+            dispatched_s=now_s,
+            tail_since_s=self._tails.since_s(client),
+            amount_s=price.work_s * factor,
+            sends=int(min(sends, most)) if price.up_bytes else 1,
+            given_up=sends > most,
+            stays_s=stays_s,
+            lost_s=now_s + min(lives_s, math.inf if failures.timeout is None else failures.timeout),
+            crashes_at=crashes_at,
+            finish_by=finish_by,
+            heat=self.speeds.after(client, heat, since_s, now_s, working=False) if self.speeds else heat,
+            battery=battery,
+        )
+        self._count += 1
+        mine = self._of.setdefault(client, [])
+        if mine and mine[-1].next_s == math.inf:
+            # It waits to be merged.
+            mine[-1].next_s = now_s
+        mine.append(job)
+        self.open[job.job] = job
+        self._under_way += 1
+        self._free[client] = False
+        self._candidates.put(client, inside=False)
+        job.process = self.env.process(job.life())
+        return job
 
-        Args:
-            flights: jobs.
-            count: how many; None for all.
-        """
-        return self._dispatcher.waits.wait(flights, count)
+    def ended(self, jobs: Sequence[Job], count: int | None = None) -> simpy.Event:
+        """An event: ``count`` of the jobs, or all, have arrived, or none of them is on its way any more."""
+
+        def enough(events: Sequence[simpy.Event], over: int) -> bool:
+            if over == len(events):
+                return True
+            return count is not None and over >= count and sum(job.arrived for job in jobs) >= count
+
+        wait = Condition(self.env, enough, [job.process for job in jobs])
+        if count is not None and not wait.triggered and sum(job.arrived for job in jobs) >= count:
+            wait.succeed()
+        return wait
 
     def change(self, *, clients: bool = True) -> simpy.Event:
-        """An event: a job arrives or ends, or somebody who was away may be available.
-
-        Args:
-            clients: whether to wait for clients too.
+        """An event: a job arrives or ends or, unless ``clients`` is false, somebody who was away may be back.
 
         Raises:
             RunError: neither will ever happen.
         """
-        self._settle()
-        return self._dispatcher.change(self.clients if clients else self.clients[:0])
+        self.free()
+        waits = clients and self._moves and self._back_at() < math.inf
+        if not (self._under_way or waits):
+            raise RunError(
+                f"nobody can be asked any more after {self.env.now:.6g} s of virtual time",
+                where="fleet.availability",
+                hint="no client will be available again; see the fleet's availability",
+            )
+        if self._change.triggered:
+            self._change = self.env.event()
+        return self.env.any_of([self._change, self._back] if waits else [self._change])
 
-    def discard(self, flights: Flights | Iterable[Flights], kind: Kind) -> None:
+    def _back_at(self) -> float:
+        """When somebody who is away may be back; ``_back`` happens then."""
+        back_s = self._presence.next_s
+        if not self._under_way:
+            # The next change of a client that can be asked at all, not of any.
+            away = self.clients[~self._presence.there[self.clients]]
+            back_s = float(self._presence.until_s[away].min(initial=math.inf))
+        if back_s != self._back_s or self._back.processed:
+            self._back, self._back_s = (
+                self.env.at(back_s, LATER) if back_s < math.inf else self.env.event(),
+                back_s,
+            )
+        return back_s
+
+    def discard(self, jobs: Iterable[Job], kind: Kind) -> simpy.Event:
         """Ends jobs that will not be merged, wherever they are; what they cost so far is charged.
 
         Late work keeps the state that it wrote for its client. A job that was cut or lost stays so.
 
         Args:
-            flights: in flight, or arrived and not merged.
+            jobs: in flight, or arrived and not merged.
             kind: LATE, LOST or CUT.
+
+        Returns:
+            An event of the same time: all have ended, and their clients are free.
         """
-        some = self._together(flights)
-        self._settle()
-        self._checks.ends_once(some, kind)
-        self._discard(some[some.open], kind)
+        some = list(jobs)
+        self.checks.ends_once(some, kind)
+        some = [job for job in some if job.open]
+        under_way = [job for job in some if job.in_flight]
+        if some:
+            self._turns += 1
+        ending = ENDINGS.index(kind), self._turns
+        for job in some:
+            if job.in_flight:
+                job.process.interrupt(ending)
+            else:
+                self._end(job, *ending)
+        self._drain()
+        return self.ended(under_way)
 
     def merge(
         self,
         exchange: str,
-        flights: Flights | Iterable[Flights],
+        jobs: Iterable[Job],
         *,
         scales: Callable[[int], float] | None = None,
         correction: Correction = "move",
         equal: bool = False,
     ) -> Ask:
-        """Waits for the server's work on flights that arrived, asks for their merge, and makes a new version.
+        """Waits for the server's work on jobs that arrived, asks for their merge, and makes a new version.
 
         Args:
             exchange: its name.
-            flights: what is merged.
+            jobs: what is merged.
             scales: staleness in versions -> how much of an update counts; None is all of each.
             correction: how a stale or scaled upload is re-expressed.
             equal: whether all weigh the same in averages; otherwise by their samples.
@@ -279,41 +385,39 @@ class World:
         Raises:
             RunError: the policy does what it must not; see ``Checks``.
         """
-        some = self._together(flights)
-        self._settle()
-        self._checks.ends_once(some, Kind.MERGED)
-        some = some[np.lexsort((some.jobs, some.clients))]
-        self._checks.order(exchange, some)
-        self._checks.staleness(some.rows)
-        self._checks.merging(correction, self.version - self._round_from)
+        some = sorted(jobs, key=_by_client)
+        self.checks.merge(exchange, some, correction, self.version - self._round_from)
         work = self.plan.server_work
         cost = None if work is None else work.price(exchange, len(some))
         if cost is not None:
             yield self.env.timeout(cost.seconds)
-            self._settle()
-            self._checks.ends_once(some, Kind.MERGED)
+            self.checks.ends_once(some, Kind.MERGED)
         base, self.version = self.version, self.version + 1
         self._record(Kind.MERGED, exchange=exchange)
-        rows = self._end(some, _MERGED, np.full(len(some), self.env.now), self._turns)
-        staleness = (base - rows["version"]).tolist()
-        weights = np.ones(len(rows)) if equal else self.plan.clients.samples[rows["client"]].astype(float)
-        last = rows["client"][np.lexsort((rows["job"], rows["arrived_s"]))[-1:]].tolist()
+        for job in some:
+            self._end(job, MERGED, self._turns)
+        last = max(some, key=attrgetter("arrived_s", "job"), default=None)
+        samples = self.plan.clients.samples
         return (
             yield from self._ask(
                 Merge(
                     plan=self.plan,
-                    late_rows=self._late.take(self._ready, self.now_s),
+                    late_rows=self._complete(),
                     ready_rows=self._ready,
                     version=self.version,
                     exchange=exchange,
                     round=self.round,
                     t_s=self.now_s,
-                    rows=rows,
-                    weights=tuple(weights.tolist()),
-                    scales=tuple(1.0 if scales is None else float(scales(each)) for each in staleness),
+                    rows=rows_of(some),
+                    weights=tuple(1.0 if equal else float(samples[job.client]) for job in some),
+                    scales=tuple(
+                        1.0 if scales is None else float(scales(base - job.version)) for job in some
+                    ),
                     correction=correction,
-                    slowest=last[0] if last else -1,
-                    live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
+                    slowest=-1 if last is None else last.client,
+                    live_versions=tuple(
+                        sorted({self.version, *self._live, *(job.version for job in self._late)})
+                    ),
                     regular=self.serving,
                     cost=cost,
                 )
@@ -323,38 +427,61 @@ class World:
     def collect(self, exchange: Prices) -> Ask:
         """One exchange with its cohort: dispatches all jobs, waits for all and merges those that arrive."""
         clients = yield from self.invite(exchange)
-        flights = self.dispatch(exchange.exchange, clients)
-        yield self.ended(flights)
-        return (yield from self.merge(exchange.exchange, flights[flights.arrived]))
+        jobs = self.dispatch(exchange.exchange, clients)
+        yield self.ended(jobs)
+        return (yield from self.merge(exchange.exchange, [job for job in jobs if job.arrived]))
 
     def end_round(self) -> Generator[simpy.Event, Any, None]:
         """Ends a round; evaluates every ``evaluate.every`` rounds and after the last."""
         ended = self.round + 1
-        stopped = self._stops.reached(ended, self.now_s, self.totals)
+        stopped = self._reached(ended)
         in_turn = ended % self.plan.scenario.evaluate.every == 0
         if stopped or in_turn:
             yield from self.evaluate(in_turn=in_turn)
-            stopped = self._stops.accurate(self._scores) or stopped
+            stopped = self._accurate() or stopped
         self.round, self.stopped, self._round_from = ended, stopped, self.version
+
+    def _reached(self, rounds: int) -> str | None:
+        """The first limit that is met, of those that need no accuracy, after so many rounds."""
+        until = self.plan.scenario.server.until
+        if until.rounds is not None and rounds >= until.rounds:
+            return "rounds"
+        if until.time is not None and self.now_s >= until.time:
+            return "time"
+        if until.bytes is None and until.energy is None:
+            return None
+        spent = self.totals()
+        if until.bytes is not None and spent.down_bytes + spent.up_bytes >= until.bytes:
+            return "bytes"
+        if until.energy is not None and (spent.energy.joules or 0.0) >= until.energy:
+            return "energy"
+        return None
+
+    def _accurate(self) -> str | None:
+        """Whether the last evaluation of the first model that is evaluated met the scenario's accuracy."""
+        accuracy, models = self.plan.scenario.server.until.accuracy, self.plan.scenario.evaluate.models
+        score = next((self._scores[model] for model in models if model in self._scores), None)
+        return "accuracy" if accuracy is not None and score is not None and score >= accuracy else None
 
     # What the driver does.
 
     def totals(self) -> Totals:
         """What all clients have moved, done and used until now, also for jobs in flight."""
-        self._settle()
-        slots = self.table.open()
-        return self._accounts.totals(self.table.take(slots), self.table.states[slots], self.env.now)
+        self._drain()
+        now_s = self.env.now
+        jobs = [(job.in_flight, job.as_if_ended(now_s)) for job in self.open.values()]
+        rows = rows_of([job for _, job in jobs])
+        add_joules(rows, self.plan)
+        return self._ledger.totals(
+            rows, self._tails.open_j(now_s, [job for under_way, job in jobs if under_way])
+        )
 
     def evaluate(self, *, in_turn: bool = True) -> Generator[simpy.Event, Any, None]:
-        """Asks for the current version's scores, once for each version.
-
-        Args:
-            in_turn: whether it is asked for even where the rounds go on.
-        """
+        """Asks for the current version's scores, once for each version; see ``Evaluate`` for ``in_turn``."""
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
-            late, at = self._late.take(self._ready, self.now_s), (self.version, self.round, self.now_s)
+            late, at = self._complete(), (self.version, self.round, self.now_s)
             need = Evaluate(self.plan, late, self._ready, *at, self.totals, in_turn and self.serving)
             feedback = yield from self._ask(need)
             self._scores = dict(feedback.scores)
@@ -364,84 +491,145 @@ class World:
         for refusal in self.plan.refusals:
             self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
 
-    def cut(self) -> None:
-        """Ends every job that is in flight, or has arrived and was not merged."""
-        self._settle()
-        slots = self.table.open()
-        rows = self.table.rows
-        self._discard(Flights(self, slots, rows["job"][slots], rows["client"][slots]), Kind.CUT)
-        self._accounts.settle(self.env.now)
+    def cut(self) -> simpy.Event:
+        """Ends every job that is in flight, or has arrived and was not merged; see ``discard``."""
+        return self.discard(self.open.values(), Kind.CUT)
 
     def close(self) -> None:
         """Ends the run: cuts every job, and settles the tails that are open."""
-        self.cut()
-        tails = self._dispatcher.tails.settled(self.env.now)
+        over = self.cut()
+        while not over.processed:
+            self.env.step()
+        self._charge()
+        tails = self._tails.settled(self.env.now)
         self._ledger.spend(tails["client"], tails["joules"])
         if self._settled is not None and len(tails):
             self._settled(tails)
 
-    def _together(self, flights: Flights | Iterable[Flights]) -> Flights:
-        each = [flights] if isinstance(flights, Flights) else list(flights)
-        return joined(each) if each else self.no_flights()
+    # What a job asks.
 
-    def _discard(self, flights: Flights, kind: Kind) -> None:
-        if not len(flights):
-            return
-        rows = self._end(flights, ENDINGS.index(kind), np.full(len(flights), self.env.now), self._turn())
-        if kind is Kind.LATE:
-            self._late.add(rows)
-        self._dispatcher.waits.look_again()
+    def there(self, job: Job, t_s: float) -> tuple[bool, float]:
+        """Whether a job's client is there at a time, and until when that holds at least."""
+        if job.battery is None or self._batteries is None:
+            return self._timetable.of_one(job.client, t_s)
+        # A job's times are those of the battery at its dispatch, whatever is taken from it meanwhile.
+        there, until_s = self._batteries.at(np.array([job.client]), np.array([t_s]), job.battery)
+        return bool(there[0]), float(until_s[0])
 
-    def _settle(self) -> None:
-        """Ends the jobs that were lost on their own until now."""
-        slots = self._dispatcher.lost()
-        if len(slots):
-            rows = self.table.rows
-            flights = Flights(self, slots, rows["job"][slots], rows["client"][slots])
-            self._end(flights, _LOST, rows["due_s"][slots], 0)
+    def in_vain(self, job: Job, t_s: float) -> bool:
+        """Whether an upload arrives in vain, since it is checked, and the client is away then.
 
-    def _end(self, flights: Flights, ending: int, at_s: Floats, turn: int) -> Rows:
-        """The one end of jobs, at a time each."""
-        slots = flights.slots
-        rows, states = self.table.take(slots), self.table.states[slots]
-        rows["ending"], rows["ended_s"], rows["ended_turn"] = ending, at_s, turn
-        rows["into_version"] = self.version if ending == _MERGED else -1
-        self.table.rows["ending"][slots] = ending
-        self.table.free(slots)
+        A client that leaves at the very moment is still there.
+        """
+        if not self._checks_at_end or t_s < job.stays_s:
+            return False
+        return not (self.there(job, t_s)[0] or self.there(job, math.nextafter(t_s, -math.inf))[0])
+
+    def rested(self, job: Job, now_s: float) -> States:
+        """The states of a job's client's speeds, if it has rested since the stage began."""
+        if not self.speeds:
+            return job.heat
+        return self.speeds.after(job.client, job.heat, job.began_s, now_s, working=False)
+
+    def cools(self, job: Job, now_s: float) -> None:
+        """A job's client works no more."""
+        if self.speeds:
+            self._heat[job.client] = job.heat, now_s
+
+    def home(self, job: Job) -> None:
+        """A job arrived, or was broken off: its client is free."""
+        client, now_s = job.client, self.env.now
+        self._under_way -= 1
+        for event in job.watches:
+            self.env.cancel(event)
+        self._tails.leave(job, now_s)
+        self._free[client] = True
+        self._candidates.put(client, inside=bool(self._presence.there[client]))
+        if job.ending:
+            self.cools(job, now_s)
+            self._end(job, job.ending, job.ended_turn)
+        if not self._change.triggered:
+            self._change.succeed()
+
+    def _moved(self, clients: Ints) -> None:
+        """Clients came or left."""
+        self._candidates.put_all(clients, self._presence.there[clients] & self._free[clients])
+
+    def _end(self, job: Job, ending: int, turn: int) -> None:
+        """The one end of a job, now."""
+        job.ending, job.ended_s, job.ended_turn = ending, self.env.now, turn
+        job.into_version = self.version if ending == MERGED else -1
+        del self.open[job.job]
+        self._of[job.client].remove(job)
+        self._live[job.version] -= 1
+        if not self._live[job.version]:
+            del self._live[job.version]
         # A job that was lost arrives no more, even if it would have.
-        heard = ending != _LOST and (rows["arrived_s"] <= at_s).any()
-        self._in_vain = 0 if heard else self._in_vain + len(rows)
-        broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.network)
-        if len(broken):
-            self._dispatcher.release(taken(rows, broken), after)
-        self._live.subtract(rows["version"].tolist())
-        self._live = +self._live
-        self._accounts.add(rows, self.env.now)
-        return rows
+        self._in_vain = self._in_vain + 1 if ending == LOST or math.isnan(job.arrived_s) else 0
+        if ENDINGS[ending] is Kind.LATE and self.wrote(job):
+            self._late.append(job)
+        self._over.append(job)
+        if self._batteries is None and len(self._over) >= self._at_least:
+            self._charge()
 
-    def _hand_over(self, rows: Rows) -> None:
+    def wrote(self, job: Job) -> bool:
+        """Whether a job has written a state for its client."""
+        return self._stateful[job.exchange] and not math.isnan(job.worked_s)
+
+    def older(self, job: Job) -> list[Job]:
+        """A job's client's earlier ones that have not ended and wrote a state."""
+        return [other for other in self._of.get(job.client, ()) if other.job < job.job and self.wrote(other)]
+
+    def _complete(self) -> np.ndarray:
+        """Late jobs whose states can be kept now: no older job of their client waits."""
+        if not self._late:
+            return _NONE
+        ready = [job for job in self._late if not self.older(job)]
+        self._late = [job for job in self._late if self.older(job)]
+        return rows_of(ready)
+
+    def _drain(self) -> None:
+        """Takes what jobs that ended used from their clients' batteries, now that the server learns of it."""
+        if self._batteries is not None:
+            self._charge()
+
+    def _charge(self) -> None:
+        """Charges the jobs that ended since the last call, and hands them over."""
+        if not self._over:
+            return
+        rows = rows_of(self._over)
+        self._over.clear()
+        add_joules(rows, self.plan)
+        if self._batteries is not None:
+            above_idle = (rows[name] for name in JOULES if not name.endswith("idle_j"))
+            used_j = np.nan_to_num(sum(above_idle, np.zeros(len(rows))))
+            # Jobs of one client may end together.
+            clients, places = np.unique(rows["client"], return_inverse=True)
+            of_each = np.zeros(len(clients))
+            np.add.at(of_each, places, used_j)
+            self._batteries.spend(clients, np.full(len(clients), self.env.now), of_each)
+            self._presence.forget(clients)
+        self._ledger.add(rows)
         if self._unobserved is not None:
             self._unobserved.append(rows)
         self._ended(rows)
 
-    def _ready(self) -> Rows:
-        return self.table.take(self.table.open())
-
-    def _turn(self) -> int:
-        self._turns += 1
-        return self._turns
+    def _ready(self) -> np.ndarray:
+        return rows_of([*self.open.values()])
 
     def _record(self, kind: Kind, *, exchange: str = "", client: int = -1) -> None:
         """Emits an event that belongs to no job."""
+        self._turns += 1
         round_ = -1 if kind is Kind.REFUSED else self.round
-        self._emit(ServerEvent(self._turn(), self.now_s, kind, exchange, round_, client, self.version))
+        self._emit(ServerEvent(self._turns, self.now_s, kind, exchange, round_, client, self.version))
 
     def _ask(self, need: Need) -> Ask:
+        self._drain()
         answered = self.env.event()
         self.needs.append((need, answered))
         feedback: Feedback = yield answered
         if self._unobserved is not None:
-            self._accounts.settle(self.env.now)
+            self._charge()
         if self._unobserved:
             self._selector.observe(stacked(self._unobserved), feedback.jobs)
             self._unobserved.clear()

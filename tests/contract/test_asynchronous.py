@@ -83,10 +83,10 @@ def test_late_work_is_in_the_last_scores(tmp_path, monkeypatch):
         monkeypatch,
         """
         def serve(world, params):
-            flights = world.dispatch("train", world.clients)
-            yield world.ended(flights)
-            yield from world.merge("train", flights[:1])
-            world.discard(flights[1:], Kind.LATE)
+            jobs = world.dispatch("train", world.clients)
+            yield world.ended(jobs)
+            yield from world.merge("train", jobs[:1])
+            yield world.discard(jobs[1:], Kind.LATE)
             yield from world.end_round()
         """,
     )

@@ -205,13 +205,6 @@ def rows_of(plan_, **options):
     return [rows[name] for name in JOB.names], server, [facts(need) for need in needs], tails.tolist()
 
 
-@given(fleets(instant=False))
-@FEW
-def test_stepwise_is_the_same(plan_):
-    """Jobs that go from station to station give the same rows, to the bit, the same events and needs."""
-    same_rows(plan_, rows_of(plan_), rows_of(plan_, stepwise=True))
-
-
 @given(fleets(instant=False), st.sampled_from([None, 1e15]))
 @FEW
 def test_a_wide_link_is_no_link(plan_, cell_bps):

@@ -19,7 +19,7 @@ def serve(world, params):
             {body}
         yield from world.end_round()
 '''
-_COLLECT = "flights = world.dispatch(name, (yield from world.invite(exchange))); "
+_COLLECT = "jobs = world.dispatch(name, (yield from world.invite(exchange))); "
 
 _SELECTOR = '''"""A selector under test."""
 
@@ -58,9 +58,9 @@ def _plan(*, participants=None, policy="sync", refused=()):
         ("world.dispatch(name, 9)", "client 9 does not exist: there are 4, from 0"),
         ("world.dispatch(name, -1)", "client -1 does not exist"),
         ("world.dispatch(name, 3)", "client 3 was refused"),
-        (_COLLECT + "yield from world.merge(name, flights)", "merged before its upload has arrived"),
+        (_COLLECT + "yield from world.merge(name, jobs)", "merged before its upload has arrived"),
         (
-            _COLLECT + "yield world.ended(flights); yield from world.merge(name, flights + flights[:1])",
+            _COLLECT + "yield world.ended(jobs); yield from world.merge(name, jobs + jobs[:1])",
             "job 0 ends twice: first as merged, then as merged",
         ),
         ("yield world.env.event()", "the run is stuck"),
@@ -104,7 +104,7 @@ def test_work_that_writes_no_state_may_be_left_in_flight(own):
     """An exchange at the end that writes states does not wait for jobs that wrote none."""
     body = (
         "done = world.dispatch(name, 0); world.dispatch(name, 1); "
-        "yield world.env.timeout(2.5); yield from world.merge(name, [done])"
+        "yield world.env.timeout(2.5); yield from world.merge(name, done)"
     )
     own("policies", "leaving", _POLICY.format(body=body))
     train = prices("train", 2, work_s=1.0, up_s=[0.0, 9.0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from max_min import max_min
 from pooled import Driver, pool_of, shares_of
 
-from edgefl.world.network.pool import Flow, Pool
+from edgefl.world.pool import Flow, Pool
 
 CLOSE = 1e-9
 bps = st.integers(1, 8).map(lambda units: units * 1e6) | st.floats(1e5, 1e9)

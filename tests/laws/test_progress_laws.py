@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from edgefl.core.event import ENDINGS, TAIL, Kind
 from edgefl.core.ledger import Ledger, joules
 from edgefl.world.driver import converse, simulate
+from edgefl.world.job import LIVE
 from edgefl.world.needs import Feedback
-from edgefl.world.table import LIVE
 
 MERGED = ENDINGS.index(Kind.MERGED)
 

@@ -14,8 +14,8 @@ from plans import facts, plan, prices
 
 from edgefl.core.errors import RunError
 from edgefl.world.driver import simulate
+from edgefl.world.job import LIVE
 from edgefl.world.needs import Feedback, Merge
-from edgefl.world.table import LIVE
 
 # Clients that charge have hours to go.
 THERE = only(AVAILABILITY, *(name for name in AVAILABILITY if name != "charging"))

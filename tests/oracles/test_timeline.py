@@ -244,9 +244,9 @@ def _broken_off_at(seconds):
     )
     chunks, plan_ = [], plan([table], slowdown=2)
     world = World(plan_, lambda _: None, chunks.append)
-    flight = world.dispatch("train", 0)
+    jobs = world.dispatch("train", 0)
     world.env.run(until=seconds)
-    world.discard(flight, Kind.LOST)
+    world.env.run(world.discard(jobs, Kind.LOST))
     _, (record,) = history(plan_, [], chunks)
     return record
 

@@ -31,7 +31,7 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.store import Reader
 from edgefl.world.blind import sights
-from edgefl.world.timeline import jitters
+from edgefl.world.draws import jitters
 
 TOP = 5
 """Of how many clients savings are reckoned."""

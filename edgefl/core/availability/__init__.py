@@ -44,6 +44,11 @@ class Timetable(ABC):
         ``until`` is later than ``t``. The state may be the same afterwards.
         """
 
+    def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
+        """``at`` of one client at one time."""
+        there, until_s = self.at(np.array([client]), np.array([t_s]))
+        return bool(there[0]), float(until_s[0])
+
 
 class BatteryTimetable(Timetable):
     """A timetable that depends on batteries, which jobs drain.
@@ -121,6 +126,11 @@ class OnOff(Timetable):
         for process, ends in ((self._leaves, available), (self._comes, ~available)):
             until[ends] = process.next(clients[ends], t_s[ends])
         return Answer(available, until)
+
+    def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
+        """See ``Timetable.of_one``."""
+        there = self._comes.nearest(client, t_s, -1) > self._leaves.nearest(client, t_s, -1)
+        return there, (self._leaves if there else self._comes).nearest(client, t_s, 1)
 
 
 def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:

@@ -5,73 +5,46 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from edgefl.core import seeds
-from edgefl.core.draws import Floats
 from edgefl.core.named import Named
-from edgefl.core.poisson import Ints
 
 if TYPE_CHECKING:
     from edgefl.core.plan import Clients
 
 
 class Pace(NamedTuple):
-    """How fast clients are.
+    """How fast a client is.
 
     Attributes:
-        factor: of each client's speed, (n,) in (0, 1].
-        until_s: until when it holds, in seconds, (n,).
-        power: of the power above idle that its work draws, (n,) in [0, 1], or one number for all.
+        factor: of its speed, in (0, 1].
+        until_s: until when it holds, in seconds.
+        power: of the power above idle that its work draws, in [0, 1].
     """
 
-    factor: Floats
-    until_s: Floats
-    power: Floats | float = 1.0
+    factor: float
+    until_s: float
+    power: float = 1.0
 
 
 class Curve(ABC):
     """The speeds of one run's clients: factors that are constant between certain times.
 
-    A factor may depend on what the client did before, by a state: an array with one row for each client, (n,)
-    or (n, k), that only the curve reads. At time 0 all clients have been idle for long.
+    A factor may depend on what the client did before, by a number that only the curve reads, its state: 0 of
+    a client that has been idle for long, as all have at time 0.
     """
 
     @abstractmethod
-    def state(self, clients: Ints, t_s: Floats) -> Floats:
-        """The states at times (n,) of clients (n,) that have been idle since their last ``commit``."""
-
-    @abstractmethod
-    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:
-        """The factors from ``t_s`` on, and how long they hold if the clients work from then on.
+    def at(self, client: int, t_s: float, state: float) -> Pace:
+        """The factor from ``t_s`` on, and how long it holds if the client works from then on.
 
         ``until_s`` is later than ``t_s``; the factor may be the same afterwards.
         """
 
-    @abstractmethod
-    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
-        """The states at ``to_s`` of clients with a state at ``from_s`` that work, or rest, from then on."""
-
-    @abstractmethod
-    def commit(self, clients: Ints, t_s: Floats, state: Floats) -> None:
-        """Keeps the states in which different clients ended their jobs, at times (n,)."""
-
-
-class StatelessCurve(Curve):
-    """A curve that does not depend on what a client does: it has ``at`` alone."""
-
-    def state(self, clients: Ints, t_s: Floats) -> Floats:  # noqa: ARG002
-        """See ``Curve.state``."""
-        return np.zeros(len(clients))
-
-    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:  # noqa: ARG002
-        """See ``Curve.after``."""
+    def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:  # noqa: ARG002
+        """The state at ``to_s`` of a client that works, or rests, from ``from_s`` on; by default the same."""
         return state
-
-    def commit(self, clients: Ints, t_s: Floats, state: Floats) -> None:
-        """See ``Curve.commit``."""
 
 
 class Speed(Named):
@@ -86,39 +59,32 @@ class Speed(Named):
         return ()
 
 
-class Product(Curve):
-    """Several curves at once: the product of their factors; the state is theirs side by side, (n, curves)."""
+States: TypeAlias = tuple[float, ...]
+"""A client's state on each of a fleet's curves."""
 
-    def __init__(self, curves: Sequence[Curve]) -> None:
-        """The curves, each with one number a client as its state."""
-        self._curves = tuple(curves)
 
-    def state(self, clients: Ints, t_s: Floats) -> Floats:
-        """See ``Curve.state``."""
-        return np.stack([curve.state(clients, t_s) for curve in self._curves], axis=1)
+class Product:
+    """A fleet's curves at once: the product of their factors; none is false."""
 
-    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:
+    def __init__(self, speeds: Sequence[Speed], clients: Clients, root: int) -> None:
+        """The curves of a run's clients, each with draws of its own from the run's seed."""
+        self._curves = [
+            speed.curve(clients, seeds.derive(root, "speed", nth=place)) for place, speed in enumerate(speeds)
+        ]
+        self.idle: States = (0.0,) * len(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def at(self, client: int, t_s: float, states: States) -> Pace:
         """See ``Curve.at``."""
-        paces = [curve.at(clients, t_s, own) for curve, own in zip(self._curves, state.T, strict=True)]
-        factors, untils, powers = zip(*paces, strict=True)
-        return Pace(np.prod(factors, axis=0), np.min(untils, axis=0), math.prod(powers))
+        factor, until_s, power = 1.0, math.inf, 1.0
+        for curve, state in zip(self._curves, states, strict=True):
+            own = curve.at(client, t_s, state)
+            factor, until_s, power = factor * own.factor, min(until_s, own.until_s), power * own.power
+        return Pace(factor, until_s, power)
 
-    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
+    def after(self, client: int, states: States, from_s: float, to_s: float, *, working: bool) -> States:
         """See ``Curve.after``."""
-        own = zip(self._curves, state.T, strict=True)
-        return np.stack(
-            [curve.after(clients, one, from_s, to_s, working=working) for curve, one in own], axis=1
-        )
-
-    def commit(self, clients: Ints, t_s: Floats, state: Floats) -> None:
-        """See ``Curve.commit``."""
-        for curve, own in zip(self._curves, state.T, strict=True):
-            curve.commit(clients, t_s, own)
-
-
-def curve_of(speeds: Sequence[Speed], clients: Clients, root: int) -> Product:
-    """The product of a fleet's speeds, each with draws of its own."""
-    curves = [
-        speed.curve(clients, seeds.derive(root, "speed", nth=place)) for place, speed in enumerate(speeds)
-    ]
-    return Product(curves)
+        pairs = zip(self._curves, states, strict=True)
+        return tuple([curve.after(client, state, from_s, to_s, working=working) for curve, state in pairs])

@@ -12,9 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.availability import Duration, OnOff
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
-from edgefl.core.speed import Pace, Speed, StatelessCurve
+from edgefl.core.speed import Curve, Pace, Speed
 
 if TYPE_CHECKING:
     from edgefl.core.plan import Clients
@@ -35,7 +33,7 @@ class Params(Speed):
         return Load(loaded, self.factor)
 
 
-class Load(StatelessCurve):
+class Load(Curve):
     """Slower while loaded."""
 
     def __init__(self, loaded: OnOff, factor: float) -> None:
@@ -43,7 +41,7 @@ class Load(StatelessCurve):
         self._loaded = loaded
         self._factor = factor
 
-    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:  # noqa: ARG002
+    def at(self, client: int, t_s: float, state: float) -> Pace:  # noqa: ARG002
         """See ``Curve.at``."""
-        loaded, until = self._loaded.at(clients, t_s)
-        return Pace(np.where(loaded, self._factor, 1.0), until)
+        loaded, until_s = self._loaded.of_one(client, t_s)
+        return Pace(self._factor if loaded else 1.0, until_s)

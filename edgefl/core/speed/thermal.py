@@ -20,11 +20,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import numpy as np
 from pydantic import Field
 
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
 from edgefl.core.speed import Curve, Pace, Speed
 from edgefl.core.units import Seconds
 
@@ -39,7 +36,7 @@ _ROUNDING_S = 1e-6
 
 
 class Heating(NamedTuple):
-    """How devices slow down, an array each by device.
+    """How a device slows down.
 
     Attributes:
         onset_s: load at full speed; infinite for a device that does not slow down.
@@ -49,11 +46,11 @@ class Heating(NamedTuple):
         cooling: seconds of heat that a second of rest takes.
     """
 
-    onset_s: Floats
-    fall_s: Floats
-    floor: Floats
-    most_s: Floats
-    cooling: Floats
+    onset_s: float
+    fall_s: float
+    floor: float
+    most_s: float
+    cooling: float
 
 
 class Params(Speed):
@@ -85,59 +82,47 @@ class Params(Speed):
         names = [
             name
             for name, device in zip(clients.devices, clients.throttling, strict=True)
-            if math.isinf(self._of(device)[0])
+            if math.isinf(self._of(device).onset_s)
         ]
         return (f"thermal: no throttling known of {', '.join(names)}",) if names else ()
 
-    def heating(self, clients: Clients) -> Heating:
-        """How each device slows down."""
-        return Heating._make(np.array([self._of(device) for device in clients.throttling]).T)
-
-    def _of(self, device: Throttling | None) -> tuple[float, ...]:
-        """One device's numbers, as in ``Heating``."""
+    def _of(self, device: Throttling | None) -> Heating:
         given = self.onset, self.fall, self.floor, self.recovery
         if device is None and given == (None,) * 4:
-            return math.inf, 1.0, 1.0, 0.0, 0.0
+            return Heating(math.inf, 1.0, 1.0, 0.0, 0.0)
         own = _DEFAULTS if device is None else device.numbers
         onset, fall, floor, recovery = (
             mine if number is None else number for number, mine in zip(given, own, strict=True)
         )
-        return onset, fall, floor, onset + fall, (onset + fall) / recovery
+        return Heating(onset, fall, floor, onset + fall, (onset + fall) / recovery)
+
+    def heating(self, clients: Clients) -> list[Heating]:
+        """How each device slows down."""
+        return [self._of(device) for device in clients.throttling]
 
 
 class Thermal(Curve):
-    """The heat of each client."""
+    """A client's state is its heat."""
 
     def __init__(self, params: Params, clients: Clients) -> None:
-        """Cold clients."""
-        self._steps = params.steps
-        self._device = clients.device
-        self._heating = params.heating(clients)
-        self._since_s = np.zeros(len(clients))
-        self._heat_s = np.zeros(len(clients))
+        """How the clients' devices slow down."""
+        self._steps, self._heating = params.steps, params.heating(clients)
+        self._device: list[int] = clients.device.tolist()
 
-    def state(self, clients: Ints, t_s: Floats) -> Floats:
-        """See ``Curve.state``."""
-        return self.after(clients, self._heat_s[clients], self._since_s[clients], t_s, working=False)
-
-    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:
+    def at(self, client: int, t_s: float, state: float) -> Pace:
         """See ``Curve.at``."""
-        onset, fall, floor = (column[self._device[clients]] for column in self._heating[:3])
+        onset, fall, floor, *_ = self._heating[self._device[client]]
+        if math.isinf(onset):
+            return Pace(1.0, math.inf)
         steps = self._steps
         # Of the bounds onset + fall x k / steps, as many as the heat has reached.
-        place = np.clip(np.floor((state + _ROUNDING_S - onset) * (steps / fall)) + 1, 0, steps + 1)
-        falling = 1 - (1 - floor) * (place - 0.5) / steps
-        factor = np.where(place == 0, 1.0, np.where(place > steps, floor, falling))
-        bound = np.where(place > steps, np.inf, onset + fall * place / steps)
-        return Pace(factor, t_s + (bound - state), factor)
+        place = min(max(math.floor((state + _ROUNDING_S - onset) * (steps / fall)) + 1, 0), steps + 1)
+        if place > steps:
+            return Pace(floor, math.inf, floor)
+        factor = 1 - (1 - floor) * (place - 0.5) / steps if place else 1.0
+        return Pace(factor, t_s + (onset + fall * place / steps - state), factor)
 
-    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
+    def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
         """See ``Curve.after``."""
-        passed, device = to_s - from_s, self._device[clients]
-        if working:
-            return np.minimum(state + passed, self._heating.most_s[device])
-        return np.maximum(state - self._heating.cooling[device] * passed, 0.0)
-
-    def commit(self, clients: Ints, t_s: Floats, state: Floats) -> None:
-        """See ``Curve.commit``."""
-        self._heat_s[clients], self._since_s[clients] = state, t_s
+        of, passed_s = self._heating[self._device[client]], to_s - from_s
+        return min(state + passed_s, of.most_s) if working else max(state - of.cooling * passed_s, 0.0)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
+from heapq import heappop, heappush
 from typing import Any
 
-import numpy as np
 import simpy
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
 from edgefl.core.plan import Plan
-from edgefl.world.flights import Flights
+from edgefl.world.job import Job
 from edgefl.world.world import World
 
 
@@ -51,47 +52,50 @@ class Stream:
         self._world = world
         (self.exchange,) = (prices for prices in world.plan.prices if prices.at == "round")
         most = concurrency or world.plan.scenario.server.participants or len(world.clients)
-        self._concurrency = min(most, len(world.clients))
-        self._flights: Flights = world.no_flights()
+        self._missing = min(most, len(world.clients))
+        # What has arrived and was not taken, the earliest first.
+        self._arrived: list[tuple[float, int, Job]] = []
+        self._at_work = 0
 
     def refill(self) -> Generator[simpy.Event, Any, None]:
         """Asks clients that are free and available; waits for one if nobody is at work."""
-        self._flights = self._flights[self._flights.open]
         missing = self._missing
-        clients = self._world.choose(missing) if missing > 0 else self._flights.clients[:0]
-        if missing > 0 and not len(clients) and not len(self._flights):
+        clients = self._world.choose(missing) if missing > 0 else ()
+        if missing > 0 and not len(clients) and not self._at_work and not self._arrived:
             clients = yield from self._world.invite(self.exchange, count=missing)
         if len(clients):
-            self._flights = self._flights + self._world.dispatch(self.exchange.exchange, clients)
+            jobs = self._world.dispatch(self.exchange.exchange, clients)
+            self._missing -= len(jobs)
+            self._at_work += len(jobs)
+            for job in jobs:
+                job.process.callbacks.append(partial(self._over, job))
 
-    def next(self) -> Generator[simpy.Event, Any, Flights]:
+    def _over(self, job: Job, _: simpy.Event) -> None:
+        self._missing += 1
+        self._at_work -= 1
+        if job.arrived:
+            heappush(self._arrived, (job.arrived_s, job.job, job))
+
+    def next(self, most_stale: int | None) -> Generator[simpy.Event, Any, Job | None]:
         """Waits for the earliest arrival, with clients kept at work; it leaves the stream.
 
         Nobody is asked before all that have arrived were taken: of equally fast clients none is stale.
+
+        Args:
+            most_stale: versions behind which it is discarded; None for any. Nothing is returned then.
         """
-        while not len(first := self._flights.earliest(1)):
+        while not self._arrived:
             yield from self.refill()
-            if not self._flights.arrived.any():
+            if not self._arrived:
                 yield self._world.change(clients=self._missing > 0)
-        self._flights = self._flights[self._flights.jobs != first.jobs[0]]
-        return first
+        job = heappop(self._arrived)[-1]
+        if most_stale is not None and self._world.version - job.version > most_stale:
+            yield self._world.discard([job], Kind.LATE)
+            return None
+        return job
 
-    def take_arrived(self) -> Flights:
+    def take_arrived(self) -> list[Job]:
         """All that have arrived; they leave the stream."""
-        arrived = self._flights[self._flights.arrived]
-        self._flights = self._flights[self._flights.in_flight]
-        return arrived
-
-    @property
-    def _missing(self) -> int:
-        """How many more clients there may be at work."""
-        return self._concurrency - int(np.count_nonzero(self._flights.in_flight))
-
-    def drop_stale(self, flights: Flights, most: int | None) -> Flights:
-        """Discards those that began more than ``most`` versions ago; returns the others."""
-        if most is None:
-            return flights
-        stale = self._world.version - flights.rows["version"] > most
-        if stale.any():
-            self._world.discard(flights[stale], Kind.LATE)
-        return flights[~stale]
+        found = [job for *_, job in self._arrived]
+        self._arrived.clear()
+        return found

@@ -18,7 +18,7 @@ from edgefl.core.event import Kind
 from edgefl.core.params import Strict
 from edgefl.core.plan import Ints, Prices
 from edgefl.core.units import Seconds
-from edgefl.world.flights import Flights
+from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.world import World
 
@@ -58,7 +58,7 @@ def STALE(params: Params) -> bool:  # noqa: N802 - a policy's constant, which de
 
 def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
     """A SimPy process: the rounds."""
-    late = {prices.exchange: world.no_flights() for prices in world.plan.prices}
+    late: dict[str, list[Job]] = {prices.exchange: [] for prices in world.plan.prices}
     while world.serving:
         for exchange in world.due():
             yield from _round(world, params, exchange, late)
@@ -66,29 +66,29 @@ def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
 
 
 def _round(
-    world: World, params: Params, exchange: Prices, late: dict[str, Flights]
+    world: World, params: Params, exchange: Prices, late: dict[str, list[Job]]
 ) -> Generator[simpy.Event, Any, None]:
     """One exchange; ``late`` are the jobs of each that are still on their way."""
     name = exchange.exchange
     clients = yield from world.invite(exchange)
     if exchange.everyone:
-        flights = world.dispatch(name, clients)
-        yield world.ended(flights)
+        jobs = world.dispatch(name, clients)
+        yield world.ended(jobs)
     else:
         deadline_s = _deadline_s(world, params, exchange, clients)
         by = world.now_s + deadline_s if params.allow_partial else None
-        flights = late.pop(name) + world.dispatch(name, clients, finish_by=by)
-        yield world.ended(flights) | world.env.timeout(deadline_s * (1 + _ROUNDING))
+        jobs = late.pop(name) + world.dispatch(name, clients, finish_by=by)
+        yield world.ended(jobs) | world.env.timeout(deadline_s * (1 + _ROUNDING))
     # A client's older job is merged before its newer one, whatever exchanges they are of.
-    for other, jobs in late.items():
-        if len(here := jobs[jobs.arrived]):
+    for other, waiting in late.items():
+        if here := [job for job in waiting if job.arrived]:
             yield from world.merge(other, here, scales=params.staleness.scale)
-            late[other] = jobs[jobs.in_flight]
-    arrived, under_way = flights[flights.arrived], flights[flights.in_flight]
-    if params.late == "drop" and len(under_way):
-        world.discard(under_way, Kind.LATE)
+            late[other] = [job for job in waiting if job.in_flight]
+    arrived, under_way = [job for job in jobs if job.arrived], [job for job in jobs if job.in_flight]
+    if params.late == "drop" and under_way:
+        yield world.discard(under_way, Kind.LATE)
     yield from world.merge(name, arrived, scales=params.staleness.scale)
-    late[name] = under_way[under_way.open]
+    late[name] = [job for job in under_way if job.open]
 
 
 def _deadline_s(world: World, params: Params, exchange: Prices, clients: Ints) -> float:

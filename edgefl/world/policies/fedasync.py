@@ -48,7 +48,7 @@ def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
         return params.alpha * params.staleness.scale(behind)
 
     while world.serving:
-        arrival = stream.drop_stale((yield from stream.next()), params.most_stale)
-        if len(arrival):
-            yield from world.merge(stream.exchange.exchange, arrival, scales=scale, correction="mix")
+        job = yield from stream.next(params.most_stale)
+        if job is not None:
+            yield from world.merge(stream.exchange.exchange, [job], scales=scale, correction="mix")
             yield from world.end_round()

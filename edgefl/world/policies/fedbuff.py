@@ -14,6 +14,7 @@ from pydantic import Field
 
 from edgefl.core.params import Positive, Strict
 from edgefl.core.plan import Plan
+from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
@@ -44,16 +45,17 @@ def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is
 
 def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
     """A SimPy process: the merges."""
-    stream, buffer = Stream(world, params.concurrency), world.no_flights()
+    stream = Stream(world, params.concurrency)
 
     def scale(behind: int) -> float:
         return params.server_rate * params.staleness.scale(behind)
 
     while world.serving:
+        buffer: list[Job] = []
         while len(buffer) < params.buffer:
-            buffer = buffer + stream.drop_stale((yield from stream.next()), params.most_stale)
+            job = yield from stream.next(params.most_stale)
+            buffer += [] if job is None else [job]
         yield from world.merge(
             stream.exchange.exchange, buffer, scales=scale, equal=params.weights == "equal"
         )
-        buffer = world.no_flights()
         yield from world.end_round()

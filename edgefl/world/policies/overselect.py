@@ -7,6 +7,7 @@ same as on a fleet described as FedScale describes it. Exchanges with all client
 from __future__ import annotations
 
 from collections.abc import Generator
+from operator import attrgetter
 from typing import Annotated, Any
 
 import simpy
@@ -52,10 +53,8 @@ def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
 
 def _round(world: World, params: Params, exchange: Prices) -> Generator[simpy.Event, Any, None]:
     wanted = world.plan.scenario.server.participants
-    flights = world.dispatch(exchange.exchange, (yield from world.invite(exchange, factor=params.factor)))
-    yield world.ended(flights, wanted)
-    first = flights.earliest(wanted)
-    others = flights.without(first)
-    if len(others):
-        world.discard(others[others.open], Kind.LATE)
-    yield from world.merge(exchange.exchange, first)
+    jobs = world.dispatch(exchange.exchange, (yield from world.invite(exchange, factor=params.factor)))
+    yield world.ended(jobs, wanted)
+    arrived = sorted((job for job in jobs if job.arrived), key=attrgetter("arrived_s", "job"))
+    yield world.discard([job for job in jobs if job.open and job not in arrived[:wanted]], Kind.LATE)
+    yield from world.merge(exchange.exchange, arrived[:wanted])

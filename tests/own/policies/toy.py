@@ -30,16 +30,16 @@ def serve(world, params):
 
     def busy(client):
         while world.serving:
-            flight = world.dispatch(exchange.exchange, client)
+            (job,) = jobs = world.dispatch(exchange.exchange, client)
             patience = world.env.timeout(rng.exponential(2.0)) if rng.random() < params.lost else None
-            yield flight.ended if patience is None else flight.ended | patience
-            if not flight.arrived.any():
-                world.discard(flight, Kind.LOST)
+            yield world.ended(jobs) if patience is None else world.ended(jobs) | patience
+            if not job.arrived:
+                yield world.discard(jobs, Kind.LOST)
             elif rng.random() < params.late:
-                world.discard(flight, Kind.LATE)
+                yield world.discard(jobs, Kind.LATE)
             else:
-                inbox.append(flight)
-                yield came.put(flight)
+                inbox.append(job)
+                yield came.put(job)
             yield world.env.timeout(rng.exponential(0.5))
 
     (exchange,) = world.due()
@@ -48,9 +48,9 @@ def serve(world, params):
     while world.serving:
         while len(inbox) < params.buffer:
             yield came.get()
-        flights, inbox[:] = inbox[: params.buffer], inbox[params.buffer :]
-        yield from world.merge(exchange.exchange, flights, scales=lambda staleness: 1 / (1 + staleness))
+        jobs, inbox[:] = inbox[: params.buffer], inbox[params.buffer :]
+        yield from world.merge(exchange.exchange, jobs, scales=lambda staleness: 1 / (1 + staleness))
         # No job waits forever: what is passed over is late.
         while len(inbox) > len(world.clients):
-            world.discard(inbox.pop(0), Kind.LATE)
+            yield world.discard([inbox.pop(0)], Kind.LATE)
         yield from world.end_round()

@@ -21,6 +21,7 @@ from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.availability.lognormal import Params as Lognormal
 from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.devices import Battery
+from edgefl.core.draws import key, uniform, uniforms
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.poisson import Poisson
@@ -613,3 +614,21 @@ def test_a_large_number_takes_no_memory():
     assert peak < 100_000
     assert answer.available.tolist() == [False, True, False, True, True]
     assert answer.until_s.tolist() == [math.inf, 5.0, math.inf, 2.0, 5.0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("t_s", [0.0, 1234.5, 1e6, 3e7])
+def test_one_client_is_looked_up_as_many_are(name, t_s):
+    """To the bit, whatever is quicker."""
+    timetable = MODELS[name].timetable(people(50, samples=[*range(1, 51)]), 7)
+    there, until_s = timetable.at(*everyone(50, t_s))
+    found = [timetable.of_one(client, t_s) for client in range(50)]
+    assert found == list(zip(there.tolist(), until_s.tolist(), strict=True))
+
+
+@given(st.integers(0, 2**63), st.integers(0, 10**9), st.integers(-(2**40), 2**40))
+def test_one_draw_is_that_of_many(seed, client, nth):
+    """Also of a count below 0, as that of a window before the start."""
+    stream = key(seed, "test")
+    many = uniforms(stream, [client], [nth], count=3)[:, 0]
+    assert [uniform(int(stream), client, nth, place) for place in range(3)] == many.tolist()

@@ -10,8 +10,8 @@ from plans import plan, prices, told
 from edgefl.core.plan import Refusal
 from edgefl.runs import merge_differences
 from edgefl.runs.merge_differences import Differences
+from edgefl.world.job import stacked
 from edgefl.world.needs import Merge
-from edgefl.world.table import stacked
 
 CLIENTS = 6
 PLAN = plan([prices("train", CLIENTS, down_s=1.0, compute_s=2.0, up_s=1.0, steps=4)], rounds=2)

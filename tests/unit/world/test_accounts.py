@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from plans import plan, prices
 
 from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.event import JOB
 from edgefl.core.fleet import Failures
 from edgefl.world.driver import converse, simulate
+from edgefl.world.job import LIVE, stacked
 from edgefl.world.needs import Evaluate, Feedback
 from edgefl.world.policies.deadline import Params as Deadline
-from edgefl.world.table import LIVE, stacked, taken
 
 
 def _played(at_least):
@@ -55,13 +54,11 @@ def test_many_at_a_time_are_the_same_jobs():
         assert len(fewer) < len(counts)
 
 
-@pytest.mark.parametrize("at", [np.array([3, 0, 3]), np.array([True, False, True, True, False]), slice(1, 3)])
-def test_whole_rows_are_copied_as_numpy_does(at):
-    """Rows that are chosen or joined have all their numbers, also those of a part of another array."""
+def test_whole_rows_are_joined_as_numpy_does():
+    """Rows have all their numbers, also those of a part of another array."""
     rows = np.zeros(10, dtype=LIVE)
     for place, name in enumerate(LIVE.names):
         rows[name] = np.arange(10) + 100 * place
     some = rows[::2]
-    assert taken(some, at).tolist() == some[at].tolist()
     assert stacked([some, rows]).tolist() == [*some.tolist(), *rows.tolist()]
     assert stacked([some, rows]).dtype == LIVE

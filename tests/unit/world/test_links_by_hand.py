@@ -13,10 +13,10 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
+from edgefl.world.job import Job
+from edgefl.world.links import ClientTrace
 from edgefl.world.needs import Feedback
-from edgefl.world.network.job import Job
-from edgefl.world.network.pool import Pool
-from edgefl.world.network.traces import ClientTrace
+from edgefl.world.pool import Pool
 
 MERGED, LATE, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST))
 MB = 10**6
@@ -86,12 +86,11 @@ def test_who_is_away_when_its_shared_upload_arrives_is_lost():
     assert (other["ending"], other["arrived_s"]) == (MERGED, 2)
 
 
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_who_is_away_when_its_upload_arrives_is_lost(stepwise):
+def test_who_is_away_when_its_upload_arrives_is_lost():
     """Away from 0.5 s on, it arrives at 1 s."""
     table = prices("train", 1, up_bytes=MB, up_bps=8e6)
     plan_ = plan([table], availability=availability("0,0,0.5 0,3,100"), on_leave="check-at-end")
-    (row,) = told(plan_, stepwise=stepwise)[2]
+    (row,) = told(plan_)[2]
     assert (row["ending"], row["ended_s"], row["up_bytes"], row["transmit_s"]) == (LOST, 1, MB, 1)
 
 
@@ -152,13 +151,12 @@ def test_who_pauses_for_ever_is_lost_as_it_leaves():
     assert (other["ending"], other["arrived_s"]) == (MERGED, 2.5)
 
 
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_who_pauses_twice_shakes_hands_once(stepwise):
+def test_who_pauses_twice_shakes_hands_once():
     """Away in the handshake and while bytes flow: 0.5 s and 0.5 s of handshakes, 1 s and 1 s of bytes."""
     table = prices("train", 1, up_bytes=2 * MB, up_bps=8e6, up_s=1.0)
     there = availability("0,0,0.5 0,2,3.5 0,5,100")
     plan_ = plan([table], availability=there, on_leave="pause")
-    (row,) = told(plan_, stepwise=stepwise)[2]
+    (row,) = told(plan_)[2]
     assert (row["arrived_s"], row["transmit_s"]) == (6, 3)
 
 
