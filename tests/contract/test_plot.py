@@ -146,7 +146,7 @@ def test_nothing_is_drawn_with_until_it_is_asked_for():
     code = (
         "import sys, edgefl, edgefl.cli\n"
         "from edgefl.show import charts\n"
-        "print([name for name in ('matplotlib', 'plotly', 'pandas') if name in sys.modules])"
+        "print([name for name in ('matplotlib', 'pandas') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -57,7 +57,6 @@ _HEAVY = {
     "mlflow",
     "pandas",
     "perfetto",
-    "plotly",
     "pyarrow",
     "simpy",
     "tensorboard",

@@ -8,12 +8,10 @@ import gzip
 import hashlib
 import json
 from functools import cache
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.core.documents import document
-from edgefl.core.errors import UserError
 from edgefl.core.units import LADDERS
 from edgefl.show.page.records import Page
 from edgefl.show.texts import visible
@@ -25,8 +23,8 @@ _ASSETS = Path(__file__).parent / "assets"
 _SCRIPTS = (
     "base", "numbers", "series", "marks", "controls", "tables", "theme", "figures", "live", "start",
 )  # fmt: skip
-_PLOTLY = "plotly/package_data/plotly.min.js"
-# The first lines of Plotly's file hold its licence notice.
+# npm's plotly.js-cartesian-dist-min 4.1.1 as it is: the first lines hold its licence notice (MIT).
+_PLOTLY = _ASSETS / "plotly-cartesian.min.js"
 _NOTICE_END = "*/"
 
 
@@ -34,11 +32,8 @@ def html(page: Page) -> str:
     """The page as a text of HTML.
 
     Names are escaped, data are base64, and only scripts run whose hashes a Content-Security-Policy names.
-
-    Raises:
-        UserError: Plotly's script is missing from the installation.
     """
-    script, plotly = _script(), _plotly()
+    script, (plotly, packed) = _script(), _plotly()
     notice = plotly[: plotly.index(_NOTICE_END) + len(_NOTICE_END)]
     return (
         _environment()
@@ -50,7 +45,7 @@ def html(page: Page) -> str:
             style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
             script=script,
             notice=notice,
-            plotly=_packed_plotly(),
+            plotly=packed,
             data=_packed(_json({"page": drawn(page)})),
         )
     )
@@ -104,23 +99,10 @@ def _script() -> str:
 
 
 @cache
-def _plotly() -> str:
-    """Plotly's script, of the installed package, which is not imported.
-
-    Raises:
-        UserError: it is missing.
-    """
-    try:
-        return Path(str(distribution("plotly").locate_file(_PLOTLY))).read_text(encoding="utf-8")
-    except (ImportError, OSError) as error:
-        raise UserError(
-            "Plotly's script is missing from this installation", where=_PLOTLY, hint="pip install plotly"
-        ) from error
-
-
-@cache
-def _packed_plotly() -> str:
-    return _packed(_plotly())
+def _plotly() -> tuple[str, str]:
+    """Plotly's script, and packed."""
+    text = _PLOTLY.read_text(encoding="utf-8")
+    return text, _packed(text)
 
 
 def _packed(text: str) -> str:
@@ -134,7 +116,7 @@ def _policy() -> str:
     """
     hashes = (
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        for script in (_script(), _plotly())
+        for script in (_script(), _plotly()[0])
     )
     return "; ".join(
         [
