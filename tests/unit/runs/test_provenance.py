@@ -147,7 +147,7 @@ def test_files_that_appear_vanish_or_are_renamed_are_changes(package):
     assert digests(package) == before
     (package / "methods" / "fedper.py").rename(package / "methods" / "fedpar.py")
     (package / "models" / "new.py").touch()
-    (package / "world" / "waits.py").unlink()
+    (package / "world" / "blind.py").unlink()
     assert differences({"code": before}, {"code": digests(package)}) == [
         "edgefl's models, methods and world have changed since"
     ]
