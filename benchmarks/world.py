@@ -203,16 +203,20 @@ def ran(made: Planned, plan_s: float) -> Figures:
     return Figures(plan_s, began - start, ended - began, cpu_s, jobs)
 
 
-def bare(processes: int, timeouts: int) -> float:
-    """The processor's seconds of SimPy alone: some processes, each with one timeout after another."""
+def bare(processes: int, jobs: int) -> float:
+    """The processor's seconds of SimPy alone: so many jobs, each a process of three timeouts, some at a time."""
     env = simpy.Environment()
 
-    def waiting(delay_s: float) -> Generator[simpy.Event, Any, None]:
-        for _ in range(timeouts // processes):
+    def job(delay_s: float) -> Generator[simpy.Event, Any, None]:
+        for _ in range(3):
             yield env.timeout(delay_s)
 
+    def client(delay_s: float) -> Generator[simpy.Event, Any, None]:
+        for _ in range(jobs // processes):
+            yield env.process(job(delay_s))
+
     for place in range(processes):
-        env.process(waiting(1.0 + place / processes))
+        env.process(client(1.0 + place / processes))
     start = time.process_time()
     env.run()
     return time.process_time() - start
@@ -224,7 +228,7 @@ def measured(case: Case, given: argparse.Namespace) -> tuple[str, ...]:
     runs, loops = [], []
     for _ in range(given.repeats):
         runs.append(ran(made, plan_s))
-        loops.append(bare(case.participants, 3 * runs[-1].jobs))
+        loops.append(bare(case.participants, runs[-1].jobs))
     best, loop_s = min(runs, key=lambda one: one.cpu_s), min(loops)
     rate = best.jobs / best.cpu_s
     required = "" if case.required is None else f"{case.required:,.0f} {verdict(rate >= case.required)}"

@@ -53,19 +53,20 @@ class Tails:
 
     def __init__(self, plan: Plan) -> None:
         """Nobody has transferred anything."""
-        self._since: dict[int, tuple[float, int]] = {}
+        self._since_s = np.full(len(plan.clients), -np.inf)
+        self._jobs = np.full(len(plan.clients), -1)
         self._kind = plan.clients.kind
         # A client's radio is the same in every exchange.
         self._prices = plan.prices[0]
 
     def since_s(self, client: int) -> float:
         """Since when a tail may be open; minus infinity for none."""
-        return self._since[client][0] if client in self._since else -np.inf
+        return float(self._since_s[client])
 
     def leave(self, job: Job, now_s: float) -> None:
         """Takes what a job leaves open that arrived, or was broken off, now."""
         if job.transmit_s > 0 or job.receive_s > 0:
-            self._since[job.client] = _since_s(job, now_s), job.job
+            self._since_s[job.client], self._jobs[job.client] = _since_s(job, now_s), job.job
 
     def open_j(self, now_s: float, under_way: Sequence[Job]) -> Floats:
         """The joules of each client's tail that is charged with no job yet, (clients,).
@@ -74,22 +75,22 @@ class Tails:
             now_s: until when.
             under_way: the jobs that clients are at, as if they were broken off now.
         """
-        since = {client: since_s for client, (since_s, _) in self._since.items()}
-        since |= {
-            job.client: _since_s(job, now_s) for job in under_way if job.transmit_s > 0 or job.receive_s > 0
-        }
-        joules = np.zeros(len(self._kind))
-        clients = np.fromiter(since, dtype=np.int64, count=len(since))
-        joules[clients] = self._joules(clients, now_s - np.array([*since.values()]))
+        since_s = self._since_s.copy()
+        for job in under_way:
+            if job.transmit_s > 0 or job.receive_s > 0:
+                since_s[job.client] = _since_s(job, now_s)
+        joules = np.zeros(len(since_s))
+        clients = np.flatnonzero(np.isfinite(since_s))
+        joules[clients] = self._joules(clients, now_s - since_s[clients])
         return joules
 
     def settled(self, now_s: float) -> np.ndarray:
         """The tails that are open when a run ends and nobody is at a job, as rows of ``TAIL``."""
-        found = sorted((client, job, since_s) for client, (since_s, job) in self._since.items())
-        rows, since_s = np.zeros(len(found), dtype=TAIL), np.array([one[2] for one in found])
-        rows["client"], rows["job"] = [one[0] for one in found], [one[1] for one in found]
-        rows["t_s"] = np.minimum(since_s + self._prices.tail_s[self._kind[rows["client"]]], now_s)
-        rows["joules"] = self._joules(rows["client"], now_s - since_s)
+        clients = np.flatnonzero(np.isfinite(self._since_s))
+        since_s, rows = self._since_s[clients], np.zeros(len(clients), dtype=TAIL)
+        rows["client"], rows["job"] = clients, self._jobs[clients]
+        rows["t_s"] = np.minimum(since_s + self._prices.tail_s[self._kind[clients]], now_s)
+        rows["joules"] = self._joules(clients, now_s - since_s)
         charged: np.ndarray = rows[rows["joules"] != 0]
         return charged
 

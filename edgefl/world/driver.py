@@ -6,6 +6,7 @@ takes no virtual time. The driver runs the exchanges at the start and at the end
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 from collections.abc import Callable, Generator
@@ -187,6 +188,8 @@ def _until(
 def converse(world: Generator[Need, Feedback, Ended], answer: Callable[[Need], Feedback]) -> Ended:
     """Runs a world to its end and answers each need."""
     feedback: Any = None
+    # Collections of garbage would go through all that was planned, again and again: a third of the time.
+    gc.freeze()
     try:
         while True:
             try:
@@ -198,3 +201,4 @@ def converse(world: Generator[Need, Feedback, Ended], answer: Callable[[Need], F
             feedback = answer(need)
     finally:
         world.close()
+        gc.unfreeze()

@@ -560,7 +560,10 @@ class World:
         job.ending, job.ended_s, job.ended_turn = ending, self.env.now, turn
         job.into_version = self.version if ending == MERGED else -1
         del self.open[job.job]
-        self._of[job.client].remove(job)
+        mine = self._of[job.client]
+        mine.remove(job)
+        if not mine:
+            del self._of[job.client]
         self._live[job.version] -= 1
         if not self._live[job.version]:
             del self._live[job.version]
