@@ -204,7 +204,7 @@ def ran(made: Planned, plan_s: float) -> Figures:
 
 
 def bare(processes: int, jobs: int) -> float:
-    """The processor's seconds of SimPy alone: so many jobs, each a process of three timeouts, some at a time."""
+    """The processor's seconds of SimPy alone: so many processes of three timeouts, some at a time."""
     env = simpy.Environment()
 
     def job(delay_s: float) -> Generator[simpy.Event, Any, None]:
