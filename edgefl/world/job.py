@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import simpy
 
-from edgefl.core.event import ENDINGS, JOB, Kind
+from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
 from edgefl.core.speed import States
 from edgefl.world.clock import At, Lost
@@ -101,9 +101,7 @@ Its client's kind; when the client is dispatched again, infinite while it is not
 the client's radio was open at the dispatch, minus infinity for none.
 """
 
-_OWN = tuple(name for name in LIVE.names or () if not name.endswith("_j"))
-_own = attrgetter(*_OWN)
-_OWN_DTYPE = np.dtype([(name, LIVE[name]) for name in _OWN])
+_row = attrgetter(*(LIVE.names or ()))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -316,14 +314,13 @@ class Job:
         return Progress(t_s, amount_s - left, busy_s, power_s, heat)
 
 
+for _name in (*JOULES, "waiting_j"):
+    setattr(Job, _name, 0.0)
+
+
 def rows_of(jobs: Sequence[Job]) -> np.ndarray:
-    """Jobs as rows of ``LIVE``, without their energies."""
-    found = np.zeros(len(jobs), dtype=LIVE)
-    if jobs:
-        own = np.fromiter(map(_own, jobs), _OWN_DTYPE, len(jobs))
-        for name in _OWN:
-            found[name] = own[name]
-    return found
+    """Jobs as rows of ``LIVE``; their energies are 0."""
+    return np.fromiter(map(_row, jobs), LIVE, len(jobs))
 
 
 # Whole rows as bytes: NumPy copies a row with fields one field after another.

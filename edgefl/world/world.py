@@ -234,7 +234,6 @@ class World:
             )
         place = next(at for at, prices in enumerate(self.plan.prices) if prices.exchange == exchange)
         self._turns += 1
-        self._live[self.version] += len(who)
         batteries: Any = None
         if self._batteries is not None and (self.pauses or self.loses or self._checks_at_end):
             batteries = self._batteries.batteries(np.array(who))[:, None]
@@ -286,6 +285,7 @@ class World:
             mine[-1].next_s = now_s
         mine.append(job)
         self.open[job.job] = job
+        self._live[self.version] += 1
         self._under_way += 1
         self._free[client] = False
         self._candidates.put(client, inside=False)
@@ -331,10 +331,8 @@ class World:
             away = self.clients[~self._presence.there[self.clients]]
             back_s = float(self._presence.until_s[away].min(initial=math.inf))
         if back_s != self._back_s or self._back.processed:
-            self._back, self._back_s = (
-                self.env.at(back_s, LATER) if back_s < math.inf else self.env.event(),
-                back_s,
-            )
+            self._back_s = back_s
+            self._back = self.env.at(back_s, LATER) if back_s < math.inf else self.env.event()
         return back_s
 
     def discard(self, jobs: Iterable[Job], kind: Kind) -> simpy.Event:

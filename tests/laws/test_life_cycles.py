@@ -404,6 +404,13 @@ def test_a_mistake_of_a_policy_leaves_no_trace(mistake):
     assert (len(events), len(rows), world.version) == before
 
 
+def test_nothing_may_be_dispatched():
+    """To no client no job is dispatched, and no version is kept for it."""
+    world = _world()
+    assert world.dispatch("train", []) == []
+    assert _asked(world, []).live_versions == (1,)
+
+
 def test_nothing_may_be_discarded():
     """As nothing may be merged: an empty list ends no job."""
     world = _world()
