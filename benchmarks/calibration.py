@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from edgefl.calibrate import Calibration, calibrate
-from edgefl.calibrate.machine import this_machine
+from edgefl.calibrate.record import this_machine
 from edgefl.calibrate.workloads import HELD_OUT
 from edgefl.show.calibration import MethodPrediction, Prediction
 

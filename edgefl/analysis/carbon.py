@@ -8,13 +8,15 @@ from the end of the transfer that it follows until it is over, whichever job is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
+from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
+from edgefl.analysis.sums import Usage
 from edgefl.core import draws
 from edgefl.core.carbon import Carbon, numbers
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
@@ -34,13 +36,14 @@ WAITING = "waiting"
 """Clients at idle power while they wait for the server; no part of the total."""
 
 
-def footprint(run: Run, ended: Until, reached: Mapping[str, Until]) -> Bill | None:
+def bill(run: Run, _: Usage | None, ended: Until, reached: Mapping[str, Reached]) -> Bill | None:
     """A run's emissions; None where its fleet does not ask for them.
 
     Args:
         run: the run.
+        _: what its jobs cost, which does not say when.
         ended: its length.
-        reached: when each model reached the target.
+        reached: what it took each model to reach the target.
 
     Raises:
         UserError: what it says of carbon is damaged.
@@ -50,24 +53,26 @@ def footprint(run: Run, ended: Until, reached: Mapping[str, Until]) -> Bill | No
         return None
     document = Document(run.reader.where, {"carbon": found}, context=RESOLVED)
     carbon = validate(Carbon, found, document, ["carbon"])
-    whom, grid = Whom.read(run, carbon), _grid(carbon)
-    times = [ended, *reached.values()]
-    until = [math.inf, *(each.t_s for each in reached.values())]
-    sums = sums_of(run, run.bounds.by_job(ended.t_s) if run.bounds else (), whom, grid, until)
+    hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
+    grid = Intensities(hours, carbon.start or 0.0)
+    region = dealt(carbon, len(run.clients.kind), run.reader.meta["seed"])
+    times = [ended, *(one.until for one in reached.values())]
+    until = [math.inf, *(one.t_s for one in reached.values())]
+    sums = sums_of(run, run.bounds.by_job(ended.t_s) if run.bounds else (), region, grid, until)
     if has_interval(carbon) and run.bounds is None:
         sums = [each * 3 for each in sums]
-    whole, *targets = (_emissions(carbon, whom, grid, each, t) for each, t in zip(sums, times, strict=True))
+    whole, *targets = (_emissions(run, carbon, grid, each, t) for each, t in zip(sums, times, strict=True))
     return Bill("CO2e", "g", whole, dict(zip(reached, targets, strict=True)), boundary(carbon))
 
 
 def _emissions(
-    carbon: Carbon, whom: Whom, grid: Intensities, sums: Sequence[Sums], until: Until
+    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: Until
 ) -> dict[str, Amount]:
     """What was emitted, of sums: the run's, and where there are bounds, those at both corners."""
     records = (carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY))
     ends_s = (until.t_s, *until.corners)
     every = [
-        _components(record, whom, grid, own, until.t_s, end_s)
+        _components(run, record, grid, own, until.t_s, end_s)
         for record, own, end_s in zip(records, sums, ends_s, strict=False)
     ]
     found = {name: _amount(*(each[name] for each in every)) for name in every[0]}
@@ -76,14 +81,14 @@ def _emissions(
 
 
 def _components(
-    carbon: Carbon, whom: Whom, grid: Intensities, sums: Sums, t_s: float, lasted_s: float
+    run: Run, carbon: Carbon, grid: Intensities, sums: Sums, t_s: float, lasted_s: float
 ) -> dict[str, Floats]:
     """What each component emitted, by client, NaN for unknown; the server's is one number.
 
     The hours are those until ``t_s``, and the server and what is owned count for ``lasted_s``.
     """
     took_part = np.flatnonzero(sums.jobs)
-    per_gb = _floats([carbon.kwh_per_gb(name) for name in whom.links])[whom.link]
+    per_gb = _by_client(run, "link", carbon.kwh_per_gb)
     traffic = np.where(sums.traffic != 0, per_gb * sums.traffic, 0.0)
     found = {"devices": sums.devices_g[took_part], "network": traffic[took_part]}
     if carbon.server is not None:
@@ -92,16 +97,19 @@ def _components(
         intensity = grid.mean(region, np.zeros(1), np.array([t_s]))
         found["server"] = joules * (intensity / J_PER_KWH)
     if carbon.embodied is not None:
-        per_s = _floats([carbon.embodied.devices[name].grams_per_s for name in whom.devices])[whom.device]
+        made = carbon.embodied.devices
+        per_s = _by_client(run, "device", lambda name: made[name].grams_per_s)
         if carbon.embodied.hours == "busy":
             found["embodied"] = (per_s * sums.busy_s)[took_part]
         else:
-            found["embodied"] = (per_s * lasted_s)[np.flatnonzero(whom.admitted)]
+            found["embodied"] = (per_s * lasted_s)[run.clients.admitted]
     return found
 
 
-def _floats(values: Sequence[float | None]) -> Floats:
-    return np.array([math.nan if value is None else value for value in values])
+def _by_client(run: Run, key: str, of: Callable[[str], float | None]) -> Floats:
+    """A number of each client's device or link, NaN for unknown, (clients,)."""
+    found: Floats = np.array([of(row[key]) for row in run.kinds], dtype=np.float64)[run.clients.kind]
+    return found
 
 
 def _amount(values: Floats, *corners: Floats) -> Amount:
@@ -129,30 +137,6 @@ def boundary(carbon: Carbon) -> str:
         f"CO2e at the grid's average intensity, not the marginal one; counted: {', '.join(counted)}; "
         f"not counted: {', '.join(['waiting and idle time between jobs', 'home routers', *left_out])}"
     )
-
-
-class Whom(NamedTuple):
-    """The clients, a column each, and the names that the columns refer to."""
-
-    region: Ints
-    link: Ints
-    device: Ints
-    admitted: Floats
-    links: Sequence[str]
-    devices: Sequence[str]
-
-    @classmethod
-    def read(cls, run: Run, carbon: Carbon) -> Whom:
-        """Those of a run, dealt to the record's regions."""
-        kind = run.clients.kind
-        names = {key: list(dict.fromkeys(row[key] for row in run.kinds)) for key in ("link", "device")}
-        places = {
-            key: np.array([known.index(row[key]) for row in run.kinds], dtype=np.int64)[kind]
-            for key, known in names.items()
-        }
-        region = dealt(carbon, len(kind), run.reader.meta["seed"])
-        admitted = run.clients.admitted.astype(float)
-        return cls(region, **places, admitted=admitted, links=names["link"], devices=names["device"])
 
 
 def dealt(carbon: Carbon, clients: int, root: int) -> Ints:
@@ -186,7 +170,7 @@ class Sums(NamedTuple):
 def sums_of(
     run: Run,
     corners: Sequence[Iterator[tuple[slice, Taken]]],
-    whom: Whom,
+    region: Ints,
     grid: Intensities,
     until: Sequence[float],
 ) -> list[list[Sums]]:
@@ -197,11 +181,11 @@ def sums_of(
     Args:
         run: the run.
         corners: what they took at corners of the devices' and links' numbers; see ``Repriced.by_job``.
-        whom: the clients.
+        region: each client's, (clients,).
         grid: the intensities.
         until: the times.
     """
-    clients = len(whom.region)
+    clients = len(region)
     own = [Sums(*(np.zeros(clients) for _ in Sums._fields)) for _ in until]
     sums = [
         [one, *(one._replace(devices_g=np.zeros(clients), busy_s=np.zeros(clients)) for _ in corners)]
@@ -210,7 +194,7 @@ def sums_of(
     for (places, spans, joules), *ends in zip(_charged(run), *corners, strict=True):
         some = run.repriced.taken(places)
         ends_s = [end_s for _, end_s in spans]
-        per_kwh = [grid.mean(whom.region[some.client], *span) for span in spans]
+        per_kwh = [grid.mean(region[some.client], *span) for span in spans]
         per_j = [intensity / J_PER_KWH for intensity in per_kwh]
         gigabytes = (moved / _B_PER_GB for moved in (some.down_bytes, 0 * some.down_bytes, some.up_bytes))
         busy_s = some.receive_s, some.work_s, some.transmit_s
@@ -252,9 +236,7 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
         settled_j,
         rows.waiting_j,
     ]
-    received_s, worked_s, arrived_s = (
-        np.where(np.isnan(one), jobs.ended_s, one) for one in (jobs.received_s, jobs.worked_s, jobs.arrived_s)
-    )
+    received_s, worked_s, arrived_s = map(run.over_s, ("received_s", "worked_s", "arrived_s"))
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
     # A client's radio is the same in every exchange.
@@ -279,12 +261,6 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
             [(start_s[places], end_s[places]) for start_s, end_s in spans],
             [one[places] for one in joules],
         )
-
-
-def _grid(carbon: Carbon) -> Intensities:
-    """A completed record's regions, the first of which has place 0."""
-    hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
-    return Intensities(hours, carbon.start or 0.0)
 
 
 class Intensities:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.analysis.bills import Until
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.analysis.sums import MERGED, sums
 from edgefl.core.corners import Interval
@@ -101,8 +102,7 @@ def _history(model: str, rows: list[dict[str, Any]], run: Run, epochs: Floats) -
 
     def until(station: str, values: Floats) -> Floats:
         """The sum of the values of the jobs that had passed a station or ended, at each time."""
-        passed = np.where(np.isnan(jobs[station]), jobs.ended_s, jobs[station])
-        place = np.searchsorted(t_s, passed, side="left")
+        place = np.searchsorted(t_s, run.over_s(station), side="left")
         return np.cumsum(np.bincount(place, weights=values, minlength=len(t_s) + 1)[:-1])
 
     stages = (("received_s", jobs.receive_s), ("worked_s", jobs.work_s), ("arrived_s", jobs.transmit_s))
@@ -158,6 +158,11 @@ class Evaluated:
     t_s_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
     joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
 
+    @property
+    def until(self) -> Until:
+        """When, with bounds."""
+        return Until(self.t_s, self.t_s_between)
+
 
 @dataclass(frozen=True)
 class Reached(Evaluated):
@@ -211,7 +216,7 @@ def _spent(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
     """What had been spent until one evaluation, as the fields of ``Evaluated``."""
     jobs, t_s = run.jobs, row["t_s"]
     # What a job's work was charged counts from when its work ended, as its bytes count from when they moved.
-    over = np.where(np.isnan(jobs.worked_s), jobs.ended_s, jobs.worked_s) <= t_s
+    over = run.over_s("worked_s") <= t_s
     ended = (jobs.ended_s < t_s) | ((jobs.ended_s == t_s) & (jobs.ended_turn <= row["turn"]))
     (done,) = sums(run, np.where(over, 0, -1))
     (wasted,) = sums(run, np.where(ended & (jobs.ending != MERGED), 0, -1), tails=False)

@@ -15,7 +15,6 @@ from edgefl.analysis.explain.path import NOBODY
 from edgefl.analysis.history import Evaluated
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
-from edgefl.core.ledger import EnergyTotal
 from edgefl.core.overrides import within
 
 MODELS = ("global", "personal")
@@ -195,7 +194,7 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
     yield Metric(f"{start}rounds", f"rounds{end}", "", "lower", rounds, model=model)
     yield Metric(f"{start}bytes", f"bytes{end}", "B", "lower", of(lambda one: Value(one.bytes)), **if_any)
     yield Metric(f"{start}flops", f"work{end}", "FLOP", "lower", flops, model=model)
-    energy = of(lambda one: Value.over_clients(one.energy, one.joules_between))
+    energy = of(lambda one: Value.over_clients(*one.energy, one.joules_between))
     yield from _with_part(Metric(f"{start}joules", f"energy{end}", "J", "lower", energy, **if_any), runs)
     for name, bill in _bills(runs).items():
 
@@ -210,14 +209,14 @@ def _took(runs: Sequence[Summary], model: str, end: str) -> Iterator[Metric]:
         wasted = of(lambda one: Value(one.wasted.bytes))
         yield Metric(f"{start}wasted.bytes", f"wasted bytes{end}", "B", "lower", wasted, **if_any)
     if any(one.wasted.joules for one in found):
-        wasted = of(lambda one: Value.over_clients(one.energy._replace(joules=one.wasted.joules), None))
+        wasted = of(lambda one: Value.over_clients(one.wasted.joules, *one.energy[1:]))
         yield Metric(f"{start}wasted.joules", f"wasted energy{end}", "J", "lower", wasted, **if_any)
 
 
 def _of_amount(found: Amount | None) -> Value | None:
     if found is None:
         return None
-    return Value.over_clients(EnergyTotal(found.amount, found.known, found.clients), found.between)
+    return Value.over_clients(found.amount, found.known, found.clients, found.between)
 
 
 def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
@@ -232,7 +231,7 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
         for way in ("down", "up"):
             yield _read(f"bytes_by_part.{part}.{way}", f"  {part}, {way}", "B")
     yield _read("flops", "work of all clients", "FLOP", "lower")
-    energy: Of = lambda run: Value.over_clients(run.energy, run.joules_between)  # noqa: E731
+    energy: Of = lambda run: Value.over_clients(*run.energy, run.joules_between)  # noqa: E731
     yield from _with_part(Metric("joules", "energy of all clients", "J", "lower", energy, **shown), runs)
     for phase in dict.fromkeys(phase for run in runs for phase in run.joules_by_phase):
         if any(run.joules_by_phase.get(phase) for run in runs):
@@ -260,7 +259,7 @@ WAITING = "idle while waiting, apart"
 
 def _of_energy(run: Summary, joules: float | None) -> Value | None:
     """A part of a run's energy, or an energy beside it, which is known of the same clients."""
-    found = Value.over_clients(run.energy._replace(joules=joules), None)
+    found = Value.over_clients(joules, *run.energy[1:])
     return found and replace(found, whole=run.energy.joules)
 
 

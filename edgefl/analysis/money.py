@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
 from edgefl.analysis.history import Reached
@@ -14,29 +14,13 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.core.scenario import Tariffs
 
 
-class _Taken(NamedTuple):
-    """What is paid for."""
-
-    energy: EnergyTotal
-    joules_between: Interval | None
-    bytes: int
-    until: Until
-
-
-def bill(
-    run: Run,
-    used: Usage,
-    ended: Until,
-    devices: Mapping[str, DeviceUse],
-    reached: Mapping[str, Reached],
-) -> Bill | None:
+def bill(run: Run, used: Usage, ended: Until, reached: Mapping[str, Reached]) -> Bill | None:
     """That of a run; None where nobody asked for it.
 
     Args:
         run: the run.
         used: what its jobs cost.
         ended: its length.
-        devices: what they took from the clients of each device.
         reached: what it took each model to reach the target.
     """
     asked = run.reader.meta.get("costs")
@@ -44,28 +28,32 @@ def bill(
         return None
     costs = Tariffs.model_validate(asked)
     rates, between_j = costs.rates(), run.between_j(ended.t_s)
-    whole = _Taken(used.energy, between_j, used.total.bytes, ended)
     targets = {
-        model: _Taken(one.energy, one.joules_between, one.bytes, Until(one.t_s, one.t_s_between))
+        model: _paid(rates, one.energy, one.joules_between, one.bytes, one.until)
         for model, one in reached.items()
     }
     words = "; ".join(f"{name} at {getattr(costs, name)}" for name in rates)
     return Bill(
         "cost",
         costs.currency,
-        _paid(rates, whole),
-        {model: _paid(rates, taken) for model, taken in targets.items()},
+        _paid(rates, used.energy, between_j, used.bytes, ended),
+        targets,
         f"money: {words}; not counted: devices, storage and people",
-        _by_device(run, rates, devices),
+        _by_device(run, rates, used.devices),
     )
 
 
-def _paid(rates: Mapping[str, float], taken: _Taken) -> dict[str, Amount]:
-    joules, known, clients = taken.energy
+def _paid(
+    rates: Mapping[str, float],
+    energy: EnergyTotal,
+    between_j: Interval | None,
+    moved: int,
+    until: Until,
+) -> dict[str, Amount]:
     all_: dict[str, Any] = {
-        "energy": (joules, known, clients, taken.joules_between),
-        "traffic": (taken.bytes, 1, 1, None),
-        "server": (taken.until.t_s, 1, 1, taken.until.between),
+        "energy": (*energy, between_j),
+        "traffic": (moved, 1, 1, None),
+        "server": (until.t_s, 1, 1, until.between),
     }
     found = {}
     for name, rate in rates.items():

@@ -88,7 +88,12 @@ class Run:
     @cached_property
     def until_s(self) -> Floats:
         """When each job's upload had arrived, or it ended without: its client was free again, (n,)."""
-        found: Floats = np.where(np.isnan(self.jobs.arrived_s), self.jobs.ended_s, self.jobs.arrived_s)
+        return self.over_s("arrived_s")
+
+    def over_s(self, station: str, places: Ints | slice = slice(None)) -> Floats:
+        """When jobs, all (n,) or some, had passed a station such as "worked_s", or had ended before it."""
+        at_s = self.jobs[station][places]
+        found: Floats = np.where(np.isnan(at_s), self.jobs.ended_s[places], at_s)
         return found
 
     @cached_property

@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 from edgefl.analysis.groups import Group, Judged, seeds_together
-from edgefl.analysis.history import Reached
 from edgefl.analysis.metrics import MODELS, Metric
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
@@ -92,13 +91,8 @@ def title(one: Group) -> str:
 
 def _reached(runs: Sequence[Summary], which: Callable[[Iterable[bool]], bool]) -> str:
     """The model that reached its target in all runs, else in ``which`` of them; empty for none."""
-    found = {model: [_of(run, model) is not None for run in runs] for model in MODELS}
+    found = {model: [bool(run.target and run.target.of(model)) for run in runs] for model in MODELS}
     return next((model for test in (all, which) for model in MODELS if test(found[model])), "")
-
-
-def _of(run: Summary, model: str) -> Reached | None:
-    target = run.target
-    return None if target is None else target.global_ if model == "global" else target.personal
 
 
 class _Run:
@@ -112,7 +106,7 @@ class _Run:
         with read(Path(run.run_dir)) as reader:
             self._recorded, opened = recorded(reader), Opened(reader)
             self._jobs, self.blind, self._shared = opened.repriced, opened.is_blind, opened.is_shared
-            if (reached := _of(run, model) if model else None) and run.target:
+            if model and run.target and (reached := run.target.of(model)):
                 sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
                 version = reader.query(sql, model, run.target.accuracy)[0]["version"]
                 self._ends[f" to the {model} target"] = reached.t_s, version

@@ -11,32 +11,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.analysis import money
+from edgefl.analysis import carbon, money
 from edgefl.analysis.bills import Bill, Until
-from edgefl.analysis.carbon import footprint
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.history import Target, until_target
 from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.sums import (
-    BatteryUse,
-    DeviceUse,
-    Moved,
-    Spent,
-    Turnout,
-    Usage,
-    Work,
-    battery_use,
-    device_use,
-    turnout,
-    usage,
-    work,
-)
+from edgefl.analysis.sums import Turnout, Usage, Work, turnout, usage, work
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest
-from edgefl.core.ledger import EnergyTotal
 from edgefl.core.merging import MergeCost
 from edgefl.core.nodes import short
 from edgefl.core.wording import quoted
@@ -80,9 +65,9 @@ class Measured:
     figures: Mapping[str, float]
 
 
-@dataclass(frozen=True, repr=False)
-class Summary:
-    """One run's results.
+@dataclass(frozen=True)
+class Outcome:
+    """Which run it was, and what it came to.
 
     Attributes:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
@@ -94,42 +79,6 @@ class Summary:
         assumed: a line for each assumption.
         stopped: what ended the rounds, such as "rounds"; None where the run does not say.
         virtual_s: when all was over, or the time of the last event so far.
-        jobs, bytes, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
-        bytes_by_part: traffic by part of the payload, of transfers that were completed.
-        energy: of all clients.
-        joules_by_phase: the same energy by what it was used for; empty if no energy is known.
-        waiting_joules: what the same clients draw at idle power while uploads of theirs wait to be merged and
-            they have nothing else to do; no part of the energy. None if no energy is known.
-        devices: what jobs took from the clients of each device.
-        batteries: the same of those whose capacity is known, but for laptops.
-        spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
-        wasted: the sum of what was not merged.
-        utilisation: client-seconds over admitted clients times ``virtual_s``: the share of its time in which
-            an admitted client receives, works or sends; None if no time passed.
-        merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
-            in which all take part, do not count.
-        fairness: Jain's index of the jobs x merged in rounds per admitted client, (sum x)^2 / (n sum x^2):
-            1 if all have the same number, 1/n if one has them all; None if there are none. Jain, Chiu and
-            Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared
-            computer systems", DEC-TR-301 (1984).
-        peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
-        engine: what trained, such as "vmapped"; "null" where nothing was trained.
-        path: the critical paths of all rounds by the device that they waited for, most first; "nobody" is a
-            timer, the server's work or clients to come. See ``analysis.explain.path``.
-        host_s: the wall time of the whole run; None while it runs, and for a dry run.
-        exchanges: the work of the clients that can do it, by exchange and device.
-        settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
-        fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
-        costs: what it cost beside time, bytes and energy, by name: "carbon" and "money", if asked for.
-        measures: the last values of its measures, by name; None where it asked for none.
-        measures_host_s: the wall time that they took; None where there are none.
-        training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
-            temperature and its terms; over each job's steps, and over jobs by their weights.
-        turnout: how many of the clients that a round asks for took part; None where there are no rounds.
-        published: what its scenario says a paper reports; None where it does not.
-        server: what all merges cost the server, which is no part of any other figure but the time; the
-            memory is that of the largest. None where its work is free.
-        scale: the scenario's scale at which it was run; None for the scenario as it stands.
     """
 
     name: str
@@ -149,23 +98,33 @@ class Summary:
     rounds: int | None
     stopped: str | None
     virtual_s: float
-    jobs: int
-    bytes: int
-    down_bytes: int
-    up_bytes: int
-    bytes_by_part: Mapping[str, Moved]
-    flops: int
-    client_s: float
-    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
-    joules_by_phase: Mapping[str, float]
-    waiting_joules: float | None
-    devices: Mapping[str, DeviceUse]
-    batteries: Mapping[str, BatteryUse]
-    spent: Mapping[str, Spent]
-    wasted: Spent
-    utilisation: float | None
-    merged_clients: int
-    fairness: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Summary(Usage, Outcome):
+    """One run's results: its outcome, its usage, and what else is told.
+
+    Attributes:
+        peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
+        engine: what trained, such as "vmapped"; "null" where nothing was trained.
+        path: the critical paths of all rounds by the device that they waited for, most first; "nobody" is a
+            timer, the server's work or clients to come. See ``analysis.explain.path``.
+        host_s: the wall time of the whole run; None while it runs, and for a dry run.
+        exchanges: the work of the clients that can do it, by exchange and device.
+        settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
+        fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
+        costs: what it cost beside time, bytes and energy, by name of ``COSTS``, if asked for.
+        measures: the last values of its measures, by name; None where it asked for none.
+        measures_host_s: the wall time that they took; None where there are none.
+        training_loss: the mean loss of the last merge that trained, at the method's own objective, with its
+            temperature and its terms; over each job's steps, and over jobs by their weights.
+        turnout: how many of the clients that a round asks for took part; None where there are no rounds.
+        published: what its scenario says a paper reports; None where it does not.
+        scale: the scenario's scale at which it was run; None for the scenario as it stands.
+        server: what all merges cost the server, which is no part of any other figure but the time; the
+            memory is that of the largest. None where its work is free.
+    """
+
     peak_bytes: int | None
     clients: int
     refused: int
@@ -173,19 +132,19 @@ class Summary:
     path: Mapping[str, PathTime]
     host_s: float | None
     target: Target | None
-    exchanges: Mapping[str, Mapping[str, Work]] = field(default_factory=dict)
-    settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
-    fleet_id: str | None = field(default=None, metadata=OPTIONAL)
-    virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
-    joules_between: Interval | None = field(default=None, metadata=OPTIONAL)
-    costs: Mapping[str, Bill] | None = field(default=None, metadata=OPTIONAL)
-    measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
-    measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
-    training_loss: float | None = field(default=None, metadata=OPTIONAL)
-    turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
-    published: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
-    scale: str | None = field(default=None, metadata=OPTIONAL)
-    server: MergeCost | None = field(default=None, metadata=OPTIONAL)
+    exchanges: Mapping[str, Mapping[str, Work]]
+    settings: Mapping[str, Any] | None = field(metadata=OPTIONAL)
+    fleet_id: str | None = field(metadata=OPTIONAL)
+    virtual_s_between: Interval | None = field(metadata=OPTIONAL)
+    joules_between: Interval | None = field(metadata=OPTIONAL)
+    costs: Mapping[str, Bill] | None = field(metadata=OPTIONAL)
+    measures: Mapping[str, Measured] | None = field(metadata=OPTIONAL)
+    measures_host_s: float | None = field(metadata=OPTIONAL)
+    training_loss: float | None = field(metadata=OPTIONAL)
+    turnout: Turnout | None = field(metadata=OPTIONAL)
+    published: Mapping[str, Any] | None = field(metadata=OPTIONAL)
+    scale: str | None = field(metadata=OPTIONAL)
+    server: MergeCost | None = field(metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
@@ -312,10 +271,6 @@ _FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine
 _MAYBE = ("dataset", "rounds", "stopped", "measures_host_s", "scale", "published")
 
 
-# Of what its jobs cost.
-_SPENT = ("jobs", "bytes", "down_bytes", "up_bytes", "flops", "client_s")
-
-
 def summary(run: Run | Reader, target: float | None = None) -> Summary:
     """One run's summary, with another target accuracy than its own if one is given."""
     check_target(target, "target")
@@ -328,15 +283,15 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         " WHERE kind NOT IN (SELECT kind FROM refused_kinds)) AS peak_bytes, "
         "(SELECT loss FROM merges WHERE loss IS NOT NULL ORDER BY version DESC LIMIT 1) AS training_loss"
     )
-    used, by_device, admitted = usage(run), device_use(run), int(run.clients.admitted.sum())
     virtual_s = max(run.jobs.ended_s.max(initial=0.0), totals.pop("t_s"), meta.get("virtual_s", 0.0))
-    available_s = admitted * virtual_s
+    used, admitted = usage(run, virtual_s), int(run.clients.admitted.sum())
     after = np.array([at == "end" for at in run.at], dtype=bool)[run.merges.exchange]
-    kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
+    facts: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     between_s, reached = run.between_s(virtual_s), None if target is None else until_target(run, target)
     return Summary(
-        **kept,
+        **facts,
+        **vars(used),
         **totals,
         models=sorted({row["model"] for row in run.kinds}),
         event_hash=event_hash(reader),
@@ -346,11 +301,6 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         accuracy=_accuracy(reader, int(run.merges.version[~after].max(initial=0))),
         after_rounds=next((run.names[place] for place in run.merges.exchange[after]), None),
         virtual_s=float(virtual_s),
-        **{key: getattr(used.total, key) for key in _SPENT},
-        **{key: value for key, value in used._asdict().items() if key != "total"},
-        devices=by_device,
-        batteries=battery_use(run, by_device, virtual_s),
-        utilisation=used.total.client_s / available_s if available_s else None,
         clients=len(run.clients.admitted),
         refused=len(run.clients.admitted) - admitted,
         path=path_times(run),
@@ -361,7 +311,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         fleet_id=fleet_id,
         virtual_s_between=between_s,
         joules_between=run.between_j(virtual_s),
-        costs=_costs(run, used, Until(virtual_s, between_s), by_device, reached),
+        costs=_costs(run, used, Until(virtual_s, between_s), reached),
         measures=_measured(reader),
         turnout=turnout(run),
         server=_merges_cost(reader),
@@ -381,17 +331,14 @@ def _merges_cost(reader: Reader) -> MergeCost | None:
     return found if row["merges"] == row["known"] else found._replace(joules=None)
 
 
-def _costs(
-    run: Run, used: Usage, ended: Until, devices: Mapping[str, DeviceUse], target: Target | None
-) -> dict[str, Bill] | None:
+COSTS = {"carbon": carbon.bill, "money": money.bill}
+"""What a run can cost beside time, bytes and energy, if its scenario or its fleet asks for it."""
+
+
+def _costs(run: Run, used: Usage, ended: Until, target: Target | None) -> dict[str, Bill] | None:
     models = ("global", "personal") if target else ()
     reached = {model: one for model in models if target and (one := target.of(model))}
-    times = {model: Until(one.t_s, one.t_s_between) for model, one in reached.items()}
-    bills = {
-        "carbon": footprint(run, ended, times),
-        "money": money.bill(run, used, ended, devices, reached),
-    }
-    return {name: bill for name, bill in bills.items() if bill} or None
+    return {name: bill for name, of in COSTS.items() if (bill := of(run, used, ended, reached))} or None
 
 
 # The last evaluations of each model, of which there may be many.

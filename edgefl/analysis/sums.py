@@ -12,7 +12,7 @@ import numpy as np
 
 from edgefl.analysis.run import Bools, Floats, Ints, Run
 from edgefl.core.corners import Interval
-from edgefl.core.documents import OPTIONAL
+from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.event import ENDINGS, Kind, joules
 from edgefl.core.ledger import EnergyTotal
 
@@ -93,23 +93,53 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
     ]  # fmt: skip
 
 
-class Usage(NamedTuple):
-    """What a run's jobs cost, and who took part; see ``Summary``."""
+@dataclass(frozen=True)
+class Usage:
+    """What a run's jobs cost, and who took part.
 
-    total: Spent
-    spent: Mapping[str, Spent]
-    wasted: Spent
-    energy: EnergyTotal
+    Attributes:
+        jobs, bytes, down_bytes, up_bytes, flops, client_s: of all clients; see ``Spent``.
+        bytes_by_part: traffic by part of the payload, of transfers that were completed.
+        energy: of all clients.
+        joules_by_phase: the same energy by what it was used for; empty if no energy is known.
+        waiting_joules: what the same clients draw at idle power while uploads of theirs wait to be merged and
+            they have nothing else to do; no part of the energy. None if no energy is known.
+        devices: what jobs took from the clients of each device.
+        batteries: the same of those whose capacity is known, but for laptops.
+        spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
+        wasted: the sum of what was not merged.
+        utilisation: client-seconds over admitted clients times the run's virtual time: the share of its time
+            in which an admitted client receives, works or sends; None if no time passed.
+        merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
+            in which all take part, do not count.
+        fairness: Jain's index of the jobs x merged in rounds per admitted client, (sum x)^2 / (n sum x^2):
+            1 if all have the same number, 1/n if one has them all; None if there are none. Jain, Chiu and
+            Hawe, "A quantitative measure of fairness and discrimination for resource allocation in shared
+            computer systems", DEC-TR-301 (1984).
+    """
+
+    jobs: int
+    bytes: int
+    down_bytes: int
+    up_bytes: int
+    bytes_by_part: Mapping[str, Moved]
+    flops: int
+    client_s: float
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
-    bytes_by_part: Mapping[str, Moved]
+    devices: Mapping[str, DeviceUse]
+    batteries: Mapping[str, BatteryUse]
+    spent: Mapping[str, Spent]
+    wasted: Spent
+    utilisation: float | None
     merged_clients: int
     fairness: float | None
 
 
-def usage(run: Run) -> Usage:
-    """That of all jobs."""
-    jobs = run.jobs
+def usage(run: Run, virtual_s: float) -> Usage:
+    """That of all jobs of a run that lasted so long."""
+    jobs, devices = run.jobs, _device_use(run)
     (total,), (wasted,) = sums(run), sums(run, np.where(jobs.ending == MERGED, -1, 0))
     known = int((run.known & run.took_part).sum())
     of_known = run.known[jobs.client]
@@ -122,13 +152,16 @@ def usage(run: Run) -> Usage:
     each = np.bincount(jobs.client[merged], minlength=len(run.known))
     admitted, squares = int(run.clients.admitted.sum()), int((each**2).sum())
     return Usage(
-        spent=dict(zip(_ENDED, sums(run, jobs.ending - 1, len(_ENDED)), strict=True)),
-        wasted=wasted,
-        total=total,
+        **{key: value for key, value in vars(total).items() if key != "joules"},
+        bytes_by_part=_by_part(run),
         energy=EnergyTotal(total.joules if known else None, known, int(run.took_part.sum())),
         joules_by_phase=phases if known else {},
         waiting_joules=float(jobs.waiting_j[of_known].sum()) if known else None,
-        bytes_by_part=_by_part(run),
+        devices=devices,
+        batteries=_battery_use(run, devices, virtual_s),
+        spent=dict(zip(_ENDED, sums(run, jobs.ending - 1, len(_ENDED)), strict=True)),
+        wasted=wasted,
+        utilisation=total.client_s / (admitted * virtual_s) if admitted * virtual_s else None,
         merged_clients=int((each > 0).sum()),
         fairness=int(each.sum()) ** 2 / (admitted * squares) if squares else None,
     )
@@ -251,7 +284,7 @@ def work(run: Run) -> dict[str, dict[str, Work]]:
     return found
 
 
-def device_use(run: Run) -> dict[str, DeviceUse]:
+def _device_use(run: Run) -> dict[str, DeviceUse]:
     """What a run's jobs took, by device; of those with an admitted client."""
     device, found = run.clients.device, {}
     admitted = np.bincount(device[run.clients.admitted], minlength=len(run.device_names)).tolist()
@@ -281,7 +314,7 @@ def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[flo
     return sums_j.sum(axis=1).tolist(), [round_j if took_part else None for round_j, took_part in known]
 
 
-def battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
+def _battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
     """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
     capacities: dict[str, float] = run.reader.meta.get("batteries", {})
     ends = run.bounds.by_job(virtual_s) if capacities and run.bounds else ()

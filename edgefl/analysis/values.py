@@ -15,7 +15,6 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from edgefl.core.corners import Interval, together
-from edgefl.core.ledger import EnergyTotal
 
 CONFIDENCE = 0.95
 """How often such an interval covers what it estimates."""
@@ -60,9 +59,10 @@ class Value:
         return None if self.mean is None else around(self.mean, self.half)
 
     @classmethod
-    def over_clients(cls, total: EnergyTotal, between: Interval | None) -> Value | None:
+    def over_clients(
+        cls, amount: float | None, known: int, clients: int, between: Interval | None = None
+    ) -> Value | None:
         """A sum over clients, which is unknown where some client's is; None where nobody took part."""
-        amount, known, clients = total
         if known == clients:
             return cls(amount, between) if clients else None
         return cls(None, between, part=amount, known=(known, known), clients=(clients, clients))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from edgefl.calibrate import record, suites
 from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
-from edgefl.calibrate.machine import Machine, this_machine
 from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, TimingPlan, runtime
 from edgefl.calibrate.places import next_step, target
 from edgefl.calibrate.power import Meter, Powers
+from edgefl.calibrate.record import Machine, this_machine
 from edgefl.calibrate.suites import COPY
-from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep, Workload
+from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep
 from edgefl.core.devices import Board, Roofline
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
@@ -61,19 +61,23 @@ def _device(name: str, session: Session, machine: Machine, meter: Meter) -> Cali
 
     Raises:
         RunError: a measuring process failed.
+        UserError: the file would not be valid.
     """
     effort, how, methods = session.effort, session.how, suites.methods()
+    # A process for each group, whose workloads share a network's seconds.
+    groups = [*suites.steps(), suites.overheads(), methods]
     plans = [
         TimingPlan(suites.kernels(), effort.kernel_s),
-        *_by_step([*suites.steps(), suites.overheads(), methods], effort),
+        *(TimingPlan(group, effort.step_s / len(group)) for group in groups),
     ]
     infers = effort.inference_s > 0
     session.expect(effort.repeats * (len(plans) + infers) + infers)
     timings, loaded_bytes = session.timed(plans)
     inferred = _inferred(session) if infers else []
-    copy, others = _split(timings)
+    # The copy's rate is the bandwidth; the fit explains what is left.
+    (copy,) = (one for one in timings if one.workload == COPY)
     bandwidth, bandwidth_entry = record.bandwidth(copy, how)
-    fitted = fit(_observations(others), bandwidth)
+    fitted = fit(_observations([one for one in timings if one is not copy]), bandwidth)
     peak, peak_entry = record.peak([*timings, *inferred], fitted, how)
     data = {
         "title": machine.title,
@@ -93,7 +97,9 @@ def _device(name: str, session: Session, machine: Machine, meter: Meter) -> Cali
         }
     powers = meter.powers()
     data |= record.board(machine, loaded_bytes, powers, how)
-    device = _validated(name, data)
+    # As it will be read back from its file.
+    document = Document.parse(dump(data), name)
+    device = validate(Roofline, document.data, document)
     compared = [one for one in timings if one.workload in methods]
     trained = [one for one in timings if isinstance(one.workload.computation, MethodStep)]
     return Calibration(
@@ -104,11 +110,6 @@ def _device(name: str, session: Session, machine: Machine, meter: Meter) -> Cali
         methods=_compared_methods(compared, device),
         notes=_notes([*timings, *inferred], powers),
     )
-
-
-def _by_step(groups: Sequence[Sequence[Workload]], effort: Effort) -> list[TimingPlan]:
-    """A process for each group, whose workloads share a network's seconds."""
-    return [TimingPlan(group, effort.step_s / len(group)) for group in groups]
 
 
 def _inferred(session: Session) -> list[Timing]:
@@ -144,12 +145,6 @@ def _compared_methods(timings: Sequence[Timing], device: Board) -> list[MethodPr
     return found
 
 
-def _split(timings: Sequence[Timing]) -> tuple[Timing, list[Timing]]:
-    """The copy, whose rate is the bandwidth, and what is left for the fit to explain."""
-    (copy,) = (one for one in timings if one.workload == COPY)
-    return copy, [one for one in timings if one is not copy]
-
-
 def _observations(timings: Sequence[Timing]) -> list[Observation]:
     """What the fit may use."""
     passes = MethodStep, ForwardPass
@@ -160,16 +155,6 @@ def _observations(timings: Sequence[Timing]) -> list[Observation]:
         for one in timings
         if one.workload.use == FIT
     ]
-
-
-def _validated(name: str, data: Mapping[str, Any]) -> Board:
-    """The device as it will be read back from its file.
-
-    Raises:
-        UserError: the file would not be valid.
-    """
-    document = Document.parse(dump(dict(data)), name)
-    return validate(Roofline, document.data, document)
 
 
 def _notes(timings: Sequence[Timing], powers: Powers) -> list[str]:

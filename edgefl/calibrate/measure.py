@@ -123,18 +123,6 @@ class Timing:
     spread: float
     share: float
 
-    @classmethod
-    def of(cls, workload: Workload, work: Work, processes: Sequence[Calls]) -> Timing:
-        """From the calls in each process."""
-        each = [median(one.seconds) for one in processes]
-        return cls(
-            workload,
-            work,
-            seconds=median(each),
-            spread=max(each) / min(each) - 1,
-            share=min(one.share for one in processes),
-        )
-
 
 class TimingPlan(NamedTuple):
     """Workloads that share a process, and the seconds to time each of them."""
@@ -221,7 +209,12 @@ class Session:
                 loaded.append(loaded_bytes)
                 for one, its_calls in zip(plan.workloads, each, strict=True):
                     calls[one.name].append(its_calls)
-        return [Timing.of(one, work, calls[one.name]) for one, work in works], int(median(loaded))
+        found = []
+        for one, work in works:
+            medians = [median(process.seconds) for process in calls[one.name]]
+            share = min(process.share for process in calls[one.name])
+            found.append(Timing(one, work, median(medians), max(medians) / min(medians) - 1, share))
+        return found, int(median(loaded))
 
     def worked(self, workload: Workload, seconds: float, threads: int) -> Span:
         """When a process did the workload again and again, for so many seconds.

@@ -30,25 +30,15 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
     check_free(path, force=force)
     if out and not path.parent.exists():
         raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
-    _check_writable(path, "--out" if out else str(path.parent))
-    return path
-
-
-def _check_writable(path: Path, where: str) -> None:
-    """Checks before the measurements, which take minutes, that the file can be written.
-
-    Raises:
-        UserError: the file, or the nearest folder that exists, cannot be written to.
-    """
     folder = next(one for one in path.absolute().parents if one.exists())
     try:
-        # Permissions do not tell about read-only and special file systems, so a file is really written.
+        # Before measurements, which take minutes. Permissions do not tell about read-only and special file
+        # systems, so a file is really written.
         with tempfile.TemporaryFile(dir=folder):
-            return
+            return path
     except OSError as error:
-        raise UserError(
-            f"cannot write in {folder}: {error.strerror}", where=where, hint="choose another --out"
-        ) from error
+        what, where = f"cannot write in {folder}: {error.strerror}", "--out" if out else str(path.parent)
+        raise UserError(what, where=where, hint="choose another --out") from error
 
 
 def next_step(path: Path) -> str:

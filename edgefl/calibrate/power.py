@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, Source, Span, host_source, recording
 from edgefl.calibrate.measure import Session
-from edgefl.calibrate.suites import one_core, whole_machine
+from edgefl.calibrate.suites import ALL_THREADS, ONE_CORE
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import EdgeflError, UserError
 from edgefl.core.notes import note
@@ -126,7 +126,7 @@ class Meter:
         idle = Span(start_s, time.time())
         session.expect(2)
         self._spans = Spans(
-            idle, session.worked(one_core(), seconds, 1), session.worked(whole_machine(), seconds, threads)
+            idle, session.worked(ONE_CORE, seconds, 1), session.worked(ALL_THREADS, seconds, threads)
         )
 
     def powers(self) -> Powers:

@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 from edgefl.calibrate.fit import RooflineFit
-from edgefl.calibrate.machine import Machine
 from edgefl.calibrate.measure import Circumstances, Timing
 from edgefl.calibrate.power import Powers
 from edgefl.core.cost import DENSE
+from edgefl.core.host import board_name, machine_title
 
 NumberEntry = dict[str, str | float]
 
 _TORCH = "torch"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine.
+
+    Attributes:
+        title: its name for people.
+        category: a device category, guessed from what the system reports.
+        memory_bytes: the total.
+        used_bytes: what all other programs use now.
+    """
+
+    title: str
+    category: str
+    memory_bytes: int
+    used_bytes: int
+
+
+def this_machine() -> Machine:
+    """What the system reports."""
+    memory = psutil.virtual_memory()
+    # psutil has no such function on systems without any support for batteries.
+    battery = getattr(psutil, "sensors_battery", lambda: None)()
+    return Machine(
+        title=machine_title(),
+        category="sbc" if board_name() else "server" if battery is None else "laptop",
+        memory_bytes=memory.total,
+        used_bytes=memory.total - memory.available,
+    )
 
 
 def number(value: str | float, status: str, source: str) -> NumberEntry:

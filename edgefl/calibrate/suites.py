@@ -114,16 +114,9 @@ def overheads() -> list[Workload]:
     ]
 
 
-def one_core() -> Workload:
-    """What keeps one core busy with overheads, for its power."""
-    return Workload("one core busy", MethodStep(_NARROW[-1]), 16)
-
-
-def whole_machine() -> Workload:
-    """What keeps all threads busy, for their power."""
-    return Workload("all threads busy", MethodStep(Network("resnet18", _CIFAR)), 32)
-
-
+# For their powers: one core is busy with overheads.
+ONE_CORE = Workload("one core busy", MethodStep(_NARROW[-1]), 16)
+ALL_THREADS = Workload("all threads busy", MethodStep(Network("resnet18", _CIFAR)), 32)
 _COMPARED = ((Network("mlp", (1, 8, 8), {"hidden": [64]}, "mlp 64"), 16), (Network("cnn2", _CIFAR), 16))
 
 

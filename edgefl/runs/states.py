@@ -57,16 +57,11 @@ class States:
         self._folder = folder
         self._budget_bytes = budget_bytes
         self._held: OrderedDict[int, Tree] = OrderedDict()  # the least recently used first
-        self._held_bytes = 0
+        self.held_bytes = 0  # of the states in memory
         self._jobs: dict[int, int] = {}
         self._changed: set[int] = set()  # the newest state came after the last checkpoint
         self._filed: dict[int, str] = {}  # the SHA-256 of the newest state's file, if it is written
         self._saving = False
-
-    @property
-    def held_bytes(self) -> int:
-        """The bytes of the states in memory."""
-        return self._held_bytes
 
     def restore(self, files: Mapping[int, tuple[int, str]]) -> None:
         """Takes over the states of a checkpoint, which are in files: by client, the job and the SHA-256."""
@@ -166,19 +161,19 @@ class States:
     def _hold(self, client: int, tree: Tree) -> None:
         self._release(client)
         self._held[client] = tree
-        self._held_bytes += nbytes(tree)
+        self.held_bytes += nbytes(tree)
         self._shrink()
 
     def _release(self, client: int) -> None:
         if client in self._held:
-            self._held_bytes -= nbytes(self._held.pop(client))
+            self.held_bytes -= nbytes(self._held.pop(client))
 
     def _shrink(self) -> None:
         """Moves states to files until the budget is kept, even the last one if it is too large."""
         # A checkpoint in progress would delete a file that is not in its list of changes.
         if self._folder is None or self._saving:
             return
-        while self._held_bytes > self._budget_bytes:
+        while self.held_bytes > self._budget_bytes:
             client = next(iter(self._held))
             self._file(client)
             self._release(client)

@@ -18,7 +18,7 @@ from edgefl.analysis.groups import Group, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.run import Floats, Run
-from edgefl.analysis.summary import Summary, check_target, each_run, summary
+from edgefl.analysis.summary import COSTS, Summary, check_target, each_run, summary
 from edgefl.analysis.values import Value
 from edgefl.core.errors import UserError, closest, one_of
 from edgefl.core.nodes import short
@@ -44,7 +44,7 @@ _REACHED = {
         name: f"target.{{}}.{key}"
         for name, key in {"time": "t_s", "bytes": "bytes", "joules": "joules"}.items()
     },
-    **{name: f"costs.{name}.to_target.{{}}.total.amount" for name in ("carbon", "money")},
+    **{name: f"costs.{name}.to_target.{{}}.total.amount" for name in COSTS},
 }
 # Beyond such a ratio, the least of what is on a linear axis could not be told from 0.
 _WIDE = 30

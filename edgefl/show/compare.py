@@ -208,7 +208,7 @@ def texts(
 
 def energy_of(one: Group) -> str:
     """Of how many clients energies are, and what all clients' are at least or at most; empty where of all."""
-    values = [Value.over_clients(run.energy, run.joules_between) for run in one.runs]
+    values = [Value.over_clients(*run.energy, run.joules_between) for run in one.runs]
     found = over_seeds(values)
     if found is None or all(value is None or not value.clients[1] for value in values):
         return ""

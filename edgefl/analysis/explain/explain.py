@@ -316,15 +316,12 @@ class Explainer:
         return found
 
 
-_AWAY = CAUSES.index("away")
-
-
 def _phases(table: Floats) -> list[Phase]:
     """What seconds by phase and cause, (phases, causes), consist of, most first."""
     rows = [*table.tolist(), [0.0] * len(CAUSES)]
     for row in rows[:-1]:
-        rows[-1][_AWAY] += row[_AWAY]
-        row[_AWAY] = 0.0
+        rows[-1][_AT["away"]] += row[_AT["away"]]
+        row[_AT["away"]] = 0.0
     found = [
         Phase(phase, sum(row), _most_first(row)) for phase, row in zip((*PHASES, "away"), rows, strict=True)
     ]

@@ -242,9 +242,7 @@ def _by_stage(found: Run, whole: Parts) -> Parts:
     """Paths whose jobs are divided into their stages."""
     is_job = whole.job >= 0
     jobs = whole.job[is_job]
-    until_s = found.until_s[jobs]
-    stations = (found.jobs.dispatched_s, found.jobs.received_s, found.jobs.worked_s, found.jobs.arrived_s)
-    at_s = [np.where(np.isnan(one[jobs]), until_s, one[jobs]) for one in stations]
+    at_s = [found.over_s(name, jobs) for name in ("dispatched_s", "received_s", "worked_s", "arrived_s")]
     pieces = [_taken(whole, ~is_job)]
     for phase, (start_s, end_s) in enumerate(pairwise(at_s)):
         from_s, to_s = np.maximum(start_s, whole.from_s[is_job]), np.minimum(end_s, whole.to_s[is_job])

@@ -48,7 +48,7 @@ def counters(run: Run, window: Window) -> Iterator[Counter]:
     active = _spans(jobs.dispatched_s, run.until_s, np.ones(len(jobs)))
     yield _steps(active, window, "active clients", "", "clients with a job under way")
     for way, from_s, to_s in (
-        ("down", jobs.dispatched_s, np.where(np.isnan(jobs.received_s), jobs.ended_s, jobs.received_s)),
+        ("down", jobs.dispatched_s, run.over_s("received_s")),
         ("up", jobs.worked_s, run.until_s),
     ):
         moved = jobs[f"{way}_bytes"]
@@ -79,16 +79,15 @@ def _spans(from_s: Floats, to_s: Floats, height: Floats) -> tuple[Floats, Floats
 
 def _energy(run: Run) -> tuple[Floats, Floats]:
     """When energy was charged, and how much."""
-    jobs, tails = run.jobs[run.known[run.jobs.client]], run.known[run.tails["client"]]
-    ends = ("received_s", "worked_s", "arrived_s")
-    over_s = [np.where(np.isnan(jobs[at]), jobs.ended_s, jobs[at]) for at in ends]
+    known, tails = np.flatnonzero(run.known[run.jobs.client]), run.known[run.tails["client"]]
+    jobs, ends = run.jobs[known], ("received_s", "worked_s", "arrived_s")
     charged = (
         jobs.receive_j + jobs.receive_idle_j + jobs.earlier_tail_j,
         jobs.work_j + jobs.work_tail_j + jobs.work_idle_j,
         jobs.transmit_j + jobs.transmit_idle_j,
     )
     return (
-        np.concatenate([*over_s, run.tails["t_s"][tails]]),
+        np.concatenate([*(run.over_s(at, known) for at in ends), run.tails["t_s"][tails]]),
         np.concatenate([*charged, run.tails["joules"][tails]]),
     )
 

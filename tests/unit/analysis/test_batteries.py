@@ -10,7 +10,7 @@ from compared import dry
 from plans import plan, prices, told
 
 from edgefl.analysis.run import Run
-from edgefl.analysis.sums import BatteryUse, battery_use, device_use
+from edgefl.analysis.sums import BatteryUse, usage
 from edgefl.core.cost import Trace, Work
 from edgefl.store import Store
 
@@ -25,7 +25,7 @@ def of_plan(plan_, names, virtual_s, **meta):
     store.write_plan(plan_, {}, [0] * len(plan_.clients))
     store.add_jobs(rows, names)
     run = Run(store.reader())
-    found = battery_use(run, device_use(run), virtual_s)
+    found = usage(run, virtual_s).batteries
     store.abandon()
     return found, rows
 

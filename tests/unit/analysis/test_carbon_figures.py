@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, Until
-from edgefl.analysis.carbon import J_PER_KWH, Intensities, Whom, dealt, footprint, sums_of
+from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.corners import Interval
@@ -49,6 +50,12 @@ def reading(plan_, carbon, category="sbc", told=None):
         yield store.reader()
     finally:
         store.abandon()
+
+
+def footprint(run, ended, reached):
+    """That of a run which reached targets when it did."""
+    reached = {model: SimpleNamespace(t_s=one.t_s, until=one) for model, one in reached.items()}
+    return bill(run, None, ended, reached)
 
 
 def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
@@ -287,9 +294,9 @@ def test_a_tail_emits_when_it_is_drawn(case):
     rows, tails, _ = case.told()
     times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
     with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
-        run, whom = Run(reader), Whom(np.zeros(1, dtype=np.int64), *(None,) * 5)
+        run, region = Run(reader), np.zeros(1, dtype=np.int64)
         corner, _ = at_corners(run.repriced, PLAN.prices, blind=False, shared=False)
-        sums = sums_of(run, [corner.by_job(case.end_s)], whom, Seconds(), times)
+        sums = sums_of(run, [corner.by_job(case.end_s)], region, Seconds(), times)
     for t_s, each in zip(times, sums, strict=True):
         drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
         expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)

@@ -6,12 +6,11 @@ import pytest
 
 from edgefl.analysis.values import NOT_REACHED, Value, difference, over_seeds
 from edgefl.core.corners import Interval
-from edgefl.core.ledger import EnergyTotal
 
 # Half of Student's 95% interval, in standard deviations: of two values, and of three.
 TWO, THREE = 12.7062047 / 2**0.5, 4.3026527 / 3**0.5
 BOUNDED = Value(10.0, Interval(5.0, 30.0))
-SOME = Value.over_clients(EnergyTotal(10.0, 19, 20), Interval(5.0, 30.0))
+SOME = Value.over_clients(10.0, 19, 20, Interval(5.0, 30.0))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ SOME = Value.over_clients(EnergyTotal(10.0, 19, 20), Interval(5.0, 30.0))
         ([Value(1.0, whole=10.0), Value(1.0, whole=30.0)], Value(1.0, half=0.0, runs=2, of=2, whole=20.0)),
         # A sum over some clients is none over all; what is known of it stays apart.
         (
-            [SOME, Value.over_clients(EnergyTotal(20.0, 17, 18), Interval(15.0, 50.0))],
+            [SOME, Value.over_clients(20.0, 17, 18, Interval(15.0, 50.0))],
             Value(None, Interval(10.0, 40.0), None, 0, 2, part=15.0, known=(17, 19), clients=(18, 20)),
         ),
         (
@@ -52,10 +51,10 @@ def test_the_mean_over_runs(values, expected):
 
 def test_a_sum_over_clients():
     """Known of all, of some or of none; where nobody took part there is none."""
-    assert Value.over_clients(EnergyTotal(3.0, 2, 2), None) == Value(3.0)
+    assert Value.over_clients(3.0, 2, 2) == Value(3.0)
     assert Value(None, Interval(5.0, 30.0), part=10.0, known=(19, 19), clients=(20, 20)) == SOME
-    assert Value.over_clients(EnergyTotal(None, 0, 2), None).part is None
-    assert Value.over_clients(EnergyTotal(None, 0, 0), None) is None
+    assert Value.over_clients(None, 0, 2, None).part is None
+    assert Value.over_clients(None, 0, 0, None) is None
 
 
 def test_the_interval_of_a_mean():

@@ -6,7 +6,6 @@ import pytest
 
 from edgefl.analysis.values import NOT_REACHED, Difference, Value, over_seeds
 from edgefl.core.corners import Interval
-from edgefl.core.ledger import EnergyTotal
 from edgefl.show.values import alike, cell, difference_text, setting_text
 
 
@@ -17,7 +16,7 @@ def bounded(mean, low, high, **more):
 
 def some(joules, known=12, clients=24, between=None):
     """A sum over clients that is known of some."""
-    return Value.over_clients(EnergyTotal(joules, known, clients), between)
+    return Value.over_clients(joules, known, clients, between)
 
 
 CELLS = [

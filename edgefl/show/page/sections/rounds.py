@@ -246,16 +246,14 @@ def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
         "client": found.jobs.client[jobs].tolist(),
         "device": [found.device_names[place] for place in found.clients.device[found.jobs.client[jobs]]],
         **{name: np.round(getattr(found.jobs, name)[jobs], decimals).tolist() for name in _STATIONS},
-        **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found.jobs, jobs)},
+        **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found, jobs)},
         "ending": [str(ENDINGS[ending]) for ending in found.jobs.ending[jobs].tolist()],
     }
 
 
-def _away(all_jobs: Any, jobs: Ints) -> Iterator[tuple[str, Floats]]:
+def _away(found: Run, jobs: Ints) -> Iterator[tuple[str, Floats]]:
     """Each stage's name, and the seconds of some jobs' stages in which they were not busy."""
-    ended_s = all_jobs.ended_s[jobs]
     for name, start, end in zip(_STAGES, _STATIONS, _STATIONS[1:], strict=False):
-        from_s, to_s = getattr(all_jobs, start)[jobs], getattr(all_jobs, end)[jobs]
-        span_s = np.where(np.isnan(to_s), ended_s, to_s) - from_s
-        away_s = np.nan_to_num(span_s - getattr(all_jobs, f"{name}_s")[jobs])
-        yield name, np.where(away_s > _ROUNDING * ended_s, away_s, 0.0)
+        span_s = found.over_s(end, jobs) - found.jobs[start][jobs]
+        away_s = np.nan_to_num(span_s - found.jobs[f"{name}_s"][jobs])
+        yield name, np.where(away_s > _ROUNDING * found.jobs.ended_s[jobs], away_s, 0.0)
