@@ -216,7 +216,8 @@ class Job:
         """A copy, as if the job were broken off now."""
         other = copy(self)
         other.ended_s = now_s
-        if self.in_flight:
+        # Nothing is spent before the first stage has begun.
+        if self.in_flight and not math.isnan(self.began_s):
             other.charge_until(now_s)
         return other
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from edgefl.core.availability import BatteryTimetable, Timetable
 from edgefl.core.plan import Bools, Ints
@@ -16,8 +17,8 @@ _CHANGES = 16
 _BLOCK = 128
 
 
-class Candidates:
-    """A set of clients in order; an array where one is needed, and quick to take its n-th members from."""
+class Candidates(NDArrayOperatorsMixin):
+    """A set of clients in order; an array to who uses it as one, and quick to take its n-th members from."""
 
     def __init__(self, clients: int) -> None:
         """The empty set, of so many clients that there are."""
@@ -34,6 +35,15 @@ class Candidates:
         if self._array is None:
             self._array = np.flatnonzero(self._members)
         return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = (np.asarray(one) if isinstance(one, Candidates) else one for one in inputs)
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
 
     def __getitem__(self, places: Any) -> Any:
         """The members at some places; a time that depends on their number, not on that of clients."""

@@ -33,7 +33,7 @@ from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
-from edgefl.world.job import LOST, MERGED, Job, Price, rows_of, stacked
+from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
 from edgefl.world.links import Links, Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 from edgefl.world.presence import Candidates, Presence
@@ -616,7 +616,8 @@ class World:
         self._ended(rows)
 
     def _ready(self) -> np.ndarray:
-        return rows_of([*self.open.values()])
+        # Who is due by a time may still leave steps out, which is decided when its work begins.
+        return rows_of([job for job in self.open.values() if job.finish_by is None or job.stage != DOWN])
 
     def _record(self, kind: Kind, *, exchange: str = "", client: int = -1) -> None:
         """Emits an event that belongs to no job."""

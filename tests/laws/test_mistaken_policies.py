@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from plans import plan, played, prices
+from plans import plan, played, prices, with_server
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Kind
 from edgefl.runs import drafts
+from edgefl.world.needs import Feedback, Merge
 
 _POLICY = '''"""A policy under test."""
 
@@ -88,6 +89,65 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen, m
     message = r"asked for 2 of 4 clients, the selector returned(.|\n)*random2\.py:\d+"
     with pytest.raises(RunError, match=message):
         played(planned)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "candidates[candidates >= 1][:count]",
+        "candidates.tolist()[:count]",
+        "candidates[np.argsort(-candidates)][:count]",
+        "sorted(candidates)[:count]",
+    ],
+)
+def test_a_selector_uses_the_candidates_as_an_array(own, chosen, monkeypatch):
+    """Compared, indexed, listed and computed with, as NumPy's are."""
+    own("selectors", "random2", "import numpy as np\n" + _SELECTOR.format(chosen=chosen))
+    planned = _plan(participants=2)
+    server = planned.scenario.server
+    selector = server.selector.model_copy(update={"name": "random2"})
+    monkeypatch.setitem(server.__dict__, "selector", selector)
+    _, _, jobs = played(planned)
+    assert len(jobs) == 4
+
+
+@pytest.mark.parametrize("uplink", [None, 1e9])
+def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
+    """A round that ends in the very moment of a dispatch has a total, on links of one's own and shared."""
+    body = (
+        "jobs = world.dispatch(name, world.choose(2)); yield world.ended(jobs); "
+        "yield from world.merge(name, jobs); world.dispatch(name, world.choose(2))"
+    )
+    text = _POLICY.format(body=body).replace("def serve", "STALE = True\n\n\ndef serve", 1)
+    own("policies", "hasty", text)
+    table = prices("train", 4, work_s=1.0, up_bytes=1, up_bps=8.0)
+    planned = plan([table], policy="hasty", until={"energy": 1e9, "rounds": 1})
+    _, needs, jobs = played(planned if uplink is None else with_server(planned, uplink=uplink))
+    (total,) = [need.totals for need in needs if hasattr(need, "totals")]
+    assert [record.ending for record in jobs] == [Kind.MERGED] * 2 + [Kind.CUT] * 2
+    assert (total.energy.joules, total.energy.energy_known) == (0.0, total.energy.energy_clients)
+
+
+def test_a_job_is_ready_once_its_steps_are_known(own):
+    """Who may still leave steps out to be in time is not offered to be trained ahead."""
+    body = (
+        "jobs = world.dispatch(name, [0, 1], finish_by=world.now_s + 4.0); "
+        "yield world.ended(jobs[:1]); yield from world.merge(name, jobs[:1]); "
+        "yield world.ended(jobs[1:]); yield from world.merge(name, jobs[1:])"
+    )
+    own("policies", "early", _POLICY.format(body=body).replace("def serve", "STALE = True\n\n\ndef serve", 1))
+    table = prices("train", 2, down_s=[0.5, 2.0], work_s=[0.5, 10.0], up_s=0.5, steps=10)
+    offered = []
+
+    def answer(need):
+        if isinstance(need, Merge):
+            offered.append({job.id: job.steps for job in need.ready})
+        return Feedback()
+
+    _, _, jobs = played(plan([table], policy="early"), answer)
+    steps = {record.job.id: record.job.steps for record in jobs}
+    assert steps == {0: 10, 1: 1}
+    assert all(steps[job] == of for ready in offered for job, of in ready.items())
 
 
 @pytest.mark.parametrize(("kind", "function"), [("policies", "serve"), ("selectors", "build")])
