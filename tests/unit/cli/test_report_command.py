@@ -30,7 +30,7 @@ def test_the_page_is_named_after_the_first_run(capsys, here, folder):
     """In the current folder, without what shells trip over; the command says where it is and how large."""
     status, out, _ = run_command(capsys, "report", folder)
     page = here / "a-group.html"
-    assert (status, out) == (0, f"saved a-group.html ({page.stat().st_size / 1e6:.2f} MB)\n")
+    assert (status, out) == (0, f"saved a-group.html ({page.stat().st_size / 1e3:.0f} kB)\n")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     status, out, _ = run_command(capsys, "report", *sorted(folder.glob("0*")))
     assert (status, out.split()[1]) == (0, "01-fedavg-and-2-more.html")
