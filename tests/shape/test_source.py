@@ -74,7 +74,7 @@ def _is_overload(node: Definition) -> bool:
 
 
 def test_a_name_means_one_thing_to_a_reader_of_runs(sources):
-    """No class or function of analysis and show has the name of another, but the doors of sections and of costs."""
+    """No class or function of analysis and show has another's name, but the doors of sections and costs."""
     names = Counter(
         node.name
         for name, (_, module) in sources.items()
