@@ -37,7 +37,7 @@ class Lost(At):
     """An event that fails at a time: the job that waits for it is lost then."""
 
     def __init__(self, env: Clock, t_s: float, cause: Any) -> None:
-        super().__init__(env, t_s)
+        super().__init__(env, t_s, LOSS)
         self._ok, self._value, self._defused = False, simpy.Interrupt(cause), True
 
 

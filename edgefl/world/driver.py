@@ -171,18 +171,14 @@ def _until(
     world: World, rounds: Generator[simpy.Event, Any, Any], limit_s: float
 ) -> Generator[simpy.Event, Any, bool]:
     """The rounds up to a time; returns whether they were broken off."""
-    limit, value = world.env.at(limit_s, LATER), None
-    while True:
-        try:
-            event = rounds.send(value)
-        except StopIteration:
-            return False
-        yield event | limit
-        # A timeout is triggered, in SimPy's words, as soon as it is made.
-        if not event.processed:
-            rounds.close()
-            return True
-        value = event.value
+    policy = world.env.process(rounds)
+    yield policy | world.env.at(limit_s, LATER)
+    if not policy.is_alive:
+        return False
+    rounds.close()
+    # Nobody waits for it any more.
+    policy.defused = True
+    return True
 
 
 def converse(world: Generator[Need, Feedback, Ended], answer: Callable[[Need], Feedback]) -> Ended:

@@ -300,10 +300,7 @@ class World:
                 return True
             return count is not None and over >= count and sum(job.arrived for job in jobs) >= count
 
-        wait = Condition(self.env, enough, [job.process for job in jobs])
-        if count is not None and not wait.triggered and sum(job.arrived for job in jobs) >= count:
-            wait.succeed()
-        return wait
+        return Condition(self.env, enough, [job.process for job in jobs])
 
     def change(self, *, clients: bool = True) -> simpy.Event:
         """An event: a job arrives or ends or, unless ``clients`` is false, somebody who was away may be back.
@@ -495,8 +492,9 @@ class World:
 
     def close(self) -> None:
         """Ends the run: cuts every job, and settles the tails that are open."""
-        over = self.cut()
-        while not over.processed:
+        self.cut()
+        # Interrupts come before all else: no process of the policy's own is told, and asks anybody.
+        while self.open:
             self.env.step()
         self._charge()
         tails = self._tails.settled(self.env.now)

@@ -350,13 +350,38 @@ def test_stale_uploads_need_a_policy_that_says_so():
         ),
     ],
 )
-def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says):
+@pytest.mark.parametrize("until", [{"rounds": 5}, {"rounds": 5, "time": 100.0}])
+def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says, until):
     """A run that did not do its rounds is not a run that is done."""
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "lazy.py").write_text(f"def serve(world, params):\n{body}\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=says):
-        played(plan([prices("train", 1)], rounds=5, policy="lazy"))
+        played(plan([prices("train", 1)], until=until, policy="lazy"))
+
+
+@pytest.mark.parametrize("until", [{"rounds": 2}, {"rounds": 2, "time": 100.0}])
+def test_a_policy_may_catch_what_it_waits_for(tmp_path, monkeypatch, until):
+    """An error of a process of its own is raised where it waits, with a limit of time as without."""
+    body = """
+def serve(world, params):
+    def other():
+        yield world.env.timeout(1.0)
+        raise KeyError("oops")
+
+    while world.serving:
+        try:
+            yield world.env.process(other())
+        except KeyError:
+            for exchange in world.due():
+                yield from world.collect(exchange)
+            yield from world.end_round()
+"""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "careful.py").write_text(body, encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    _, _, jobs = played(plan([prices("train", 1)], until=until, policy="careful"))
+    assert [record.dispatched.t_s for record in jobs] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("place", ["serve", "process"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plans import plan, played, prices, with_server
+from plans import dispatched, plan, played, prices, with_server
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Kind
@@ -126,6 +126,24 @@ def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
     (total,) = [need.totals for need in needs if hasattr(need, "totals")]
     assert [record.ending for record in jobs] == [Kind.MERGED] * 2 + [Kind.CUT] * 2
     assert (total.energy.joules, total.energy.energy_known) == (0.0, total.energy.energy_clients)
+
+
+def test_nobody_is_asked_while_a_run_closes(own):
+    """A policy's own process that waits for a change is not told of the last cut: it would go on asking."""
+    text = _POLICY.format(body=_COLLECT + "yield world.env.timeout(0.5)")
+    helper = """
+    def helper():
+        while True:
+            yield world.change()
+            world.dispatch("train", world.choose(1))
+
+    world.env.process(helper())
+"""
+    own("policies", "helped", text.replace("(world, params):", "(world, params):" + helper))
+    planned = plan([prices("train", 4, work_s=10.0)], policy="helped", participants=2)
+    with dispatched() as numbers:
+        _, _, jobs = played(planned)
+    assert sorted(numbers) == sorted(record.job.id for record in jobs) == [0, 1]
 
 
 def test_a_job_is_ready_once_its_steps_are_known(own):

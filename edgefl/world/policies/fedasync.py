@@ -13,12 +13,12 @@ import simpy
 from pydantic import Field
 
 from edgefl.core.params import Strict
-from edgefl.core.plan import Plan
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
 STALE = True
+check = check_one_exchange
 
 
 class Params(Strict):
@@ -33,11 +33,6 @@ class Params(Strict):
     most_stale: Annotated[
         int | None, Field(ge=0, description="versions behind which an update is dropped")
     ] = None
-
-
-def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is checked the same way
-    """See ``check_one_exchange``."""
-    check_one_exchange(plan)
 
 
 def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:

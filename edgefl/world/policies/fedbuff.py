@@ -13,13 +13,13 @@ import simpy
 from pydantic import Field
 
 from edgefl.core.params import Positive, Strict
-from edgefl.core.plan import Plan
 from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
 STALE = True
+check = check_one_exchange
 
 
 class Params(Strict):
@@ -36,11 +36,6 @@ class Params(Strict):
     ] = None
     server_rate: Annotated[Positive, Field(description="eta, the server's learning rate")] = 1.0
     weights: Annotated[Literal["equal", "samples"], Field(description="of updates in the mean")] = "equal"
-
-
-def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is checked the same way
-    """See ``check_one_exchange``."""
-    check_one_exchange(plan)
 
 
 def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:

@@ -55,6 +55,7 @@ def _round(world: World, params: Params, exchange: Prices) -> Generator[simpy.Ev
     wanted = world.plan.scenario.server.participants
     jobs = world.dispatch(exchange.exchange, (yield from world.invite(exchange, factor=params.factor)))
     yield world.ended(jobs, wanted)
-    arrived = sorted((job for job in jobs if job.arrived), key=attrgetter("arrived_s", "job"))
-    yield world.discard([job for job in jobs if job.open and job not in arrived[:wanted]], Kind.LATE)
-    yield from world.merge(exchange.exchange, arrived[:wanted])
+    first = sorted((job for job in jobs if job.arrived), key=attrgetter("arrived_s", "job"))[:wanted]
+    chosen = set(first)
+    yield world.discard([job for job in jobs if job.open and job not in chosen], Kind.LATE)
+    yield from world.merge(exchange.exchange, first)

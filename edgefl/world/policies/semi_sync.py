@@ -15,13 +15,13 @@ import simpy
 from pydantic import Field
 
 from edgefl.core.params import Strict
-from edgefl.core.plan import Plan
 from edgefl.core.units import Seconds
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
 STALE = True
+check = check_one_exchange
 
 
 class Params(Strict):
@@ -34,11 +34,6 @@ class Params(Strict):
 def round_s(params: Params) -> float:
     """The time of a round, which does not depend on clients."""
     return params.interval
-
-
-def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is checked the same way
-    """See ``check_one_exchange``."""
-    check_one_exchange(plan)
 
 
 def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:

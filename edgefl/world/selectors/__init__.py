@@ -27,18 +27,14 @@ Scalars: TypeAlias = Mapping[int, Mapping[str, float]]
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses clients."""
+    """Chooses clients.
+
+    One that learns from what it chose has ``observe(jobs: Jobs, scalars: Scalars)``, too, which takes the
+    jobs that ended since the last call.
+    """
 
     def select(self, count: int, candidates: Ints) -> Ints:
         """``count`` different ones of more candidates, in the order of clients."""
-        ...
-
-
-class Observer(Selector, Protocol):
-    """A selector that learns from what it chose."""
-
-    def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """Takes jobs that ended since the last call."""
         ...
 
 

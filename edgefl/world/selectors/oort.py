@@ -121,7 +121,7 @@ class Oort:
         return np.sort(chosen)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Observer.observe``; exchanges that all clients take part in are no concern of it."""
+        """See ``Selector``; exchanges that all clients take part in are no concern of it."""
         jobs = jobs[self._chosen[jobs["exchange"]]]
         clients, rounds = jobs["client"], np.maximum(jobs["round"], 0) + 1
         self._last[clients] = rounds

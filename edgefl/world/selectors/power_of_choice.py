@@ -53,7 +53,7 @@ class _PowerOfChoice:
         return np.sort(drawn[by_loss[:count]])
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Observer.observe``."""
+        """See ``Selector``."""
         loss = scalar(jobs, scalars, "loss")
         known = ~np.isnan(loss)
         self._loss[jobs["client"][known]] = loss[known]

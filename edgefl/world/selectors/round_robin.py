@@ -34,5 +34,5 @@ class _RoundRobin:
         return chosen
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:  # noqa: ARG002 - every observer gets them
-        """See ``Observer.observe``; clients are also asked without a choice, where there are no others."""
+        """See ``Selector``; clients are also asked without a choice, where there are no others."""
         np.maximum.at(self._asked_s, jobs["client"], jobs["dispatched_s"])

@@ -95,7 +95,7 @@ class Tiers:
         return lowest(rank + self._draws.next(candidates), candidates, count)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Observer.observe``."""
+        """See ``Selector``."""
         loss = scalar(jobs, scalars, "loss")
         known = ~np.isnan(loss)
         self._loss[jobs["client"][known]] = loss[known]
