@@ -34,6 +34,8 @@ class Candidates(NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:  # noqa: FBT001 - NumPy's
         if self._array is None:
             self._array = np.flatnonzero(self._members)
+            # Who sorts or shuffles it in place would do so to all that ask later.
+            self._array.setflags(write=False)
         return np.array(self._array, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

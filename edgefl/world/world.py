@@ -176,7 +176,7 @@ class World:
         return np.array(self.free())
 
     def free(self) -> Candidates:
-        """As ``candidates``, without going through all of them."""
+        """The candidates as a set that follows the world, without going through all of them."""
         if self._moves:
             self._drain()
             self._presence.advance(self.env.now)

@@ -111,6 +111,20 @@ def test_a_selector_uses_the_candidates_as_an_array(own, chosen, monkeypatch):
     assert len(jobs) == 4
 
 
+def test_a_selector_cannot_move_the_candidates_of_others(own, monkeypatch):
+    """The array is read-only: the error names the selector's line."""
+    own(
+        "selectors",
+        "random2",
+        "import numpy as np\n" + _SELECTOR.format(chosen="np.asarray(candidates).sort()"),
+    )
+    planned = _plan(participants=2)
+    server = planned.scenario.server
+    monkeypatch.setitem(server.__dict__, "selector", server.selector.model_copy(update={"name": "random2"}))
+    with pytest.raises(RunError, match=r"random2\.py(.|\n)*read-only"):
+        played(planned)
+
+
 @pytest.mark.parametrize("uplink", [None, 1e9])
 def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
     """A round that ends in the very moment of a dispatch has a total, on links of one's own and shared."""
