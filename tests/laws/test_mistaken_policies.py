@@ -24,6 +24,8 @@ _COLLECT = "jobs = world.dispatch(name, (yield from world.invite(exchange))); "
 
 _SELECTOR = '''"""A selector under test."""
 
+import numpy as np
+
 
 class Own:
     def select(self, count, candidates):
@@ -50,6 +52,15 @@ def own(tmp_path, monkeypatch):
 def _plan(*, participants=None, policy="sync", refused=()):
     table = prices("train", 4, work_s=[1.0, 2.0, 3.0, 4.0], up_bytes=1)
     return plan([table], rounds=2, participants=participants, policy=policy, refused=refused)
+
+
+def _choosing(own, monkeypatch, chosen):
+    """A plan whose selector, random2.py, returns an expression of ``count`` and ``candidates``."""
+    own("selectors", "random2", _SELECTOR.format(chosen=chosen))
+    planned = _plan(participants=2)
+    server = planned.scenario.server
+    monkeypatch.setitem(server.__dict__, "selector", server.selector.model_copy(update={"name": "random2"}))
+    return planned
 
 
 @pytest.mark.parametrize(
@@ -80,12 +91,7 @@ def test_a_policys_mistake_is_named(own, body, message):
 )
 def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen, monkeypatch):
     """Too few, too many, one twice and unknown ones are errors, at the line of its function."""
-    text = _SELECTOR.format(chosen=chosen)
-    own("selectors", "random2", text)
-    planned = _plan(participants=2)
-    server = planned.scenario.server
-    selector = server.selector.model_copy(update={"name": "random2"})
-    monkeypatch.setitem(server.__dict__, "selector", selector)
+    planned = _choosing(own, monkeypatch, chosen)
     message = r"asked for 2 of 4 clients, the selector returned(.|\n)*random2\.py:\d+"
     with pytest.raises(RunError, match=message):
         played(planned)
@@ -102,25 +108,13 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen, m
 )
 def test_a_selector_uses_the_candidates_as_an_array(own, chosen, monkeypatch):
     """Compared, indexed, listed and computed with, as NumPy's are."""
-    own("selectors", "random2", "import numpy as np\n" + _SELECTOR.format(chosen=chosen))
-    planned = _plan(participants=2)
-    server = planned.scenario.server
-    selector = server.selector.model_copy(update={"name": "random2"})
-    monkeypatch.setitem(server.__dict__, "selector", selector)
-    _, _, jobs = played(planned)
+    _, _, jobs = played(_choosing(own, monkeypatch, chosen))
     assert len(jobs) == 4
 
 
 def test_a_selector_cannot_move_the_candidates_of_others(own, monkeypatch):
     """The array is read-only: the error names the selector's line."""
-    own(
-        "selectors",
-        "random2",
-        "import numpy as np\n" + _SELECTOR.format(chosen="np.asarray(candidates).sort()"),
-    )
-    planned = _plan(participants=2)
-    server = planned.scenario.server
-    monkeypatch.setitem(server.__dict__, "selector", server.selector.model_copy(update={"name": "random2"}))
+    planned = _choosing(own, monkeypatch, "np.asarray(candidates).sort()")
     with pytest.raises(RunError, match=r"random2\.py(.|\n)*read-only"):
         played(planned)
 
