@@ -1,7 +1,4 @@
-"""What a figure for a paper shows, in printed units, and what its caption has to say.
-
-Curves of runs, or what each spent until it reached a target.
-"""
+"""What a figure for a paper shows: the report page's curves, or what runs spent to reach a target."""
 
 from __future__ import annotations
 
@@ -13,19 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.curves import AXES, Curve, axes, curves
+from edgefl.analysis.curves import AXES, curves
 from edgefl.analysis.groups import Group, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
-from edgefl.analysis.run import Floats, Run
+from edgefl.analysis.run import Run
 from edgefl.analysis.summary import COSTS, Summary, check_target, each_run, summary
-from edgefl.analysis.values import Value
 from edgefl.core.errors import UserError, closest, one_of
 from edgefl.core.nodes import short
 from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
 from edgefl.show.colours import styles
 from edgefl.show.compare import energy_of
+from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
+from edgefl.show.page.sections.learning import accuracy_plot
 from edgefl.show.values import cell
 from edgefl.store import Reader
 
@@ -104,71 +102,43 @@ class Choice:
         return list(dict.fromkeys(several(self.target)))
 
 
-class ChartLine(NamedTuple):
-    """A curve, in the units of its chart; x is ascending, values that are not finite are NaN.
+class Printed(NamedTuple):
+    """How a column is printed: its title with the unit, and how many base units are one of these."""
 
-    Attributes:
-        name: of the run, or what the names of its seeds have in common.
-        place: among all runs that are compared, which its marker follows.
-        colour, dash: as on the report page.
-        x, y: (n,).
-        low, high: the band, (n,); None for one run.
-    """
-
-    name: str
-    place: int
-    colour: str
-    dash: str
-    x: Floats
-    y: Floats
-    low: Floats | None
-    high: Floats | None
-
-
-class Point(NamedTuple):
-    """What a run spent until it reached a target.
-
-    Attributes:
-        place, target: of the run and of the target among all.
-        colour: of the run.
-        value: in base units; None where nothing is known of it.
-        text: the same as a table has it, such as "not reached".
-        whole: whether all seeds reached it.
-    """
-
-    place: int
-    target: int
-    colour: str
-    value: Value | None
-    text: str
-    whole: bool
+    title: str
+    scale: float
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Curves of one model in one figure, or points of runs.
+    """A declared plot as a figure of a paper draws it, and what its caption has to say.
 
     Attributes:
         choice: what was asked for; its model is never None, and x is one.
-        lines: one or more, or
-        points: one for each run and target.
-        names, scale: of the runs of points, and the base units in one of x.
-        x_label, y_label: with units.
+        plot: lines or points with one x; its frame has what is drawn alone.
+        looks: each group's name, and its colour and dash on the report page.
         targets: to draw lines at, or the points'; none where these are of the runs' own.
         caption: what the figure's caption has to say.
         notes: what is not drawn, a line each.
     """
 
     choice: Choice
-    x_label: str
-    y_label: str
+    plot: Plot
+    looks: Sequence[tuple[str, str, str]]
     targets: Sequence[float]
     caption: str
     notes: Sequence[str] = ()
-    lines: Sequence[ChartLine] = ()
-    points: Sequence[Point] = ()
-    names: Sequence[str] = ()
-    scale: float = 1.0
+
+    def printed(self, name: str) -> Printed:
+        """A column in a unit that suits its greatest value."""
+        title, unit, _ = self.plot.frame.columns[name]
+        if unit == "share":
+            return Printed(f"{title} (%)", 0.01)
+        if unit not in LADDERS:
+            return Printed(f"{title} ({unit})" if unit not in {"", "loss"} else title, 1.0)
+        found = [np.max(block[name]) for block in self.plot.frame.blocks if block[name] is not None]
+        scale, unit = common_unit(unit, float(max(found)))
+        return Printed(f"{title} ({unit})", scale)
 
 
 def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
@@ -217,37 +187,40 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
     rows = [metric for each in runs for metric in metrics(each) if metric.key == key]
     if not rows:
         raise UserError("the runs have no target", where="target", hint="give one, such as 0.9")
-    colours = [colour for colour, _ in styles([one.name for one in groups[0]])]
-    points = [
-        Point(
-            place,
-            target,
-            colours[place],
-            value if value and value.mean is not None else None,
-            cell(value, row.unit),
-            value is not None and value.mean is not None and value.runs == len(one.runs),
-        )
+    blocks: list[dict[str, Any]] = [
+        {
+            "group": group,
+            "target": target,
+            "whole": value is not None and value.mean is not None and value.runs == len(one.runs),
+            "told": cell(value, row.unit),
+            "spent": value.mean if value else None,
+            "seeds": value.interval_95 if value else None,
+            "bounds": value.between if value else None,
+        }
         for target, (row, each) in enumerate(zip(rows, groups, strict=True))
-        for place, one in enumerate(each)
+        for group, one in enumerate(each)
         for value in [row.value(one.runs)]
     ]
-    means = [point.value.mean for point in points if point.value and point.value.mean is not None]
+    means = [block["spent"] for block in blocks if block["spent"] is not None]
     what, _, target = rows[0].label.removesuffix(f", {choice.model}").partition(" to ")
     target = target if len(rows) == 1 else "a target"
     if not means:
         raise UserError(f"no run has a known {what} to {target}", hint="edgefl compare says why")
-    unit = rows[0].unit
-    scale, unit = common_unit(unit, max(means)) if unit in LADDERS else (1.0, unit)
     wide = min(means) > 0 and (choice.log_x or max(means) > _WIDE * min(means))
     return Chart(
         choice=replace(choice, log_x=wide),
-        x_label=_titled(f"{what} to {target}", unit),
-        y_label="",
+        plot=Plot(
+            "target",
+            "Cost to a target",
+            "What each run spent until the first evaluation at or above a target.",
+            "no run has reached it.",
+            "points",
+            Frame({"spent": FrameColumn(f"{what} to {target}", rows[0].unit)}, blocks),
+            x=["spent"],
+        ),
+        looks=_looks(groups[0]),
         targets=choice.targets,
         caption=_told(f"cost until the first evaluation at or above {target}", groups[0], choice),
-        points=points,
-        names=[one.line for one in groups[0]],
-        scale=scale,
     )
 
 
@@ -266,30 +239,39 @@ def chart_of(
     """
     every = curves(groups, of_run)
     choice = _of_model({curve.model for curve in every}, choice)
-    found = [curve for curve in every if curve.model == choice.model]
-    shown = [curve for curve in found if choice.axis in curve.x]
+    plot = accuracy_plot([curve for curve in every if curve.model == choice.model])
+    columns, blocks = plot.frame
+    shown = [block for block in blocks if choice.axis in block]
     if not shown:
-        label, known = AXES[choice.axis].label, [_spelled(axis) for axis in found[0].x]
+        known = [_spelled(axis) for axis in AXES if axis in blocks[0]]
+        label = AXES[choice.axis].label
         raise UserError(f"the {label} of these runs is unknown", hint=f"known: {', '.join(known)}")
-    if choice.log_x and not any((curve.x[choice.axis] > 0).any() for curve in shown):
+    if choice.log_x and not any((block[choice.axis] > 0).any() for block in shown):
         raise UserError("all evaluations are at 0, which a logarithmic axis does not have")
-    names = [one.line for one in groups]
-    scale, unit = _chart_unit(choice.axis, max(float(curve.x[choice.axis].max()) for curve in shown))
-    looks = styles([one.name for one in groups])
-    lines = [_line(curve, choice, scale, (names[curve.group], *looks[curve.group])) for curve in shown]
-    told = {curve.group: energy_of(groups[curve.group]) for curve in shown}
-    some = [f"{names[group]}: {text}" for group, text in told.items() if text]
+    looks = _looks(groups)
+    some = [f"{looks[at][0]}: {text}" for at in _groups_of(shown) if (text := energy_of(groups[at]))]
     energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
-    of = " of personal models" if choice.model == "personal" else ""
+    # An hour of client-seconds is no unit of a figure.
+    changed = {"client_seconds": columns["client_seconds"]._replace(unit="client-seconds")}
+    if choice.model == "personal":
+        changed[choice.y] = columns[choice.y]._replace(title=f"{choice.y} of personal models")
+    frame = Frame({**columns, **changed}, shown)
     return Chart(
         choice=choice,
-        lines=lines,
-        x_label=_titled(axes(shown)[choice.axis].label, unit),
-        y_label=_titled(choice.y + of, "%" if choice.y == "accuracy" else ""),
+        plot=replace(plot, frame=frame, x=[choice.axis], y=[choice.y]),
+        looks=looks,
         targets=choice.targets,
-        caption=_told(choice.y, [groups[one.group] for one in shown], choice) + energies,
-        notes=list(_notes(names, found, choice)),
+        caption=_told(choice.y, [groups[at] for at in _groups_of(shown)], choice) + energies,
+        notes=list(_notes([name for name, *_ in looks], blocks, choice)),
     )
+
+
+def _looks(groups: Sequence[Group]) -> list[tuple[str, str, str]]:
+    return [(one.line, *look) for one, look in zip(groups, styles([one.name for one in groups]), strict=True)]
+
+
+def _groups_of(blocks: Sequence[Block]) -> list[int]:
+    return [block["group"] for block in blocks]
 
 
 def require_matplotlib() -> None:
@@ -330,36 +312,6 @@ def _spelled(key: object) -> str:
     return str(key).replace("_", "-")
 
 
-def _chart_unit(axis: str, greatest: float) -> tuple[float, str]:
-    """The unit in which an axis is printed: (base units in one, its name)."""
-    unit = "client-seconds" if axis == "client_seconds" else AXES[axis].unit
-    return common_unit(unit, greatest) if unit else (1.0, "")
-
-
-def _titled(label: str, unit: str) -> str:
-    return f"{label} ({unit})" if unit else label
-
-
-def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str]) -> ChartLine:
-    percent = 100.0 if choice.y == "accuracy" else 1.0
-    x = curve.x[choice.axis] / scale
-    kept = x > 0 if choice.log_x else np.ones(len(x), dtype=bool)
-
-    def column(name: str) -> Floats | None:
-        values: Floats | None = getattr(curve, name)
-        if values is None:
-            return None
-        return np.where(np.isfinite(values), percent * values, np.nan)[kept]
-
-    name, colour, dash = shown
-    y = column(choice.y)
-    assert y is not None  # noqa: S101 - a curve has its means
-    return ChartLine(
-        name, curve.group, colour, dash, x[kept], y,
-        column(f"{choice.y}_low"), column(f"{choice.y}_high"),
-    )  # fmt: skip
-
-
 def _told(what: str, shown: Sequence[Group], choice: Choice) -> str:
     """What is shown, of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
@@ -370,23 +322,20 @@ def _told(what: str, shown: Sequence[Group], choice: Choice) -> str:
     return f"{what} {of[str(choice.model)]}, on {on} data{bands}"
 
 
-def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:
+def _notes(names: Sequence[str], found: Sequence[Block], choice: Choice) -> Iterator[str]:
     """What is not drawn."""
-    drawn_groups = {curve.group for curve in found}
     for group, name in enumerate(names):
-        if group not in drawn_groups:
+        if group not in _groups_of(found):
             yield f"{name} is left out: it has no evaluation of a {choice.model} model"
-    for curve in found:
-        name, x = names[curve.group], curve.x.get(choice.axis)
-        if curve.left_out:
-            have = "evaluation has" if curve.left_out == 1 else "evaluations have"
-            yield f"{name}: {curve.left_out} {have} no counterpart in all seeds and " + (
-                "is left out" if curve.left_out == 1 else "are left out"
-            )
+    for block in found:
+        name, x, left = names[block["group"]], block.get(choice.axis), block["left"]
+        if left:
+            have, are = ("evaluation has", "is") if left == 1 else ("evaluations have", "are")
+            yield f"{name}: {left} {have} no counterpart in all seeds and {are} left out"
         if x is None:
             yield f"{name} is left out: its energy is unknown"
             continue
-        values = getattr(curve, choice.y)
+        values = block[choice.y]
         if missing := int(np.sum(~np.isfinite(values))):
             yield f"{name}: {missing} of {len(values)} values are not finite and are left out"
         if choice.log_x and (zero := int(np.sum(x <= 0))):

@@ -19,7 +19,8 @@ from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import atomically
-from edgefl.show.charts import METADATA, Chart, ChartLine, Point
+from edgefl.show.charts import METADATA, Chart
+from edgefl.show.page.frames import Block
 from edgefl.show.texts import visible
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
@@ -112,9 +113,9 @@ def figure(*charts: Chart) -> PaperFigure:
     """Charts side by side as a figure of one or two columns' width, the legend above their axes."""
     first, *_ = charts
     columns = first.choice.room
-    height = _HEIGHTS[columns]
-    if first.points:
-        lines = "\n".join(map(_wrapped, first.names)).count("\n") + 1
+    height, rows = _HEIGHTS[columns], first.plot.mark == "points"
+    if rows:
+        lines = "\n".join(_wrapped(name) for name, *_ in first.looks).count("\n") + 1
         height = _FRAME + lines * (_ROW + _MORE * max(0, len(first.targets) - 1))
     with _style():
         made = PaperFigure(figsize=(WIDTHS[columns], height), layout="constrained")
@@ -127,7 +128,7 @@ def figure(*charts: Chart) -> PaperFigure:
             handles |= dict(zip(labels, found, strict=True))
         if handles:
             legend = _legend(made, columns, handles)
-            for handle in filter(None, legend.legend_handles if first.points else ()):
+            for handle in filter(None, legend.legend_handles if rows else ()):
                 handle.set(color=_GREY)  # runs have their names beside them
             made.set_figheight(height + legend.get_window_extent(_renderer(made)).height / made.dpi)
     return made
@@ -135,28 +136,28 @@ def figure(*charts: Chart) -> PaperFigure:
 
 def draw(chart: Chart, axes: Axes) -> None:
     """Draws the chart into axes of any figure: lines, labelled with names, and axis labels; no legend."""
-    for line in chart.lines:
-        _draw_line(line, axes)
-    for target in chart.targets if chart.lines else ():
-        axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
-    for point in chart.points:
-        _point(point, chart, axes)
+    x_label, scale = chart.printed(chart.plot.x[0])
+    for block in chart.plot.frame.blocks:
+        {"lines": _draw_line, "points": _draw_point}[chart.plot.mark](block, chart, scale, axes)
     if chart.choice.log_x:
         axes.set_xscale("log")
         for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
             axis(_PlainLog(minor_thresholds=(1, 0.4)))
     elif chart.choice.axis != "round":
         axes.set_xlim(left=0)
-    if chart.points:
-        axes.set_yticks(range(len(chart.names)), map(_wrapped, chart.names))
-        axes.set_ylim(len(chart.names) - 0.5, -0.5)
+    axes.set_xlabel(x_label)
+    for name in chart.plot.y:
+        axes.set_ylabel(chart.printed(name).title)
+        for target in chart.targets:
+            axes.axhline(100 * target, **_TARGET, label=f"target {100 * target:g}%")
+    if not chart.plot.y:
+        axes.set_yticks(range(len(chart.looks)), [_wrapped(name) for name, *_ in chart.looks])
+        axes.set_ylim(len(chart.looks) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
     if chart.choice.y == "accuracy":
         # Bands may reach beyond 0 and 100%, accuracies do not.
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, -1), min(high, 101))
-    axes.set_xlabel(chart.x_label)
-    axes.set_ylabel(chart.y_label)
 
 
 def write_figure(charts: Sequence[Chart], path: Path) -> tuple[PaperFigure, list[str]]:
@@ -194,54 +195,48 @@ def _renderer(made: Figure) -> Any:
     return FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
 
 
-def _look(line: ChartLine) -> dict[str, Any]:
-    """What tells a line apart, with and without colours."""
-    return {
-        "color": line.colour,
-        "linestyle": _DASHES[line.dash],
-        "linewidth": 1.2,
-        "marker": _MARKERS[line.place % len(_MARKERS)],
-        "markersize": 3.2,
-        "markerfacecolor": "white",
-        "markeredgewidth": 0.8,
-    }
+def _draw_line(block: Block, chart: Chart, scale: float, axes: Axes) -> None:
+    """A group's mean, told apart with and without colours, in its band."""
+    group, y_name, y_scale = block["group"], chart.plot.y[0], chart.printed(chart.plot.y[0]).scale
+    name, colour, dash = chart.looks[group]
+    x = block[chart.plot.x[0]] / scale
+    kept = x > 0 if chart.choice.log_x else np.ones(len(x), dtype=bool)
+    y, *band = (
+        np.where(np.isfinite(block[one]), block[one] / y_scale, np.nan)[kept]
+        for one in (y_name, f"{y_name}_low", f"{y_name}_high")
+        if one in block
+    )
+    # Lines that lie on each other have their markers side by side; apart in shares of the axes' diagonal.
+    all_marked = len(y) <= _MARKED or not np.isfinite(y).all()
+    axes.plot(
+        x[kept], y,
+        color=colour, linestyle=_DASHES[dash], linewidth=1.2, label=_label(name),
+        marker=_MARKERS[group % len(_MARKERS)], markersize=3.2, markerfacecolor="white", markeredgewidth=0.8,
+        markevery=None if all_marked else (group % 4 / 4 * _APART, _APART),
+    )  # fmt: skip
+    if band:
+        axes.fill_between(x[kept], *band, color=colour, alpha=0.15, linewidth=0)
+    for edge in band:
+        axes.plot(x[kept], edge, color=colour, linestyle=_DASHES[dash], linewidth=0.4)
 
 
-def _draw_line(line: ChartLine, axes: Axes) -> None:
-    axes.plot(line.x, line.y, **_look(line), markevery=_draw_marker(line), label=_label(line.name))
-    if line.low is None or line.high is None:
-        return
-    axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.15, linewidth=0)
-    for edge in (line.low, line.high):
-        axes.plot(line.x, edge, color=line.colour, linestyle=_DASHES[line.dash], linewidth=0.4)
-
-
-def _draw_marker(line: ChartLine) -> tuple[float, float] | None:
-    """Where a line's markers are, in shares of the axes' diagonal; None for everywhere.
-
-    Lines that lie on each other have them side by side.
-    """
-    if len(line.x) <= _MARKED or not np.isfinite(line.y).all():
-        return None
-    return line.place % 4 / 4 * _APART, _APART
-
-
-def _point(point: Point, chart: Chart, axes: Axes) -> None:
-    """A run's mean in its intervals, or words in its row; several targets lie above one another."""
+def _draw_point(block: Block, chart: Chart, scale: float, axes: Axes) -> None:
+    """A group's mean in its intervals, or words in its row; several targets lie above one another."""
+    (_, colour, _), target, spent = chart.looks[block["group"]], block["target"], block["spent"]
     count = max(len(chart.targets), 1)
-    y = point.place + (point.target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
-    to = f"{100 * chart.targets[point.target]:g}%" if count > 1 else ""
-    if point.value is None or point.value.mean is None:
-        text = f"{to} {point.text}".strip()
+    y = block["group"] + (target - (count - 1) / 2) * _MORE / (_ROW + _MORE * (count - 1))
+    to = f"{100 * chart.targets[target]:g}%" if count > 1 else ""
+    if spent is None:
+        text = f"{to} {block['told']}".strip()
         axes.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), **_SAID)
         return
-    for ends, look in ((point.value.between, _BOUNDS), (point.value.interval_95, _INTERVAL)):
+    for ends, look in ((block["bounds"], _BOUNDS), (block["seeds"], _INTERVAL)):
         if ends and ends.high is not None:
-            axes.plot([ends.low / chart.scale, ends.high / chart.scale], [y, y], color=point.colour, **look)
-    words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not point.whole)
-    look = {**_POINT, "marker": _MARKERS[point.target % len(_MARKERS)], "label": ", ".join(words) or None}
-    face: Mapping[str, Any] = {} if point.whole else {"markerfacecolor": "white"}
-    axes.plot(point.value.mean / chart.scale, y, color=point.colour, **look, **face)
+            axes.plot([ends.low / scale, ends.high / scale], [y, y], color=colour, **look)
+    words = [f"to {to}"] * bool(to) + ["not by all seeds"] * (not block["whole"])
+    look = {**_POINT, "marker": _MARKERS[target % len(_MARKERS)], "label": ", ".join(words) or None}
+    face: Mapping[str, Any] = {} if block["whole"] else {"markerfacecolor": "white"}
+    axes.plot(spent / scale, y, color=colour, **look, **face)
 
 
 def _wrapped(name: str) -> str:

@@ -5,24 +5,42 @@ from __future__ import annotations
 import math
 
 import pytest
+
+pytest.importorskip("matplotlib", reason="Matplotlib, which the extra plot brings, is not installed")
+
 from charted import chart_of, history, target_chart
+from matplotlib.figure import Figure
 
 from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
 from edgefl.show.charts import Choice
 from edgefl.show.colours import styles
+from edgefl.show.drawing import draw
+
+
+def axes_of(chart):
+    """What is drawn of a chart."""
+    axes = Figure().subplots()
+    draw(chart, axes)
+    return axes
+
+
+def lines_of(chart):
+    """The lines of means, by name."""
+    return {line.get_label(): line for line in axes_of(chart).lines if not line.get_label().startswith("_")}
 
 
 def test_lines_are_the_curves_in_printed_units():
     """Seconds become minutes, shares percent; the colour and dash are those of the page."""
     groups = {"a": [[history([0.1, 0.5, 0.6], seconds=300)]], "b": [[history([0.2, 0.4])]]}
     chart = chart_of(groups, Choice(target=0.4))
-    first, second = chart.lines
-    assert first.x.tolist() == [0, 5, 10]
-    assert first.y.tolist() == [10, 50, 60]
-    assert first.low is first.high is None
-    assert (chart.x_label, chart.y_label, chart.targets) == ("virtual time (min)", "accuracy (%)", [0.4])
-    assert [(line.colour, line.dash) for line in (first, second)] == styles(["a", "b"])
+    axes = axes_of(chart)
+    first, second, target = axes.lines
+    assert first.get_xdata().tolist() == [0, 5, 10]
+    assert first.get_ydata() == pytest.approx([10, 50, 60])
+    assert target.get_ydata() == [40, 40]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("virtual time (min)", "accuracy (%)")
+    assert [line.get_color() for line in (first, second)] == [colour for colour, _ in styles(["a", "b"])]
     assert chart.notes == []
 
 
@@ -31,10 +49,10 @@ def test_seeds_are_one_line_in_a_band():
     half = 10 * 4.302652730 / 3**0.5
     runs = [[history([0.1, 0.5])], [history([0.2, 0.5])], [history([0.3, 0.5])]]
     chart = chart_of({"a": runs, "b": [[history([0.5, 0.6])]]})
-    line = chart.lines[0]
-    assert line.y == pytest.approx([20, 50])
-    assert line.low == pytest.approx([20 - half, 50])
-    assert line.high == pytest.approx([20 + half, 50])
+    mean, low, high, _ = axes_of(chart).lines
+    assert mean.get_ydata() == pytest.approx([20, 50])
+    assert low.get_ydata() == pytest.approx([20 - half, 50])
+    assert high.get_ydata() == pytest.approx([20 + half, 50])
     told = "accuracy of the global model, on test data; mean and its 95% interval (Student's t) over 3 seeds"
     assert chart.caption == told
 
@@ -55,15 +73,17 @@ def test_seeds_are_one_line_in_a_band():
 def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
     """The greatest value is some whole units, not thousands of them or a thousandth of one."""
     chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, Choice(x=x))
-    assert chart.x_label == AXES[x.replace("-", "_")].label + unit
-    assert chart.lines[0].x[-1] == pytest.approx(last)
+    axes = axes_of(chart)
+    assert axes.get_xlabel() == AXES[x.replace("-", "_")].label + unit
+    assert axes.lines[0].get_xdata()[-1] == pytest.approx(last)
 
 
 def test_loss_has_its_own_numbers():
     """No percentages; a loss that is not finite is left out, with a note."""
     chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, Choice(y="loss"))
-    assert chart.y_label == "loss"
-    assert chart.lines[0].y == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
+    axes = axes_of(chart)
+    assert axes.get_ylabel() == "loss"
+    assert axes.lines[0].get_ydata() == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
     assert chart.notes == ["a: 1 of 3 values are not finite and are left out"]
 
 
@@ -72,13 +92,12 @@ def test_the_model_is_global_unless_none_was_evaluated():
     personal = history([0.3, 0.4], model="personal")
     groups = {"own": [[personal]], "both": [[history([0.1, 0.2]), personal]]}
     chart = chart_of(groups)
-    assert [(line.name, line.place, line.dash) for line in chart.lines] == [
-        ("both", 1, styles(list(groups))[1][1])
-    ]
+    ((name, line),) = lines_of(chart).items()
+    assert (name, line.get_color()) == ("both", styles(list(groups))[1][0])
     assert chart.notes == ["own is left out: it has no evaluation of a global model"]
     chart = chart_of({"own": [[personal]]})
-    assert (chart.choice.model, chart.y_label) == ("personal", "accuracy of personal models (%)")
-    assert len(chart_of(groups, Choice(model="personal")).lines) == 2
+    assert axes_of(chart).get_ylabel() == "accuracy of personal models (%)"
+    assert len(lines_of(chart_of(groups, Choice(model="personal")))) == 2
     with pytest.raises(UserError, match="no run has evaluated a global model"):
         chart_of({"own": [[personal]]}, Choice(model="global"))
 
@@ -87,12 +106,13 @@ def test_an_unknown_energy_is_left_out_and_said():
     """Of one run a note, of all an error with the axes that are known; of some, axis and caption say so."""
     unknown = [[history([0.1, 0.2], joules=math.nan)]]
     chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, Choice(x="joules"))
-    assert [line.name for line in chart.lines] == ["b"]
+    assert list(lines_of(chart)) == ["b"]
     assert chart.notes == ["a is left out: its energy is unknown"]
-    assert chart.x_label == "energy of 1 of 2 clients (J)"
+    assert axes_of(chart).get_xlabel() == "energy of 1 of 2 clients (J)"
     assert chart.caption.endswith("; energy, b: 1 of 2 clients, all at least 204 J")
     whole = {"b": [[history([0.1, 0.2], known=1)]], "c": [[history([0.1, 0.2])]]}
-    assert chart_of(whole, Choice(x="joules")).x_label == "energy of the clients where it is known (J)"
+    known = axes_of(chart_of(whole, Choice(x="joules"))).get_xlabel()
+    assert known == "energy of the clients where it is known (J)"
     with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
         chart_of({"a": unknown}, Choice(x="joules"))
     assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
@@ -107,8 +127,9 @@ def test_nothing_evaluated_is_an_error():
 def test_a_logarithmic_axis_has_no_zero():
     """What is at zero is left out, with a note."""
     chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, Choice(log_x=True))
-    assert chart.lines[0].x.tolist() == [10, 20]
-    assert chart.lines[0].y.tolist() == [50, 60]
+    line = lines_of(chart)["a"]
+    assert line.get_xdata().tolist() == [10, 20]
+    assert line.get_ydata() == pytest.approx([50, 60])
     assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
     with pytest.raises(UserError, match="all evaluations are at 0"):
         chart_of({"a": [[history([0.1])]]}, Choice(log_x=True))
@@ -124,15 +145,18 @@ def test_what_a_target_took_is_a_point_of_each_run():
     """The mean, the interval over seeds and the bounds, in base units; who did not reach it says so."""
     spent = {"a": [4.0, 5.0, 6.0], "b": [9.0, None], "c": [None]}
     chart = target_chart(spent, Choice(y="target"))
-    mean, some, never = chart.points
-    assert (chart.names, chart.x_label, chart.y_label) == (["a", "b", "c"], "time to 50% (s)", "")
+    mean, some, never = chart.plot.frame.blocks
+    axes = axes_of(chart)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time to 50% (s)", "")
     half = 4.302652730 / 3**0.5
-    assert mean.value.mean == 5
-    assert mean.value.interval_95 == pytest.approx((5 - half, 5 + half))
-    assert mean.value.between == (2.5, 10)
-    assert (mean.whole, some.whole, some.value.mean, some.value.interval_95) == (True, False, 9, None)
-    assert (never.value, never.text) == (None, "not reached")
-    assert [point.colour for point in chart.points] == [colour for colour, _ in styles(list(spent))]
+    assert mean["spent"] == 5
+    assert mean["seeds"] == pytest.approx((5 - half, 5 + half))
+    assert mean["bounds"] == (2.5, 10)
+    assert (mean["whole"], some["whole"], some["spent"], some["seeds"]) == (True, False, 9, None)
+    assert (never["spent"], never["told"]) == (None, "not reached")
+    drawn = {line.get_color() for line in axes.lines}
+    assert drawn == {colour for colour, _ in styles(list(spent))[:2]}
     told = "cost until the first evaluation at or above 50% of the global model, on test data"
     assert chart.caption == f"{told}; mean and its 95% interval (Student's t) over 2 or 3 seeds"
     assert chart.choice.log_x is False
@@ -156,12 +180,12 @@ def test_a_wide_range_is_logarithmic(times, log_x, is_log):
 def test_several_targets_are_points_of_the_same_rows():
     """Those of one run one below the other; the axis is of no target by its own."""
     chart = target_chart({"a": [3000.0], "b": [None]}, Choice(y="target", target=[0.5, 0.75], x="joules"))
-    assert [(one.place, one.target, one.text) for one in chart.points if not one.value] == [
-        (1, 0, "not reached"),
-        (1, 1, "not reached"),
-    ]
-    assert [one.value.mean for one in chart.points if one.value] == [3000, 3000]
-    assert (chart.x_label, chart.targets, chart.scale) == ("energy to a target (kJ)", [0.5, 0.75], 1000)
+    axes = axes_of(chart)
+    assert [text.get_text() for text in axes.texts] == ["50% not reached", "75% not reached"]
+    means = [line for line in axes.lines if line.get_marker() in "os"]
+    assert [line.get_xdata().tolist() for line in means] == [[3], [3]]
+    assert means[0].get_ydata() < 0 < means[1].get_ydata()
+    assert axes.get_xlabel() == "energy to a target (kJ)"
 
 
 @pytest.mark.parametrize(

@@ -200,19 +200,20 @@ def test_what_a_target_took_is_seen_where_it_is(log_x):
     chart = target_chart(SPENT, Choice(y="target", log_x=log_x))
     seen = Picture(figure(chart))
     assert seen.axes[0].get_xscale() == ("log" if log_x else "linear")
-    mean, some, never, alone = chart.points
-    low, high = mean.value.interval_95
-    assert seen.at(50, 0) == pytest.approx(to_rgb(mean.colour), abs=0.02)
+    mean, some, never, _ = chart.plot.frame.blocks
+    first, *_, last = (colour for _, colour, _ in chart.looks)
+    low, high = mean["seeds"]
+    assert seen.at(50, 0) == pytest.approx(to_rgb(first), abs=0.02)
     for x in (low + 5, high - 5):
-        assert seen.at(x, 0) == pytest.approx(to_rgb(mean.colour), abs=0.15)  # a line of some pixels
-    assert is_pale(seen.at(high + 10, 0), mean.colour)  # the bounds end at 100
-    assert is_pale(seen.at(98, 0.05), mean.colour)
+        assert seen.at(x, 0) == pytest.approx(to_rgb(first), abs=0.15)  # a line of some pixels
+    assert is_pale(seen.at(high + 10, 0), first)  # the bounds end at 100
+    assert is_pale(seen.at(98, 0.05), first)
     assert seen.at(105, 0.05) == pytest.approx(1)
     assert seen.at(90, 1) == pytest.approx(1)  # hollow, since one seed did not reach it
-    assert 0 < np.count_nonzero(np.ptp(seen.row(some.place), axis=1) > 0.1) < 12  # and has no interval
-    assert seen.at(20, 3) == pytest.approx(to_rgb(alone.colour), abs=0.02)
+    assert 0 < np.count_nonzero(np.ptp(seen.row(some["group"]), axis=1) > 0.1) < 12  # and has no interval
+    assert seen.at(20, 3) == pytest.approx(to_rgb(last), abs=0.02)
     # No mark where the target was not reached: grey words on white, at the right.
-    row = seen.row(never.place)
+    row = seen.row(never["group"])
     assert np.ptp(row, axis=1).max() < 0.02
     dark = np.flatnonzero(row.mean(axis=1) < 0.7)
     assert dark.size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from edgefl.analysis.curves import AXES, axes, curves
+from edgefl.analysis.curves import AXES, Curve, axes, curves
 from edgefl.analysis.groups import fronts
 from edgefl.analysis.history import History, histories
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
@@ -18,13 +18,13 @@ def read(one: Read) -> Mapping[str, History]:
 
 def section(told: Told, read: Sequence[Mapping[str, History]]) -> Section:
     """Curves, and the Pareto fronts of all groups."""
-    return Section("curves", "Learning", [_accuracy_plot(told, read), _pareto(told)])
-
-
-def _accuracy_plot(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
-    groups = [one.seeds for one in told.groups]
     of_run = {id(head.summary): mine for head, mine in zip(told.runs, read, strict=True)}
-    found = curves(groups, lambda run: of_run[id(run)])
+    found = curves([one.seeds for one in told.groups], lambda run: of_run[id(run)])
+    return Section("curves", "Learning", [accuracy_plot(found, partly(told)), _pareto(told)])
+
+
+def accuracy_plot(found: Sequence[Curve], some: str = "") -> Plot:
+    """Curves over what was spent; ``some`` says of whom energies are, where not of all clients."""
     columns = {
         "model": FrameColumn("model", told=False),
         "seeds": FrameColumn("seeds"),
@@ -35,7 +35,7 @@ def _accuracy_plot(told: Told, read: Sequence[Mapping[str, History]]) -> Plot:
         columns |= {
             f"{name}_{end}": FrameColumn(f"{name}, {end} end", unit, told=False) for end in ("low", "high")
         }
-    blocks, some = [], partly(told)
+    blocks = []
     for curve in found:
         values = {name: getattr(curve, name) for name in columns if name.startswith(("accuracy", "loss"))}
         blocks.append(
