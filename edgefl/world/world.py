@@ -568,8 +568,6 @@ class World:
         if ENDINGS[ending] is Kind.LATE and self.wrote(job):
             self._late.append(job)
         self._over.append(job)
-        if self._batteries is None and len(self._over) >= self._at_least:
-            self._charge()
 
     def wrote(self, job: Job) -> bool:
         """Whether a job has written a state for its client."""
@@ -624,7 +622,8 @@ class World:
         self._emit(ServerEvent(self._turns, self.now_s, kind, exchange, round_, client, self.version))
 
     def _ask(self, need: Need) -> Ask:
-        self._drain()
+        if self._batteries is not None or len(self._over) >= self._at_least:
+            self._charge()
         answered = self.env.event()
         self.needs.append((need, answered))
         feedback: Feedback = yield answered
