@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -181,7 +180,6 @@ class Run:
             "jobs": len(need.rows),
             "slowest_client": need.slowest,
             "loss": means.get("loss"),
-            "live_versions": json.dumps(need.live_versions),
             **({} if need.cost is None else {f"server_{k}": v for k, v in need.cost._asdict().items()}),
             "host_s": time.perf_counter() - start,
         }

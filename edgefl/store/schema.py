@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 12
+FORMAT = 13
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -63,8 +63,7 @@ CREATE TABLE server_events (
   round INTEGER NOT NULL, client INTEGER NOT NULL, version INTEGER NOT NULL);
 CREATE TABLE merges (
   version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
-  jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, live_versions TEXT NOT NULL,
-  host_s REAL NOT NULL,
+  jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, host_s REAL NOT NULL,
   server_uploads INTEGER, server_seconds REAL, server_flops INTEGER, server_moved_bytes INTEGER,
   server_joules REAL, server_peak_bytes INTEGER);
 CREATE TABLE server_work (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);

@@ -289,7 +289,8 @@ class World:
         self._under_way += 1
         self._free[client] = False
         self._candidates.put(client, inside=False)
-        job.process = self.env.process(job.life())
+        # A job's life needs none of the care that a policy's processes do.
+        job.process = simpy.Process(self.env, job.life())
         return job
 
     def ended(self, jobs: Sequence[Job], count: int | None = None) -> simpy.Event:
