@@ -17,11 +17,6 @@ _NAMED = 3
 _SHOWN = {"device": "device ", "server": "device ", "link": ""}
 
 
-def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Assumption, ...]:
-    """One for each unknown number and its consequence, each trace, and each record's assumed numbers."""
-    return tuple(_assumptions(devices, links))
-
-
 def recorded_assumptions(
     lines: Iterable[str], devices: Iterable[str], links: Iterable[str]
 ) -> tuple[Assumption, ...]:
@@ -33,7 +28,8 @@ def recorded_assumptions(
     return tuple(line for line in lines if isinstance(line, Assumption) and (line.kind, line.owner) in names)
 
 
-def _assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[Assumption]:
+def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[Assumption]:
+    """One for each unknown number and its consequence, each trace, and each record's assumed numbers."""
     for name, device in devices.items():
         if device.usable_memory_bytes is None:
             yield Assumption("device", name, "memory unknown, so no client with it is refused")

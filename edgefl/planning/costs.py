@@ -186,11 +186,6 @@ def fits(needs: float, room: float | None) -> bool | None:
     return None if room is None else needs <= room
 
 
-def fits_with_margin(needs: float, room: float | None) -> bool | None:
-    """Whether it can also hold what libraries may take besides; see ``MARGIN``."""
-    return None if room is None else needs <= without_margin(room)
-
-
 def without_margin(room: float) -> float:
     """The largest traced peak that memory of a size holds with its margin, in bytes."""
     return room / (1 + MARGIN)

@@ -36,7 +36,7 @@ from edgefl.planning.costs import without_margin
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning, methods_of
 from edgefl.planning.pricing import refusals, worked
-from edgefl.planning.repricing import NO_DRAW, Pricers, rows_of
+from edgefl.planning.repricing import NO_DRAW, pricers_of, rows_of
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
@@ -170,7 +170,7 @@ def lengths(
     if local.fit is None:
         return clients, in_full, None
     trains = [_trains(exchange, local, document) for exchange in exchanges]
-    each_kind, pricers = clients.one_of_each_kind(), Pricers(devices)
+    each_kind, pricers = clients.one_of_each_kind(), pricers_of(devices)
     works = worked(learning, each_kind, in_full, known)
     refused = refusals(works, each_kind, devices)
     members = np.split(np.argsort(clients.kind, kind="stable"), np.cumsum(np.bincount(clients.kind))[:-1])
@@ -178,7 +178,7 @@ def lengths(
     for kind, (device, link, dtype) in enumerate(rows_of(each_kind)):
         if kind in refused:
             continue
-        own, pricer, samples = members[kind], pricers.of(device, dtype), int(each_kind.samples[kind])
+        own, pricer, samples = members[kind], pricers(device, dtype), int(each_kind.samples[kind])
         for work in (one for one, does in zip(works, trains, strict=True) if does):
             trace, cost = work.traces[int(each_kind.model[kind])], work.costs[kind]
             route = Demand.of(cost, 0.0, NO_DRAW, fleet.links[link])

@@ -21,7 +21,7 @@ from edgefl.core.devices import Bounds
 from edgefl.core.errors import UserError
 from edgefl.core.plan import Floats
 from edgefl.planning.recorded import Recorded
-from edgefl.planning.repricing import Pricers, rows_of
+from edgefl.planning.repricing import pricers_of, rows_of
 
 # Times that differ by less, relatively, are the same.
 _ROUNDING = 1e-12
@@ -40,7 +40,7 @@ class Medians:
         clients = recorded.plan.clients
         self._kinds = clients.one_of_each_kind()
         self._rows = list(rows_of(self._kinds))
-        self._pricers = Pricers(recorded.devices)
+        self._pricers = pricers_of(recorded.devices)
         count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
         self._here: list[int] = np.flatnonzero(count).tolist()
         self._count = count[self._here]
@@ -121,7 +121,7 @@ class Medians:
     def _time(self, place: int, kind: int, taken: int, board: tuple[str, str]) -> Bounds:
         prices = self._prices[place]
         work = prices.traces[int(self._kinds.model[kind])].work(prices.taken[taken])
-        return self._pricers.of(*board).time(Cost(steps=work))
+        return self._pricers(*board).time(Cost(steps=work))
 
 
 def _worked(seconds: Floats) -> list[dict[str, float]]:

@@ -17,13 +17,13 @@ from edgefl.core import draws
 from edgefl.core.catalogue import load
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.cost import Trace
-from edgefl.core.dealing import dealt, kinds
+from edgefl.core.dealing import Dealt, dealt, kinds
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.notes import note
-from edgefl.core.plan import Clients, Floats, Plan, kinds_of
+from edgefl.core.plan import Clients, Floats, Ints, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share
@@ -37,7 +37,7 @@ from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
 from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
-from edgefl.protocol import Assignment, Ctx
+from edgefl.protocol import Assignment, Ctx, Net
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     with mistakes.collected():
         server = server_board(draft)
     mistakes.check()
-    return Ground(with_carbon(fleet, devices), devices, assumptions(devices, fleet.links), server)
+    return Ground(with_carbon(fleet, devices), devices, tuple(assumptions(devices, fleet.links)), server)
 
 
 @placed
@@ -244,12 +244,19 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
     """Each client's device, link, model, kind and slowdown."""
     count, root = scenario.task.clients, scenario.seed
     found = dealt(fleet, count, root)
-    cell, cells = fleet.share_cells(found.member)
-    model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
-    slowdown = found.slowdown
-    if slowdown is None:
+    if found.slowdown is None:
         drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
-        slowdown = _multipliers(fleet.slowdown, drawn)
+        found = found._replace(slowdown=_multipliers(fleet.slowdown, drawn))
+    model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
+    cell, cells = fleet.share_cells(found.member)
+    return replace(clients_of(found, model, samples, learning.nets, boards), cell=cell, cells=cells)
+
+
+def clients_of(
+    found: Dealt, model: Ints, samples: Ints, nets: Sequence[Net], boards: Mapping[str, Board]
+) -> Clients:
+    """Clients in no cell, all admitted; ``model``, an index into the nets, and ``samples`` are (clients,)."""
+    names = [net.name for net in nets]
     return Clients(
         device=found.device.place,
         link=found.link.place,
@@ -257,15 +264,17 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         model=model,
         samples=samples,
         kind=kinds_of(found.device.place, found.link.place, found.dtype.place, model, samples),
-        slowdown=slowdown,
-        admitted=np.ones(count, dtype=bool),
-        cell=cell,
+        slowdown=np.ones(len(model)) if found.slowdown is None else found.slowdown,
+        admitted=np.ones(len(model), dtype=bool),
+        cell=np.full(len(model), -1),
         user=found.user,
         devices=found.device.names,
         links=found.link.names,
         dtypes=found.dtype.names,
-        models=apart([net.name for net in learning.nets]),
-        cells=cells,
+        models=tuple(
+            name if names.count(name) == 1 else f"{name} #{place}" for place, name in enumerate(names, 1)
+        ),
+        cells=(),
         batteries=tuple(boards[name].battery for name in found.device.names),
         throttling=tuple(boards[name].throttling for name in found.device.names),
     )
@@ -273,13 +282,6 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
 
 def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
     return returned(sampler.draw(uniform), np.ndarray, type(sampler).draw, "an array of multipliers")
-
-
-def apart(names: list[str]) -> tuple[str, ...]:
-    """The names of models, numbered where two share one."""
-    return tuple(
-        name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
-    )
 
 
 def _check_draws(draft: Draft, fleet: Fleet) -> None:

@@ -15,7 +15,7 @@ from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
 from edgefl.planning.costs import fits
 from edgefl.planning.learning import Learning
-from edgefl.planning.repricing import Pricers, Traced, priced, rows_of
+from edgefl.planning.repricing import Traced, priced, pricers_of, rows_of
 from edgefl.protocol import Exchange
 
 
@@ -105,7 +105,7 @@ def prices(
     Raises:
         UserError: a number that pricing needs is unknown for a device.
     """
-    kinds, pricers = clients.one_of_each_kind(), Pricers(devices)
+    kinds, pricers = clients.one_of_each_kind(), pricers_of(devices)
     works = worked(learning, kinds, limits, known)
     refused = refusals(works, kinds, devices)
     table = tuple(priced(work, kinds, fleet.links, pricers, refused) for work in works)

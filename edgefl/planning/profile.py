@@ -28,7 +28,7 @@ from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
-from edgefl.core.dealing import Kind, kinds
+from edgefl.core.dealing import Dealt, Kind, kinds
 from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
@@ -38,21 +38,22 @@ from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
-from edgefl.core.plan import Clients, Plan
+from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, Task
 from edgefl.core.units import show_bytes
+from edgefl.core.users import Named
 from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row, fits, fits_with_margin, shared_links
+from edgefl.planning.costs import Profile, Row, fits, shared_links, without_margin
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
-from edgefl.planning.plan import apart
+from edgefl.planning.plan import clients_of
 from edgefl.planning.pricing import worked
-from edgefl.planning.repricing import Pricers, Repricer, priced, rows_of
+from edgefl.planning.repricing import Repricer, priced, pricers_of, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
 from edgefl.protocol import Phase
 
@@ -130,7 +131,6 @@ class _Kinds:
         self.devices = named(options.devices, "--device") or devices_of(self.fleet, where)
         self.samples, whence = _samples(learning.federation, self.scenario.task)
         self.learning = fitted(learning, document, self.fleet, [self.samples])
-        self.models = apart([net.name for net in learning.nets])
         whole = _setups(self.fleet, self.devices, options)
         links = {name: self.fleet.links.get(name) or link(name, where="--link") for _, _, name in whole}
         self.setups = _few(whole, links)
@@ -140,7 +140,18 @@ class _Kinds:
             few = "those of each device's slowest, median and fastest upload"
             self.notes.append(f"of {len(links)} links, {few} are shown")
         self.notes += fit_note(self.scenario.local, self.learning.spec.local)
-        clients, self.pricers = self._clients(), Pricers(self.devices)
+        models, count = len(learning.nets), len(learning.nets) * len(self.setups)
+        columns = (
+            np.unique(np.repeat(one, models), return_inverse=True) for one in zip(*self.setups, strict=True)
+        )
+        device, dtype, route = (Named(places, tuple(names.tolist())) for names, places in columns)
+        each = np.arange(count)
+        found = Dealt(each, device, route, dtype, slowdown=None, user=each)
+        samples = np.full(count, self.samples)
+        clients = clients_of(found, each % models, samples, learning.nets, self.devices)
+        # In the order of the setups.
+        clients, self.pricers = replace(clients, kind=each), pricers_of(self.devices)
+        self.models = clients.models
         no_limits = [None] * len(self.learning.methods[0].exchanges)
         self.works = worked(self.learning, clients, no_limits, access.traces)
         self.why_not = [
@@ -152,37 +163,12 @@ class _Kinds:
         table = tuple(priced(work, clients, self.links, self.pricers, without) for work, without in works)
         self.plan = Plan(self.scenario, clients, table, self.fleet)
 
-    def _clients(self) -> Clients:
-        models, count = len(self.models), len(self.setups) * len(self.models)
-        columns = [np.repeat(column, models) for column in zip(*self.setups, strict=True)]
-        names, places = zip(*(np.unique(one, return_inverse=True) for one in columns), strict=True)
-        devices, dtypes, links = (tuple(one.tolist()) for one in names)
-        return Clients(
-            device=places[0],
-            link=places[2],
-            dtype=places[1],
-            model=np.tile(np.arange(models), len(self.setups)),
-            samples=np.full(count, self.samples),
-            kind=np.arange(count),
-            slowdown=np.ones(count),
-            admitted=np.ones(count, dtype=bool),
-            cell=np.full(count, -1),
-            user=np.arange(count),
-            devices=devices,
-            links=links,
-            dtypes=dtypes,
-            models=self.models,
-            cells=(),
-            batteries=tuple(self.devices[name].battery for name in devices),
-            throttling=tuple(self.devices[name].throttling for name in devices),
-        )
-
     def _why_not(self, device: str, _: str, dtype: str, cost: Cost) -> str:
         """Why a kind has no price for some work; empty where it has one."""
         if refusal := self.devices[device].refusal(cost.work, dtype):
             return refusal
         try:
-            self.pricers.of(device, dtype)
+            self.pricers(device, dtype)
         except UserError as error:
             return error.what
         return ""
@@ -212,7 +198,7 @@ class _Kinds:
             room, needs = board.usable_memory_bytes, int(prices.peak_bytes[client])
             why, figures = self.why_not[index][client], dict[str, Any].fromkeys(_FIGURES)
             if not why:
-                pricer = self.pricers.of(setup.device, setup.dtype)
+                pricer = self.pricers(setup.device, setup.dtype)
                 ends = [one.demand(client) for one in (prices, *(prices.corners or (prices, prices)))]
                 figures |= _priced(ends, pricer, cost)
                 if layered:
@@ -220,7 +206,7 @@ class _Kinds:
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
             row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
             row |= {"peak_bytes": needs, "memory_share": needs / room if room else None}
-            row |= {"fits": fits(needs, room), "fits_with_margin": fits_with_margin(needs, room)}
+            row |= {"fits": fits(needs, room), "fits_with_margin": fits(needs, room and without_margin(room))}
             whole.append(row | figures)
         parts: list[Row] = [{**names, **part} for part in _part_works(layered)] if layered else []
         return {"prices": whole, "parts": parts, "part_prices": priced_parts}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,26 +19,13 @@ from edgefl.core.price import Demand, PowerDraw, peak_bytes
 from edgefl.core.pricer import Pricer
 from edgefl.core.traces import Steps
 
+Pricers: TypeAlias = Callable[[str, str], Pricer]
+"""A device's pricer by its name and the number type; raises UserError for an unknown number."""
 
-class Pricers:
-    """One pricer per device and number type, made on first use."""
 
-    def __init__(
-        self, devices: Mapping[str, Board], made: dict[tuple[str, str], Pricer] | None = None
-    ) -> None:
-        self._devices = devices
-        self._made = {} if made is None else made
-
-    def of(self, device: str, dtype: str) -> Pricer:
-        """A device's pricer.
-
-        Raises:
-            UserError: a number that it needs is unknown.
-        """
-        key = device, dtype
-        if key not in self._made:
-            self._made[key] = Pricer(device, self._devices[device], dtype)
-        return self._made[key]
+def pricers_of(devices: Mapping[str, Board]) -> Pricers:
+    """The devices' pricers, each made on first use."""
+    return cache(lambda device, dtype: Pricer(device, devices[device], dtype))
 
 
 class Traced(NamedTuple):
@@ -75,11 +63,16 @@ class Repricer:
         Raises:
             UserError: a number that pricing needs is unknown for a device.
         """
-        # The times of a device that is the same record as before are known.
-        same = {key: made for key, made in self._made.items() if made.device is devices[key[0]]}
-        self._made, pricers = same, Pricers(devices, same)
+
+        def pricer(device: str, dtype: str) -> Pricer:
+            made = self._made.get((device, dtype))
+            # The times of a device that is the same record as before are known.
+            if made is None or made.device is not devices[device]:
+                made = self._made[device, dtype] = Pricer(device, devices[device], dtype)
+            return made
+
         works = zip(self._works, self._left_out, strict=True)
-        return tuple(priced(work, self._kinds, links, pricers, without) for work, without in works)
+        return tuple(priced(work, self._kinds, links, pricer, without) for work, without in works)
 
 
 _ABOUT = ("exchange", "at", "every", "everyone", "stateful")
@@ -111,7 +104,7 @@ def priced(
         if kind in left_out:
             places.append([Demand.of(cost, math.nan, NO_DRAW, route, count)])
         else:
-            places.append(pricers.of(device, dtype).demands(cost, route, count))
+            places.append(pricers(device, dtype).demands(cost, route, count))
         peaks.append(peak_bytes(cost, dtype))
     ends = []
     for end in range(max(map(len, places), default=1)):

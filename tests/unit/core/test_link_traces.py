@@ -211,7 +211,7 @@ def test_a_run_is_known_by_what_its_traces_have(folder):
 @pytest.mark.usefixtures("folder")
 def test_a_plan_says_what_its_links_follow():
     """How many traces, how long, from where and until when; and that prices are those of the means."""
-    lines = assumptions({}, {"mine": link(ROWS)})
+    lines = list(assumptions({}, {"mine": link(ROWS)}))
     line = "link mine: follows a trace of 40 s, which repeats, from a random time on; "
     line += "profile prices its means over time"
     assert line in lines

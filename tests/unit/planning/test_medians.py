@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from edgefl.core.errors import UserError
+from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import Recorded
-from edgefl.planning.repricing import Pricers
 from edgefl.runs.group import drafts
 
 MEMBER = {"device": "raspberry-pi-4b", "link": "wifi-pi4"}
@@ -106,12 +106,11 @@ def test_a_device_that_nobody_can_price_is_slower_than_all_others(monkeypatch):
     """Such as a measured one with work that was not measured: the median is the slower of the two others."""
     names = ["laptop-cpu", "raspberry-pi-4b", "raspberry-pi-zero-2w"]
     _, medians = found([{"device": name} for name in names])
-    timed = Pricers.of
 
-    def of(pricers, device, dtype):
+    def priced(device, *of):
         if device == "laptop-cpu":
             raise UserError("not measured")
-        return timed(pricers, device, dtype)
+        return Pricer(device, *of)
 
-    monkeypatch.setattr(Pricers, "of", of)
+    monkeypatch.setattr("edgefl.planning.repricing.Pricer", priced)
     assert medians.device() == {}
