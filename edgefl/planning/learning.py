@@ -127,24 +127,20 @@ class DataAccess:
         Raises:
             DataError: the files are missing or unreadable, and are needed.
         """
-        key = _key(component)
-        if key not in self._contents:
-            self._contents[key] = self._content(source)
-        return self._contents[key]
-
-    def _content(self, source: Source) -> Content:
-        training = self.need == "pixels"
-        if not training and source.labels is not None:
-            return Content(source.facts(), None, source.labels)
-        if self.need == "nothing" or (self.need == "embedded" and not source.embedded):
-            return Content(source.facts(), None, None)
-        try:
-            spec, arrays = source.read(self.folder, download=training and self.download)
-        except DataError:
-            if training or self.folder is not None:
-                raise
-            return Content(source.facts(), None, None)
-        return Content(spec, channels_last(arrays), None)
+        key, training = _key(component), self.need == "pixels"
+        if key in self._contents:
+            return self._contents[key]
+        found = Content(source.facts(), None, None if training else source.labels)
+        wanted = self.need in {"pixels", "labels"} or (self.need == "embedded" and source.embedded)
+        if wanted and found.labels is None:
+            try:
+                spec, arrays = source.read(self.folder, download=training and self.download)
+                found = Content(spec, channels_last(arrays), None)
+            except DataError:
+                if training or self.folder is not None:
+                    raise
+        self._contents[key] = found
+        return found
 
 
 class Content(NamedTuple):
@@ -191,21 +187,10 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     )
     if task.public is None or task.public.dataset is None or task.withheld:
         return federation
-    return _with_public(federation, task.public.dataset, task.public.samples, spec.seed, document, access)
-
-
-def _with_public(
-    federation: Federation,
-    dataset: Component,
-    count: int,
-    seed: int,
-    document: Document,
-    access: DataAccess,
-) -> Federation:
-    """The federation with public images of another dataset."""
+    # Public images of another dataset.
     path = ["task", "public", "dataset"]
-    source = access.source(dataset, document, path)
-    content, own = access.content(dataset, source), federation.spec
+    source = access.source(task.public.dataset, document, path)
+    content, own = access.content(task.public.dataset, source), federation.spec
     if content.spec.shape != own.shape:
         its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
         raise ScenarioError(
@@ -214,7 +199,8 @@ def _with_public(
             hint="choose a dataset of the same shape, or none, to draw from the task's own",
         )
     x = None if content.arrays is None else torch.from_numpy(content.arrays.train_x)
-    chosen = drawn_public(content.spec.train_size if x is None else len(x), count, seed)
+    size = content.spec.train_size if x is None else len(x)
+    chosen = drawn_public(size, task.public.samples, spec.seed)
     return replace(
         federation, public_x=public_images(content.spec, x, chosen), public_content=content.spec.content
     )
@@ -279,9 +265,8 @@ def _augmentations(
 ) -> Mapping[str, Augmentation | None]:
     """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
     chosen: dict[str, tuple[Composed, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
-    for exchange in (exchange for method in methods for exchange in method.exchanges):
-        own = [phase.augment for phase in exchange.work.phases if phase.augment is not None]
-        chosen |= {_key(one): (one, ("method", "augment")) for one in own}
+    phases = (phase for method in methods for exchange in method.exchanges for phase in exchange.work.phases)
+    chosen |= {_key(one.augment): (one.augment, ("method", "augment")) for one in phases if one.augment}
     found: dict[str, Augmentation | None] = {}
     for key, (composed, path) in chosen.items():
         places: list[tuple[Component, tuple[str | int, ...]]] = (
@@ -313,16 +298,16 @@ def methods_of(
     """The method on each net.
 
     Raises:
-        UserError: see ``build_method``.
+        UserError: a name or a parameter is wrong, or the method cannot be built.
     """
     local = spec.local
     if isinstance(local.batch_size, str):
         # Methods are built before a batch is fitted to their memory, and again for the batch that was.
         local = local.model_copy(update={"batch_size": 1})
-    return tuple(build_method(spec.method, document, ["method"], net, local, federation) for net in nets)
+    return tuple(_method(spec.method, document, ["method"], net, local, federation) for net in nets)
 
 
-def build_method(
+def _method(
     component: Component,
     document: Document,
     path: Sequence[str | int],
@@ -330,11 +315,7 @@ def build_method(
     local: Local,
     federation: Federation,
 ) -> Method:
-    """A method on a net, with the base that its parameters name; ``path`` is its place in the document.
-
-    Raises:
-        UserError: a name or a parameter is wrong, or the method cannot be built.
-    """
+    """A method on a net, with the base that its parameters name; ``path`` is its place in the document."""
     module, params = resolve("methods", component, document, path)
     base = getattr(params, "base", None)
 
@@ -345,7 +326,7 @@ def build_method(
                 where=str(defined_at(module.build) or module.__file__),
                 hint='add base: Component = Component(name="fedavg")',
             )
-        return build_method(base, document, [*path, "base"], inner, local, federation)
+        return _method(base, document, [*path, "base"], inner, local, federation)
 
     try:
         built = module.build(params, Site(net, local, build_base, federation.clients, federation.public_x))
@@ -404,20 +385,18 @@ def nets_of(
     Raises:
         UserError: a name or a parameter is wrong, or a model cannot be built.
     """
-    nets, shape, classes = [], federation.spec.shape, federation.spec.classes
+    nets, data = [], (federation.spec.shape, federation.spec.classes)
     for index, model in enumerate(spec.models):
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
         module, params = resolve("models", model, document, path)
-        key = repr((model, shape, classes))
+        key = repr((model, *data))
         if key not in known:
-            known[key] = _net(
-                module, model.name, params, data=(shape, classes), where=str(document.place(path))
-            )
+            known[key] = _net(module, model.name, params, data, str(document.place(path)))
         nets.append(known[key])
     return tuple(nets)
 
 
-def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], where: str) -> Net:
+def _net(module: ModuleType, name: str, params: Any, data: tuple[Any, int], where: str) -> Net:
     """A model for data of a shape and a number of classes."""
     own = is_users(str(module.__file__))
     try:
@@ -497,7 +476,7 @@ class Measure:
 
     @property
     def needs(self) -> Sequence[str]:
-        """What there are no rows without: "global model", "participants"; and "local steps"."""
+        """What there are no rows without: ``GLOBAL``, ``PARTICIPANTS``; and ``STEPS``."""
         return tuple(getattr(self.module, "NEEDS", ()))
 
     @property
