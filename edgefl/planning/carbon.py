@@ -21,22 +21,9 @@ def with_carbon(fleet: Fleet, devices: Mapping[str, Board]) -> Fleet:
     Raises:
         UserError: the record has numbers of a link or a device that there is not.
     """
-    if fleet.carbon is None:
+    carbon = fleet.carbon
+    if carbon is None:
         return fleet
-    _check_names(fleet.carbon, fleet, devices)
-    categories = {name: device.category for name, device in devices.items()}
-    # A user's own model may call something else its start.
-    start = getattr(fleet.availability, "start", 0.0)
-    start_h = start if isinstance(start, float) else 0.0
-    return fleet.model_copy(update={"carbon": completed(fleet.carbon, fleet.links, categories, start_h)})
-
-
-def _check_names(carbon: Carbon, fleet: Fleet, devices: Mapping[str, Board]) -> None:
-    """Refuses numbers of links and devices that there are not.
-
-    Raises:
-        UserError: a name is unknown.
-    """
     links = {*fleet.links, *catalogue.entries("links"), OTHERS}
     kept = {*devices, *catalogue.entries("devices"), *get_args(Board.model_fields["category"].annotation)}
     made = carbon.embodied.devices if carbon.embodied else {}
@@ -49,6 +36,11 @@ def _check_names(carbon: Carbon, fleet: Fleet, devices: Mapping[str, Board]) -> 
                 raise UserError(
                     f"unknown {what} {name!r}", where=f"fleet.carbon.{key}", hint=nearest(name, known)
                 )
+    categories = {name: device.category for name, device in devices.items()}
+    # A user's own model may call something else its start.
+    start = getattr(fleet.availability, "start", 0.0)
+    start_h = start if isinstance(start, float) else 0.0
+    return fleet.model_copy(update={"carbon": completed(carbon, fleet.links, categories, start_h)})
 
 
 def carbon_notes(carbon: Carbon | None) -> Iterator[str]:

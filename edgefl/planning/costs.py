@@ -181,11 +181,6 @@ figures are in ``docs/costs.md``, with those of convolutions of one channel, whi
 """
 
 
-def fits(needs: float, room: float | None) -> bool | None:
-    """Whether a device can hold the traced peak; None if its memory is unknown."""
-    return None if room is None else needs <= room
-
-
 def without_margin(room: float) -> float:
     """The largest traced peak that memory of a size holds with its margin, in bytes."""
     return room / (1 + MARGIN)

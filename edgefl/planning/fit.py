@@ -153,7 +153,7 @@ def lengths(
     fleet: Fleet,
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
-) -> tuple[Clients, Sequence[Ints | None], Ints | None]:
+) -> tuple[Clients, Sequence[Ints | None] | None, Ints | None]:
     """How long each client trains, so that it fits; one that is refused later counts as doing the most.
 
     Returns:
@@ -166,12 +166,11 @@ def lengths(
         UserError: a number that pricing needs is unknown for a device.
     """
     local, exchanges = learning.spec.local, learning.methods[0].exchanges
-    in_full: list[Ints | None] = [None] * len(exchanges)
     if local.fit is None:
-        return clients, in_full, None
+        return clients, None, None
     trains = [_trains(exchange, local, document) for exchange in exchanges]
     each_kind, pricers = clients.one_of_each_kind(), pricers_of(devices)
-    works = worked(learning, each_kind, in_full, known)
+    works = worked(learning, each_kind, known)
     refused = refusals(works, each_kind, devices)
     members = np.split(np.argsort(clients.kind, kind="stable"), np.cumsum(np.bincount(clients.kind))[:-1])
     each = np.full(len(clients), local.fit.most, dtype=np.int64)

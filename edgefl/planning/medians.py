@@ -42,6 +42,7 @@ class Medians:
         self._rows = list(rows_of(self._kinds))
         self._pricers = pricers_of(recorded.devices)
         count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
+        # The kinds that have an admitted client, and how many.
         self._here: list[int] = np.flatnonzero(count).tolist()
         self._count = count[self._here]
 
@@ -58,22 +59,23 @@ class Medians:
 
     def link(self) -> Changes:
         """That of links."""
-        names = sorted({self._rows[kind][1] for kind in self._here})
-        links = [self._links[name] for name in names]
+        own_names = [self._rows[kind][1] for kind in self._here]
+        names, own = np.unique(own_names, return_inverse=True)
+        shape = len(names), len(self._here)
         delay_s, down_bps, up_bps = (
-            np.array([[getattr(link, name)] for link in links]) for name in ("delay_s", "down_bps", "up_bps")
+            np.broadcast_to([[getattr(self._links[name], key)] for name in names.tolist()], shape)
+            for key in ("delay_s", "down_bps", "up_bps")
         )
         there = [
             demand._replace(
                 down_delay_s=np.where(demand.down_bytes > 0, delay_s, 0.0),
                 up_delay_s=np.where(demand.up_bytes > 0, delay_s, 0.0),
-                down_bps=np.broadcast_to(down_bps, (len(names), len(self._here))),
-                up_bps=np.broadcast_to(up_bps, (len(names), len(self._here))),
+                down_bps=down_bps,
+                up_bps=up_bps,
             )
             for demand in (prices.demand(np.array(self._here)) for prices in self._prices)
         ]
         seconds = np.array([one.down_s + one.up_s for one in there]).sum(axis=0)
-        own = np.array([names.index(self._rows[kind][1]) for kind in self._here])
         return {
             self._here[row]: [{name: float(getattr(each, name)[to, row]) for name in _LINK} for each in there]
             for row, to in _slower(seconds.T, own, np.bincount(own, self._count, len(names))).items()

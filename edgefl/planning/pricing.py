@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from edgefl.compute import meta
 from edgefl.core.cost import Trace
@@ -13,22 +14,18 @@ from edgefl.core.plan import Clients, Ints, Prices, Refusal, refusals_of
 from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
-from edgefl.planning.costs import fits
 from edgefl.planning.learning import Learning
 from edgefl.planning.repricing import Traced, priced, pricers_of, rows_of
 from edgefl.protocol import Exchange
 
+Taken: TypeAlias = Sequence[Sequence[Sequence[Counter[int]]]]
+"""By model and kind of its clients: for each phase, how many steps of each batch size."""
+
 
 def traced(
-    learning: Learning,
-    place: int,
-    kinds: Sequence[Sequence[Sequence[Counter[int]]]],
-    known: dict[str, tuple[Trace, ...]],
+    learning: Learning, place: int, kinds: Taken, known: dict[str, tuple[Trace, ...]]
 ) -> tuple[Trace, ...]:
-    """The trace of the ``place``-th exchange for each model.
-
-    ``kinds`` has each model's kinds of clients: for each phase, how many steps of each batch size.
-    """
+    """The trace of the ``place``-th exchange for each model."""
     key = trace_key(learning.spec, place, kinds)
     if key not in known:
         coded = not learning.down.lossless, not learning.up.lossless
@@ -50,7 +47,7 @@ def phase_steps(
     return tuple(step_sizes(samples, batch_size, passes) for passes in phases)
 
 
-def trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
+def trace_key(spec: LearningSpec, place: int, kinds: Taken) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
     task = spec.task
@@ -63,12 +60,13 @@ def trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[
 def worked(
     learning: Learning,
     kinds: Clients,
-    limits: Sequence[Ints | None],
     known: dict[str, tuple[Trace, ...]],
+    limits: Sequence[Ints | None] | None = None,
 ) -> list[Traced]:
     """Each exchange's work for every kind of client; the arguments are those of ``prices``."""
     found = []
-    for place, (exchange, limit) in enumerate(zip(learning.methods[0].exchanges, limits, strict=True)):
+    for place, exchange in enumerate(learning.methods[0].exchanges):
+        limit = limits[place] if limits else None
         bounds = [None] * len(kinds) if limit is None else limit.tolist()
         rows = list(zip(kinds.model.tolist(), kinds.samples.tolist(), bounds, strict=True))
         size = learning.spec.local.size
@@ -91,7 +89,7 @@ def worked(
 def prices(
     learning: Learning,
     clients: Clients,
-    limits: Sequence[Ints | None],
+    limits: Sequence[Ints | None] | None,
     fleet: Fleet,
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
@@ -106,7 +104,7 @@ def prices(
         UserError: a number that pricing needs is unknown for a device.
     """
     kinds, pricers = clients.one_of_each_kind(), pricers_of(devices)
-    works = worked(learning, kinds, limits, known)
+    works = worked(learning, kinds, known, limits)
     refused = refusals(works, kinds, devices)
     table = tuple(priced(work, kinds, fleet.links, pricers, refused) for work in works)
     return table, refusals_of(clients, refused)
@@ -122,7 +120,7 @@ def refusals(works: Sequence[Traced], kinds: Clients, devices: Mapping[str, Boar
         for kind, ((name, _, dtype), cost) in enumerate(zip(rows_of(kinds), work.costs, strict=True)):
             device, needs = devices[name], peak_bytes(cost, dtype)
             room, reason = device.usable_memory_bytes, device.refusal(cost.work, dtype)
-            if kind not in refused and (reason or fits(needs, room) is False):
+            if kind not in refused and (reason or (room is not None and needs > room)):
                 has = None if room is None else int(room)
                 refused[kind] = Refusal(-1, name, work.about["exchange"], needs, has, cost.peak, reason)
     return refused

@@ -46,7 +46,7 @@ from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row, fits, shared_links, without_margin
+from edgefl.planning.costs import Profile, Row, shared_links, without_margin
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -152,8 +152,7 @@ class _Kinds:
         # In the order of the setups.
         clients, self.pricers = replace(clients, kind=each), pricers_of(self.devices)
         self.models = clients.models
-        no_limits = [None] * len(self.learning.methods[0].exchanges)
-        self.works = worked(self.learning, clients, no_limits, access.traces)
+        self.works = worked(self.learning, clients, access.traces)
         self.why_not = [
             [self._why_not(*row, cost) for row, cost in zip(rows_of(clients), work.costs, strict=True)]
             for work in self.works
@@ -206,7 +205,8 @@ class _Kinds:
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
             row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
             row |= {"peak_bytes": needs, "memory_share": needs / room if room else None}
-            row |= {"fits": fits(needs, room), "fits_with_margin": fits(needs, room and without_margin(room))}
+            row["fits"] = None if room is None else needs <= room
+            row["fits_with_margin"] = None if room is None else needs <= without_margin(room)
             whole.append(row | figures)
         parts: list[Row] = [{**names, **part} for part in _part_works(layered)] if layered else []
         return {"prices": whole, "parts": parts, "part_prices": priced_parts}

@@ -13,13 +13,7 @@ from edgefl.store import Reader, read_plan
 
 
 class Recorded(NamedTuple):
-    """What a run was planned of.
-
-    Attributes:
-        plan: with its traces.
-        devices: by name.
-        links: by name.
-    """
+    """What a run was planned of: its plan with its traces; its devices and links by name."""
 
     plan: Plan
     devices: dict[str, Board]
