@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -119,15 +120,16 @@ class _Needs:
     """The peak memory of a method's exchanges on one model, by batch size.
 
     Attributes:
+        bytes: the largest of all exchanges, of a batch size.
         smallest: the smallest batch that trains: 1, or 2 if a norm needs more than one value.
         works: one step of each exchange.
     """
 
     def __init__(self, method: Method, net: Net) -> None:
-        self._method, self._net = method, net
-        self._known: dict[int, int] = {}
+        every = method.exchanges
+        self.bytes = cache(lambda size: max(meta.peak_bytes(method, one, net, size) for one in every))
         self.works, self.smallest = list[Work](), 1
-        for exchange in method.exchanges:
+        for exchange in every:
             # Two samples, which every model can train on.
             steps = [{2: 1} for _ in exchange.work.phases]
             self.works.append(meta.trace(method, exchange, net, [steps]).cost(steps).work)
@@ -135,15 +137,6 @@ class _Needs:
             self.bytes(1)
         except UserError:
             self.smallest = 2
-
-    def bytes(self, batch_size: int) -> int:
-        """The largest of all exchanges."""
-        if batch_size not in self._known:
-            self._known[batch_size] = max(
-                meta.peak_bytes(self._method, exchange, self._net, batch_size)
-                for exchange in self._method.exchanges
-            )
-        return self._known[batch_size]
 
 
 def lengths(

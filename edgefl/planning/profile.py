@@ -223,12 +223,11 @@ class _Kinds:
                 yield Side(title, partial(_round, Repricer(plan), setup))
 
 
-def _alone(demand: Demand) -> dict[str, float | None]:
-    """Seconds and joules of a job alone, at full speed; None for unknown ones."""
+def _alone(demand: Demand) -> dict[str, Any]:
+    """Seconds and joules of a job alone, at full speed; NaN for unknown ones."""
     down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
     seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
-    figures = {**seconds, **energy._asdict(), "joules": energy.joules}
-    return {name: known(figure) for name, figure in figures.items()}
+    return {**seconds, **energy._asdict(), "joules": energy.joules}
 
 
 _BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
@@ -240,9 +239,8 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
     found = [_alone(demand) for demand in ends]
     pricers = pricer, *(pricer.corners or (pricer, pricer))
     for each, at in zip(found, pricers, strict=True):
-        battery, joules = at.device.battery, each["joules"]
-        capacity_j = battery.capacity_j if battery else None
-        each["battery_share"] = joules / capacity_j if joules is not None and capacity_j else None
+        capacity_j = at.device.battery and at.device.battery.capacity_j
+        each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
         works = (Working(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
@@ -389,10 +387,8 @@ def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float
     links = {setup.link: records[f"link {setup.link}"]}
     prices = repricer.prices({setup.device: records[setup.device]}, links)
     found = [_alone(one.demand(0)) for one in prices]
-    figures = {"energy": [one["joules"] for one in found], "time": [one["seconds"] for one in found]}
-    return {
-        name: math.fsum(math.nan if one is None else one for one in each) for name, each in figures.items()
-    }
+    names = {"energy": "joules", "time": "seconds"}
+    return {name: math.fsum(one[key] for one in found) for name, key in names.items()}
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
