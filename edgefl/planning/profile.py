@@ -316,9 +316,8 @@ def profile(
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
     server = draft.scenario.server
     policy_module, policy = resolve("policies", server.policy, draft.document, ["server", "policy"])
-    learning, rounds_per_day = found.learning, None
+    learning, rounds_per_day, clients = found.learning, None, draft.scenario.task.clients
     if hasattr(policy_module, "round_s"):
-        clients = draft.scenario.task.clients
         asked = server.participants or clients
         rounds_per_day = float(DAY_S / policy_module.round_s(policy) * asked / clients)
     boards = found.devices if options.devices or "time" not in options.measure else machines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -73,7 +72,12 @@ def _takes(key: dict[str, Any], *forms: dict[str, Any]) -> None:
 
 def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dict[str, Any]:
     """A bare name, or a mapping with name and parameters; the default's name may be left out."""
-    modules = dict(_loaded(kind))
+    modules = dict[str, ModuleType]()
+    for name in catalogue.entries(kind):
+        try:
+            modules[name] = catalogue.load(kind, name)
+        except UserError as error:
+            note(f"{catalogue.singular(kind)} {name} is left out: {in_one_line(error)}")
     arms: list[dict[str, Any]] = [{"enum": list(modules)}]
     for name, module in modules.items():
         params = getattr(module, "Params", Nothing).model_json_schema(mode="validation")
@@ -89,11 +93,3 @@ def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dic
             }
         )
     return {"anyOf": arms}
-
-
-def _loaded(kind: str) -> Iterator[tuple[str, ModuleType]]:
-    for name in catalogue.entries(kind):
-        try:
-            yield name, catalogue.load(kind, name)
-        except UserError as error:
-            note(f"{catalogue.singular(kind)} {name} is left out: {in_one_line(error)}")

@@ -180,7 +180,7 @@ def study(
         samples=len(found.drawn),
         seed=SEED,
         figures=table(lambda n, q: known(found.here[n, q])),
-        between=table(lambda n, q: _range(every[:, n, q])),
+        between=table(lambda n, q: _range(every[~np.isnan(every[:, n, q]), n, q].tolist())),
         effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
         verdicts=[one for one in verdicts if one],
         name=name,
@@ -201,9 +201,8 @@ def _named(number: Swept) -> str:
     return f"{number.owner} {number.name}"
 
 
-def _range(figures: Floats) -> Interval | None:
-    found = figures[~np.isnan(figures)].tolist()
-    return Interval(min(found), max(found)) if found else None
+def _range(figures: Sequence[float]) -> Interval | None:
+    return Interval(min(figures), max(figures)) if figures else None
 
 
 def strength(effect: Effect, quantity: str) -> float:
@@ -321,7 +320,7 @@ class _Study:
             more=self._sides[second].name,
             samples=len(samples),
             holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
-            ratio=Interval(min(ratios), max(ratios)) if ratios else None,
+            ratio=_range(ratios),
             together=excess(nearest) < 0,
             turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
         )
