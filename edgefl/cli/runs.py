@@ -93,7 +93,8 @@ def run(
 ) -> Answer:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
-    from edgefl.core.nodes import compose, short
+    from edgefl.core.errors import short
+    from edgefl.core.nodes import compose
     from edgefl.runs.group import as_overrides
     from edgefl.show.compare import comparison
     from edgefl.show.table import Line

@@ -15,16 +15,14 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from pydantic import ConfigDict
 
 from edgefl.core import inheriting
-from edgefl.core.components import read
-from edgefl.core.errors import Place, ScenarioError
-from edgefl.core.nodes import Node, short, written
+from edgefl.core.errors import Place, ScenarioError, quoted, short
+from edgefl.core.nodes import Node, written
 from edgefl.core.notes import note
 from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, meet, put, within
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
-from edgefl.core.units import RESOLVED
-from edgefl.core.wording import quoted
-from edgefl.core.yamls import Document
+from edgefl.core.validation import validate
+from edgefl.core.yamls import RESOLVED, Document
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -330,7 +328,7 @@ def _draft(root: Node, document: Document, group: str) -> Draft:
         root = root._replace(value={**root.value, "fleet": inheriting.fleet(fleet, where)})
     document = replace(document, data=root.plain, root=root)
     with document.placing():
-        scenario = read(Scenario, document.data, document)
+        scenario = validate(Scenario, document.data, document)
     return Draft(scenario=scenario, document=document, group=group)
 
 

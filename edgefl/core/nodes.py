@@ -26,7 +26,7 @@ from ruamel.yaml.events import (
     StreamEndEvent,
 )
 
-from edgefl.core.errors import Place, ScenarioError
+from edgefl.core.errors import Place, ScenarioError, short
 
 # Limits of one text; `docs/scenarios.md` states them.
 MOST_BYTES = 1_000_000
@@ -92,14 +92,6 @@ class Node(NamedTuple):
 
 _WITHIN = "integers must be within 64 bits"
 _NOT_UNICODE = "has a character that is not valid Unicode"
-
-# The most characters of a value that a message quotes.
-_QUOTED = 60
-
-
-def short(text: str) -> str:
-    """A text for messages, cut if it is long."""
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
 
 
 def written(value: Any, file: str, depth: int = 1) -> Node:

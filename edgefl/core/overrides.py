@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from edgefl.core.errors import Place, ScenarioError
-from edgefl.core.nodes import Node, compose, short, written
+from edgefl.core.errors import Place, ScenarioError, short
+from edgefl.core.nodes import Node, compose, written
 
 SWEEP, PAIRS = "sweep", "runs"
 SCALE, SCALES = "scale", "scales"

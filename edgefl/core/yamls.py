@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,18 @@ from ruamel.yaml import YAML
 
 from edgefl.core.errors import Place, ScenarioError, UserError
 from edgefl.core.nodes import MOST_BYTES, Node, compose, written
+
+# The contexts of validation. Written by hand: quantities with units, and names that are looked up.
+WRITTEN: Mapping[str, str] = {"by": "hand"}
+# Dumped records: plain numbers are in base units.
+RESOLVED: Mapping[str, str] = {"by": "a record"}
+# Those of a run that is only read: names stay, and components that need torch are not loaded.
+RECORDED: Mapping[str, str] = {"by": "a run"}
+
+
+def by_hand(context: Any) -> bool:
+    """Whether values that are validated in a context, or in none, were written by hand."""
+    return context is None or context == WRITTEN
 
 
 def text_of(path: Path, most_bytes: int | None = None) -> str:
@@ -45,13 +57,13 @@ class Document:
     Attributes:
         file: the file's path, as messages print it.
         data: the mapping as plain data.
-        context: how values are validated: ``units.RESOLVED`` if records were dumped to them, else None.
+        context: how values are validated: ``WRITTEN``, ``RESOLVED`` or ``RECORDED``.
         root: the same values with their places; None if they were not read from YAML.
     """
 
     file: str
     data: dict[str, Any]
-    context: dict[str, str] | None = None
+    context: Mapping[str, str] = field(default_factory=lambda: WRITTEN)
     root: Node | None = None
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.components import as_its_file, read
+from edgefl.core.components import as_its_file
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import WIDTHS, Board, DType, board_of
 from edgefl.core.drafts import Draft
@@ -57,7 +57,7 @@ def profile(name: str, *, where: str = "") -> Fleet:
     """
     file = Document.read(catalogue.find("profiles", name, where=where).path)
     document = Document.of(inheriting.fleet(file.nodes, file.file), file.file)
-    fleet = inheriting.attributed(read(Fleet, document.data, document), document)
+    fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     return _known_users(fleet, item(document.data, "users"), str(document.place(["users"])))
 
 

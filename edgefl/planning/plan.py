@@ -15,7 +15,7 @@ import torch
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
 from edgefl.core.catalogue import load
-from edgefl.core.components import completed, merges_stale, resolve
+from edgefl.core.components import merges_stale
 from edgefl.core.cost import Trace
 from edgefl.core.dealing import dealt, kinds
 from edgefl.core.devices import Board
@@ -133,23 +133,19 @@ def planned(
     """
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     fleet, devices = ground.fleet, ground.devices
-    policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
-    selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
     if server.until.rounds is None:
         assigned(learning, fleet, None)
     check_measures(learning.measures, learning.nets[0])
     exchanges = learning.methods[0].exchanges
     fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
-    if fresh and merges_stale(policy_module, policy):
+    if fresh and merges_stale(load("policies", server.policy.name), server.policy):
         raise ScenarioError(
             f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
             f"{fresh[0]!r} cannot be stale",
             where=str(document.place(["server", "policy"])),
             hint="choose a synchronous policy, such as sync",
         )
-    scenario = asked.with_learning(learning.spec).model_copy(
-        update={"server": completed(server, document, ["server"])}
-    )
+    scenario = asked.with_learning(learning.spec)
     clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
     table, refused = prices(learning, clients, limits, fleet, devices, traces)
@@ -163,8 +159,8 @@ def planned(
         prices=table,
         refusals=refused,
         fleet=fleet,
-        policy=policy,
-        selector=selector,
+        policy=server.policy,
+        selector=server.selector,
         assumed=(
             *data_notes,
             *notes,

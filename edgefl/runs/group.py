@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from edgefl.analysis.settings import dotted
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
-from edgefl.core.errors import UnknownNameError, UserError, nearest
-from edgefl.core.nodes import short, written
+from edgefl.core.errors import UnknownNameError, UserError, nearest, short
+from edgefl.core.nodes import written
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
 from edgefl.core.user_code import asked, user_code
@@ -264,7 +264,7 @@ def executed(
             tags={
                 "method": scenario.method.name,
                 "dataset": scenario.task.dataset.name,
-                "engine": run.options.component.name,
+                "engine": run.options.params.name,
             },
             notes=notes,
         )

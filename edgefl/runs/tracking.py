@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from edgefl.core.components import read, resolve
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
+from edgefl.core.catalogue import load
+from edgefl.core.components import component
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, quoted
 from edgefl.core.nodes import Node, written
 from edgefl.core.notes import LOG
-from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.user_code import explained, returned, user_code
-from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 from edgefl.trackers import Callbacks
 
@@ -42,12 +41,6 @@ class Several(Callbacks):
                 LOG.warning(f"{given.name}: the tracker {name} failed and was turned off: {what}{where}")
 
 
-class _Asked(Strict):
-    """A tracker that is asked for."""
-
-    tracker: Annotated[Component, OfKind("trackers")]
-
-
 @user_code()
 def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
     """The trackers that are asked for, by name, ready to be used.
@@ -66,9 +59,8 @@ def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
 
 def _built(tracker: Node) -> tuple[str, Callbacks]:
     asked = Document.of(Node({"tracker": tracker}, tracker.file), tracker.file)
-    component = read(_Asked, asked.data, asked).tracker
-    module, params = resolve("trackers", component, asked, ["tracker"])
-    name = component.name.replace("_", "-")
+    params = component("trackers", asked.data["tracker"], asked, ["tracker"])
+    name, module = params.name, load("trackers", params.name)
     try:
         built = module.build(params)
     except UserError as error:

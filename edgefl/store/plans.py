@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.components import resolve
 from edgefl.core.corners import Corner
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
@@ -47,7 +46,7 @@ def read_plan(reader: Reader) -> Plan:
     resolved = reader.resolved()
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
-    server, path = scenario.server, ["scenario", "server"]
+    server = scenario.server
     of = reader.meta.get("assumptions", {})
     clients = _clients(reader, resolved["devices"], document)
     return Plan(
@@ -56,8 +55,8 @@ def read_plan(reader: Reader) -> Plan:
         prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
         refusals=_refusals(reader, clients),
-        policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
-        selector=resolve("selectors", server.selector, document, [*path, "selector"])[1],
+        policy=server.policy,
+        selector=server.selector,
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.draws import Floats, key, normals, uniforms
-from edgefl.core.named import Named
+from edgefl.core.params import Component
 from edgefl.core.poisson import Bools, Ints, Poisson, Thinning
 from edgefl.core.units import Seconds
 
@@ -77,7 +77,7 @@ class BatteryTimetable(Timetable):
         """The share of each client's battery that is left, from 0 to 1, (n,)."""
 
 
-class Availability(Named):
+class Availability(Component):
     """What every model has."""
 
     @abstractmethod

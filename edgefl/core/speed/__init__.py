@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from edgefl.core import seeds
-from edgefl.core.named import Named
+from edgefl.core.params import Component
 
 if TYPE_CHECKING:
     from edgefl.core.plan import Clients
@@ -47,7 +47,7 @@ class Curve(ABC):
         return state
 
 
-class Speed(Named):
+class Speed(Component):
     """What every model has."""
 
     @abstractmethod

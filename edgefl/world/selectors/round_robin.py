@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.world.selectors import Jobs, Scalars, Selector, lowest
 from edgefl.world.world import World
@@ -13,7 +13,7 @@ from edgefl.world.world import World
 BLIND = True
 
 
-class Params(Strict):
+class Params(Component):
     """Selection in turn has no parameters."""
 
 

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from edgefl.core import seeds
 from edgefl.core.errors import ScenarioError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.plan import Floats, Ints, Plan
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, lowest, round_s, scalar
 from edgefl.world.world import World
@@ -35,7 +35,7 @@ from edgefl.world.world import World
 READS = ("loss",)
 
 
-class Params(Strict):
+class Params(Component):
     """How clients are divided, and tiers drawn."""
 
     tiers: Annotated[int, Field(gt=0, description="number of tiers; the paper's experiments have 5")] = 5

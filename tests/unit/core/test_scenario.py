@@ -55,23 +55,23 @@ def test_a_scenario_is_named_after_its_file():
         ("seed=9", lambda one: one.seed == 9),
         ("server.rounds=3", lambda one: one.server.until.rounds == 3),
         ("local.optimizer.lr=1e-3", lambda one: one.local.optimizer.lr == 0.001),
-        ("method.mu=0.5", lambda one: one.method.params == {"mu": 0.5}),
+        ("method.mu=0.5", lambda one: one.method.mu == 0.5),
         ("method=local", lambda one: (one.method.name, one.method.params) == ("local", {})),
         ("method.name=local", lambda one: (one.method.name, one.method.params) == ("local", {})),
-        ("method.name=fedprox", lambda one: one.method.params == {"mu": 0.1}),
+        ("method.name=fedprox", lambda one: one.method.mu == 0.1),
         (
             "model.hidden=[8, 8]",
-            lambda one: (one.model.name, one.model.params) == ("mlp", {"hidden": [8, 8]}),
+            lambda one: (one.model.name, one.model.hidden) == ("mlp", (8, 8)),
         ),
         ("model=[mlp, {name: cnn2}]", lambda one: [model.name for model in one.models] == ["mlp", "cnn2"]),
-        ("task.partition.alpha=1", lambda one: one.task.partition.params == {"alpha": 1}),
+        ("task.partition.alpha=1", lambda one: one.task.partition.alpha == 1),
         ("fleet=city-phones", lambda one: one.fleet == "city-phones"),
         ("name=a = b", lambda one: one.name == "a = b"),
         ("name=2024", lambda one: one.name == "2024"),
-        ("method=fedprox", lambda one: one.method.params == {}),
-        ("method={name: fedprox}", lambda one: one.method.params == {}),
-        ("model=mlp", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
-        ("model={name: mlp}", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
+        ("method=fedprox", lambda one: one.method.mu == 0.01),
+        ("method={name: fedprox}", lambda one: one.method.mu == 0.01),
+        ("model=mlp", lambda one: one.model.hidden == (64,)),
+        ("model={name: mlp}", lambda one: one.model.hidden == (64,)),
         ("local.optimizer=sgd", lambda one: one.local.optimizer.lr == 0.01),
         ("local.optimizer.name=sgd", lambda one: one.local.optimizer.lr == 0.01),
         ("local.optimizer={name: adam, lr: 1}", lambda one: one.local.optimizer.betas == (0.9, 0.999)),
@@ -79,7 +79,7 @@ def test_a_scenario_is_named_after_its_file():
         ("wire.up=int8", lambda one: one.wire.up.name == "int8"),
         ("server.policy=fedbuff", lambda one: one.server.policy.name == "fedbuff"),
         ("engine=null", lambda one: one.engine.name == "null"),
-        ("engine.workers=2", lambda one: one.engine.params == {"workers": 2}),
+        ("engine.workers=2", lambda one: one.engine.workers == 2),
     ],
 )
 def test_overrides(override, read):
@@ -116,7 +116,7 @@ def test_a_bare_optimizer_and_its_learning_rate():
 def test_an_item_of_a_list_is_set_by_its_place():
     """Counted from 0; places that are not there are refused."""
     models = _one("", "model=[mlp, {name: cnn2}]", "model.0.hidden=[8]").models
-    assert [model.params for model in models] == [{"hidden": [8]}, {}]
+    assert (models[0].hidden, models[1].name) == ((8,), "cnn2")
     for key in ("model.hidden", "model.2.hidden", "model.-1.hidden", "model.\u00b2.hidden"):
         error = _fails("", "model=[mlp, cnn2]", f"{key}=[8]")
         assert (error.what, error.where) == (f"{key!r}: 'model' is a list", f"--set {key}=[8]")
@@ -175,7 +175,7 @@ def test_overrides_leave_the_document_as_it_was():
         ("seed=[1", "not valid YAML"),
         ("seed.deep=1", "is not a mapping"),
         ("server.round=5", "unknown key 'round'"),
-        ("seed=nine", "seed must be a whole number; got 'nine'"),
+        ("seed=nine", "seed should be a valid integer; got 'nine'"),
     ],
 )
 def test_a_wrong_override_is_placed_on_the_command_line(override, what):
@@ -250,10 +250,7 @@ def test_runs_are_named_in_the_words_of_yaml():
 def test_a_sweep_over_whole_components():
     """A component given as a whole, by name or with parameters, replaces the other."""
     drafts = _load("sweep: {method: [local, {name: fedprox, mu: 1}]}\n")
-    assert [(draft.scenario.method.name, draft.scenario.method.params) for draft in drafts] == [
-        ("local", {}),
-        ("fedprox", {"mu": 1}),
-    ]
+    assert [draft.scenario.method.params.get("mu") for draft in drafts] == [None, 1]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +330,7 @@ def test_what_contains_a_setting_is_set_before_it():
     """In any order of a sweep's keys no setting is lost."""
     drafts = _load("sweep: {method.mu: [1, 2], runs: [{seed: 3}], method: [fedprox]}\n")
     drafts += _load("sweep: {runs: [{local.optimizer.lr: 0.5, local.optimizer.name: adam, method: local}]}\n")
-    assert [draft.scenario.method.params for draft in drafts] == [{"mu": 1}, {"mu": 2}, {}]
+    assert [draft.scenario.method.params.get("mu") for draft in drafts] == [1, 2, None]
     assert (drafts[-1].scenario.local.optimizer.name, drafts[-1].scenario.local.optimizer.lr) == ("adam", 0.5)
 
 
@@ -455,7 +452,7 @@ def test_limits(server, until):
 
 def test_limits_are_a_mapping_also_beside_rounds():
     """The message is about what is wrong, not about rounds that are given twice."""
-    with pytest.raises(ScenarioError, match=r"server\.until must be a mapping"):
+    with pytest.raises(ScenarioError, match=r"server\.until should be a mapping"):
         load(Document.parse(BASE, "base.yaml"), ["server={rounds: 3, until: 5}"])
 
 

@@ -60,11 +60,11 @@ def test_learning_survives_being_written_and_read(planned):
 
 BY_SIZE = """
 from edgefl.core import units
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions import iid
 
 
-class Params(Strict):
+class Params(Component):
     budget: units.Bytes
 
 
