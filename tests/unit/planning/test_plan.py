@@ -16,7 +16,7 @@ from edgefl.runs.task_builder import Facts, packed, rebuilt
 RUN_IDS = {
     "fedavg": "a0b555aa478d2040",
     "spherefed": "b7803c03668661bb",
-    "fedclassavg": "f23b3cf8cd61f205",
+    "fedclassavg": "5a48757e7b0db1c8",
 }
 
 
