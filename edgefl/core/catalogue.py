@@ -124,8 +124,7 @@ class Entry:
 @lru_cache(maxsize=1024)
 def _unreadable(file: str, *_: int) -> str:
     """Why a YAML file cannot be read; known for as long as its time and size stay the same."""
-    from edgefl.core.nodes import MOST_BYTES
-    from edgefl.core.yamls import text_of
+    from edgefl.core.yamls import MOST_BYTES, text_of
 
     path = Path(file)
     try:

@@ -10,7 +10,6 @@ from typing import Any
 
 from edgefl.core.components import component
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import written
 from edgefl.core.notes import note
 from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
@@ -210,11 +209,9 @@ class Settings:
 
 
 def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
-    root = written(data, "the run")
+    document = replace(Document.of(data, "the run"), context=RESOLVED)
     for one in given:
-        root = put(root, one.keys, one.node)
-    document = Document.of(root, "the run")
-    document.context = RESOLVED
+        document = put(document, one.keys, one.value)
     return document
 
 

@@ -264,7 +264,6 @@ def test_a_sweep_over_whole_components():
         ("{local: [{epochs: 3}, {epochs: 4}]}", ["local.epochs=5"], [(0, 5)]),
         ("{runs: [{name: a, seed: 1}, {name: b, seed: 2}]}", ["seed=9"], [(9, 1)]),
         ("{runs: [{seed: 1, local.epochs: 3}, {seed: 1}, {seed: 2}]}", ["seed=9"], [(9, 3), (9, 1)]),
-        ("{seed: [1, 2]}", ["seed=9", "sweep.seed=[3, 4]"], [(3, 1), (4, 1)]),
         ("{seed: [1, 2]}", ["sweep.seed=[3]"], [(3, 1)]),
         ("{seed: [1, 2]}", ["sweep.local.epochs=[6, 7]", "seed=4"], [(4, 6), (4, 7)]),
         ("{seed: [1, 2]}", ["sweep.seed=null"], [(0, 1)]),
@@ -357,21 +356,6 @@ def test_a_sweep_of_too_many_values_is_refused():
         load(document)
 
 
-@pytest.mark.parametrize("key", ["server.rounds", "server"])
-def test_a_sweep_sets_nothing_twice(key):
-    """A pair's setting that another axis also sets, or contains, would be silently lost."""
-    with pytest.raises(
-        ScenarioError, match=f"sweep.runs sets 'server.rounds', which the sweep also sets as '{key}'"
-    ):
-        _load(f"sweep: {{runs: [{{name: a, server.rounds: 3}}], {key}: [4, 5]}}\n")
-    pairs = "sweep: {runs: [{name: a, server.rounds: 3}]}\n"
-    error = _fails(pairs, f"sweep.{key}=[4, 5]")
-    assert error.where == f"--set sweep.{key}=[4, 5]"
-    for cure in (f"sweep.{key}=null", "sweep.runs=null"):
-        assert f"--set {cure}" in error.hint
-    assert len(_load(pairs, f"sweep.{key}=[4, 5]", f"sweep.{key}=null")) == 1
-
-
 def test_an_override_can_leave_the_sweep_out():
     """Then the scenario is one run, and its own settings can be set."""
     (draft,) = _load("sweep: {seed: [1, 2]}\n", "sweep=null", "seed=9")
@@ -388,8 +372,6 @@ def test_an_override_can_leave_the_sweep_out():
         ("{runs: {seed: 1}}", "'runs' must be a list of mappings"),
         ("{runs: []}", "'runs' must be a list of mappings"),
         ("{runs: [seed]}", "'runs' must be a list of mappings"),
-        ("{runs: null}", "'runs' must be a list of mappings"),
-        ("{seed: null}", "'seed' is not a list of values"),
     ],
 )
 def test_a_wrong_sweep_is_found_with_its_line(sweep, what):

@@ -12,7 +12,6 @@ from pydantic import Field, SerializeAsAny
 from edgefl.core import yamls
 from edgefl.core.components import OfKind
 from edgefl.core.errors import ScenarioError
-from edgefl.core.nodes import compose
 from edgefl.core.overrides import Override, put
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
@@ -177,7 +176,7 @@ def test_values_from_elsewhere_are_placed_there():
     """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     override = Override.parse("shape={name: [square]}")
-    moved = Document.of(put(document.nodes, override.keys, override.node), document.file)
+    moved = put(document, override.keys, override.value)
     assert str(moved.place(["shape"])) == "--set shape={name: [square]}"
     assert str(moved.place(["shape", "name"])) == "--set shape={name: [square]}, key 'shape.name'"
     assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
@@ -227,7 +226,7 @@ def test_long_texts_are_read_back(data):
     """Written line by line wherever they stand, they are what they were; others are written as before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yamls, "_LONG", 3)
-        assert Document.of(compose(dump(data), "x"), "x").data == data
+        assert Document.value(dump(data), "x").data == data
 
 
 def test_a_long_text_keeps_its_lines():
