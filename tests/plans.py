@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from history import Event, JobRecord, history
 
+from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
 from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, Member
 from edgefl.core.link import Link
 from edgefl.core.params import Component
-from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
+from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.core.yamls import RECORDED, RESOLVED

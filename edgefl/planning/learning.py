@@ -17,12 +17,12 @@ from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
 from edgefl.core.catalogue import load
+from edgefl.core.clients import Ints
 from edgefl.core.components import component as component_of
 from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local

@@ -15,6 +15,7 @@ import torch
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
 from edgefl.core.catalogue import load
+from edgefl.core.clients import Clients, Floats, kinds_of
 from edgefl.core.components import merges_stale
 from edgefl.core.cost import Trace
 from edgefl.core.dealing import dealt, kinds
@@ -23,7 +24,7 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.notes import note
-from edgefl.core.plan import Clients, Floats, Plan, kinds_of
+from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share

@@ -26,6 +26,7 @@ from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.catalogue import load
+from edgefl.core.clients import Clients
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import Kind, kinds
@@ -38,7 +39,7 @@ from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
-from edgefl.core.plan import Clients, Plan
+from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, Task

@@ -9,24 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from edgefl.core.clients import NAMED, Clients, Floats
 from edgefl.core.corners import Corner
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import (
-    COLUMNS,
-    CORNER_COLUMNS,
-    NAMED,
-    Assumption,
-    Clients,
-    Floats,
-    Plan,
-    Prices,
-    Refusal,
-    refusals_of,
-)
+from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate

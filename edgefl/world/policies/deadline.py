@@ -14,9 +14,10 @@ import numpy as np
 import simpy
 from pydantic import Field, model_validator
 
+from edgefl.core.clients import Ints
 from edgefl.core.event import Kind
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints, Prices
+from edgefl.core.plan import Prices
 from edgefl.core.units import Seconds
 from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness

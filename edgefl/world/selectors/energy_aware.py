@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.clients import Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Component, NonNegative
-from edgefl.core.plan import Ints
 from edgefl.world.selectors import Draws, Selector, lowest
 from edgefl.world.world import World
 

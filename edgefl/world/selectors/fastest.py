@@ -6,8 +6,8 @@ with: rounds are short, and slow clients' data are never seen.
 
 from __future__ import annotations
 
+from edgefl.core.clients import Ints
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.world.selectors import Selector, lowest, round_s
 from edgefl.world.world import World
 

@@ -45,8 +45,8 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.clients import Bools, Floats, Ints
 from edgefl.core.params import Component, NonNegative
-from edgefl.core.plan import Bools, Floats, Ints
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, chooses, round_s, scalar
 from edgefl.world.world import World
 

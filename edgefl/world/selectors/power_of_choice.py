@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.clients import Ints
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, scalar
 from edgefl.world.world import World
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core import seeds
+from edgefl.core.clients import Ints
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.world.selectors import Selector
 from edgefl.world.world import World
 

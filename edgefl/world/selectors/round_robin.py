@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgefl.core.clients import Ints
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.world.selectors import Jobs, Scalars, Selector, lowest
 from edgefl.world.world import World
 

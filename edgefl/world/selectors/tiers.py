@@ -26,9 +26,10 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import seeds
+from edgefl.core.clients import Floats, Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Component
-from edgefl.core.plan import Floats, Ints, Plan
+from edgefl.core.plan import Plan
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, lowest, round_s, scalar
 from edgefl.world.world import World
 
