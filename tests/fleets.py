@@ -12,7 +12,7 @@ from edgefl.core.devices import Battery, Throttling
 from edgefl.core.fleet import Failures
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.lognormal import Params as LogNormal
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 
 OPTIONAL = {"most_stale": st.none() | st.integers(0, 3), "concurrency": st.none() | st.integers(1, 4)}
 STALENESS = st.fixed_dictionaries(

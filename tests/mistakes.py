@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.methods import fedavg
 from edgefl.protocol import *
 
 KEPT = {}
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

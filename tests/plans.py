@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from history import Event, JobRecord, history
 
+from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
 from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, Member
 from edgefl.core.link import Link
-from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
+from edgefl.core.params import Component
+from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RECORDED, RESOLVED
 from edgefl.world.driver import converse, simulate
 from edgefl.world.job import LIVE
 from edgefl.world.needs import Feedback, Merge, Need
@@ -97,16 +99,14 @@ def plan(
             "model": "none",
             "method": "none",
             "fleet": "none",
-            "server": {
-                "policy": policy,
-                "selector": selector,
-                "until": until or {"rounds": rounds},
-                "participants": participants,
-            },
+            "server": {"until": until or {"rounds": rounds}, "participants": participants},
             "evaluate": {"every": every},
         },
-        context=RESOLVED,
+        context=RECORDED,
     )
+    chosen = {"policy": params or Component(name=policy), "selector": choice or Component(name=selector)}
+    server = scenario.server.model_copy(update=chosen)
+    scenario = scenario.model_copy(update={"server": server})
     zeros = np.zeros(count, dtype=np.int64)
     admitted = np.ones(count, dtype=bool)
     admitted[list(refused)] = False

@@ -127,9 +127,9 @@ def _predictor(model: str) -> str:
 
 
 _SELECTOR = """
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
-class Params(Strict):
+class Params(Component):
     pass
 
 class Mine:

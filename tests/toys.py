@@ -48,9 +48,9 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, serve: str) -> None:
     head = (
         '"""Written in a test."""\n'
         "from edgefl.core.event import Kind\n"
-        "from edgefl.core.params import Strict\n"
+        "from edgefl.core.params import Component\n"
         "STALE = True\n"
-        "class Params(Strict):\n    pass\n"
+        "class Params(Component):\n    pass\n"
     )
     (folder / "policies" / "written.py").write_text(head + dedent(serve), encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(folder))

@@ -21,10 +21,10 @@ import json
 from pathlib import Path
 
 import edgefl
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
 
-class Params(Strict):
+class Params(Component):
     file: str
 
 

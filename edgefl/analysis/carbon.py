@@ -19,13 +19,12 @@ from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
 from edgefl.core.carbon import Carbon, numbers
+from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
-from edgefl.core.plan import Ints
 from edgefl.core.repricing import Taken
-from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document
+from edgefl.core.yamls import RESOLVED, Document
 from edgefl.store import read_prices
 
 HOUR_S = 3600.0

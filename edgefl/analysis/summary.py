@@ -21,10 +21,8 @@ from edgefl.analysis.settings import settings_of
 from edgefl.analysis.sums import Turnout, Usage, Work, turnout, usage, work
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.errors import UserError, nearest
+from edgefl.core.errors import UserError, nearest, quoted, short
 from edgefl.core.merging import MergeCost
-from edgefl.core.nodes import short
-from edgefl.core.wording import quoted
 from edgefl.store import Reader, event_hash, lost_from, read, runs_in
 
 Record = TypeVar("Record")

@@ -16,8 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from edgefl.calibrate.energy import EnergyLog
-from edgefl.core.errors import UserError
-from edgefl.core.nodes import short
+from edgefl.core.errors import UserError, short
 from edgefl.core.yamls import text_of
 
 # Four hours of 100 samples a second.

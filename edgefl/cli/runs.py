@@ -93,14 +93,15 @@ def run(
 ) -> Answer:
     """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
-    from edgefl.core.nodes import compose, short
+    from edgefl.core.errors import short
+    from edgefl.core.yamls import Document
     from edgefl.runs.group import as_overrides
     from edgefl.show.compare import comparison
     from edgefl.show.table import Line
 
     engines = {"engine": engine, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
     given = as_overrides(overrides, **engines)
-    trackers = [compose(text, f"--track {short(text.strip())}", lines=False) for text in track or ()]
+    trackers = [Document.value(text, f"--track {short(text.strip())}", lines=False) for text in track or ()]
     start = _start(scenario, resume, {"seed": seed, "seeds": seeds, "link": link, "out": out})
     own = {"overrides": given, "track": trackers, "data_dir": data_dir, "offline": offline}
     with watching(watch, stderr()) as page:

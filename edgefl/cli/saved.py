@@ -157,14 +157,14 @@ def replay(
     named: dict[str, Override] = {}
     for one in several(fleet):
         override = Override.of("fleet", one, f"--fleet {one}" if isinstance(one, str) else "fleet")
-        named[str(override.node.plain)] = override
+        named[str(override.value.data)] = override
     fleets = each_fleet(list(named.values()), given)
     pairs = [(folder, each) for each in fleets for folder in folders]
     refused: list[NotReplayed] = []
     mistakes: list[UserError] = []
     with Replayer(None if out is None else Path(out)) as replayer:
         for number, (folder, each) in enumerate(pairs):
-            name = fleet_name(each.node.plain) if each else None
+            name = fleet_name(each.value.data) if each else None
             steps(f"replaying {folder}{f' on {name}' if name else ''}", number, len(pairs))
             try:
                 replayer.add(folder, each, given)

@@ -20,13 +20,12 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from edgefl.core.errors import UserError, nearest
-from edgefl.core.nodes import short
+from edgefl.core.errors import UserError, nearest, short
 from edgefl.core.params import NonNegative, Strict
 from edgefl.core.sourced import UNSOURCED, Costs, Sourced
-from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts, parse
+from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts, parse
 from edgefl.core.user_files import found
-from edgefl.core.yamls import Document, text_of
+from edgefl.core.yamls import Document, by_hand, text_of
 
 # Stands for every link that is not named.
 OTHERS = "others"
@@ -365,7 +364,7 @@ class Carbon(Strict):
         own = {name for name, region in self.regions.items() if region.g_per_kwh is not None}
         known = {*own, *table()["means"]}
         for name in [*self.regions, *([self.server_region] if self.server else [])]:
-            if name not in known and info.context != RESOLVED:
+            if name not in known and by_hand(info.context):
                 raise _unknown("region", name, known)
         return self
 

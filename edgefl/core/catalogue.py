@@ -60,6 +60,16 @@ _CODE = {
     "measures": "measures",
     "trackers": "trackers",
 }
+# What the Params of a kind derive from, in the kind's own package; else from ``Component``.
+_BASES = {
+    "optimizers": "Optimizer",
+    "schedules": "Schedule",
+    "samplers": "Sampler",
+    "availability": "Availability",
+    "speed": "Speed",
+}
+# Those that need no torch.
+LIGHT = frozenset(kind for kind, folder in _CODE.items() if folder.startswith(("core/", "world/")))
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
@@ -114,8 +124,7 @@ class Entry:
 @lru_cache(maxsize=1024)
 def _unreadable(file: str, *_: int) -> str:
     """Why a YAML file cannot be read; known for as long as its time and size stay the same."""
-    from edgefl.core.nodes import MOST_BYTES
-    from edgefl.core.yamls import text_of
+    from edgefl.core.yamls import MOST_BYTES, text_of
 
     path = Path(file)
     try:
@@ -349,6 +358,13 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
+def base_of(kind: str) -> str:
+    """The dotted name of the class that a kind's Params derive from."""
+    if kind not in _BASES:
+        return "edgefl.core.params.Component"
+    return f"edgefl.{_CODE[kind].replace('/', '.')}.{_BASES[kind]}"
+
+
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
     """The module of a code component.
 
@@ -356,7 +372,11 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
         UnknownNameError: no file has the name.
         UserError: a user's file fails to import, or lacks what every file of its kind has.
     """
-    entry = find(kind, name, where=where)
+    return module_of(kind, find(kind, name, where=where))
+
+
+def module_of(kind: str, entry: Entry) -> ModuleType:
+    """The module of a code component that was found; see ``load``."""
     if entry.module:
         return importlib.import_module(entry.module)
     dotted = f"{LOADED}{kind}.{entry.path.stem}"

@@ -1,106 +1,157 @@
-"""Component names resolved to modules and validated parameters."""
+"""Fields that name a component, such as a method, a device's cost model or a link: read with its file.
+
+The name decides whose ``Params`` the field has; one pass validates a scenario with all of its components.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from edgefl.core import catalogue
-from edgefl.core.errors import Mistakes, UnknownNameError, UserError, closest, nearest
-from edgefl.core.params import Component, NameOf, OfKind, Strict, kinds
+from edgefl.core.errors import UnknownNameError, UserError, closest, nearest
+from edgefl.core.params import Component
 from edgefl.core.validation import validate
-from edgefl.core.wording import Field
-from edgefl.core.yamls import Document
-
-R = TypeVar("R", bound=Strict)
+from edgefl.core.yamls import RECORDED, Document
 
 
-class Nothing(Strict):
-    """No parameters: of a component without ``Params``."""
+class _Recorded(Component):
+    """A component of a run that is read, whose file is not loaded: importing torch takes seconds."""
+
+    model_config = ConfigDict(extra="allow")
 
 
-def read(record: type[R], data: Any, document: Document) -> R:
-    """Validates a record, with the names in it and the parameters of its components.
+@dataclass(frozen=True)
+class OfKind:
+    """Annotates a field that names a component with the catalogue's kind.
 
-    Names are matched without regard to case; the record has them as their files are spelled.
+    Attributes:
+        kind: such as "methods".
+        default: the name where a mapping has none; "" where it is required.
+        key: the key of the name.
+    """
 
-    Args:
-        record: the record's class.
-        data: plain data.
-        document: its source, for messages.
+    kind: str
+    default: str = ""
+    key: str = "name"
+
+    def read(self, value: Any, info: ValidationInfo) -> Any:
+        """The component that plain data name, as its file's ``Params``."""
+        if value is None or (isinstance(value, Component) and type(value) is not Component):
+            return value
+        given = {self.key: value} if isinstance(value, str) else value
+        given = {"name": value.name} if isinstance(value, Component) else given
+        if not isinstance(given, Mapping):
+            raise PydanticCustomError(
+                "component", "Input should be a name, or a mapping with a name and parameters"
+            )
+        name = given.get(self.key, self.default)
+        if not isinstance(name, str) or not name:
+            raise _at(self.key, name, "a_name" if name else "missing", "Input should be a name")
+        if self.kind == "datasets" and "/" in name:
+            # A folder of images is a dataset by its path.
+            given, name = {"path": name, **given}, "folder"
+        if info.context == RECORDED and self.kind not in catalogue.LIGHT:
+            return _Recorded.model_validate({**given, self.key: name})
+        try:
+            entry = catalogue.find(self.kind, name)
+        except UnknownNameError as error:
+            raise _unknown(error, self.key if isinstance(value, Mapping) else "", name) from None
+        params = params_of(self.kind, catalogue.module_of(self.kind, entry))
+        return params.model_validate({**given, self.key: entry.name}, context=info.context)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Reads with the file's record, and checks that it is one of the field's type."""
+        return core_schema.with_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
+        """Its kind; see ``planning.schema``."""
+        return {"component": self.kind, "default_name": self.default}
+
+
+def _at(key: str, value: Any, kind: str, words: str, **context: str) -> ValidationError:
+    """A mistake under a key, or at the value itself."""
+    error = "missing" if kind == "missing" else PydanticCustomError(kind, words, context)
+    details = InitErrorDetails(type=error, loc=(key,) if key else (), input=value)
+    return ValidationError.from_exception_data("component", [details])
+
+
+def _unknown(error: UnknownNameError, key: str, value: Any) -> ValidationError:
+    return _at(key, value, "unknown_name", "{what}", what=error.what, hint=error.hint)
+
+
+def params_of(kind: str, module: ModuleType) -> type[Component]:
+    """The record of a component's parameters, of which it has none without ``Params``.
 
     Raises:
-        UserError: the first mistake, with all others.
+        UserError: it is no record of its kind, or lacks a method.
     """
-    mistakes = Mistakes()
-    data = copy.deepcopy(data)
-    names = list(_names(record, data))
-    unknown = [name for name in names if not name.spelled(document, mistakes)]
-    with mistakes.collected():
-        found = validate(record, data, document)
-    for name in names:
-        component = name.component()
-        # Engines have checks of their own, before their parameters are read.
-        if component and name not in unknown and name.note.kind != "engines":
-            with mistakes.collected():
-                resolve(name.note.kind, component, document, name.path, record)
-    mistakes.check()
+    base = catalogue.base_of(kind)
+    package, _, name = base.rpartition(".")
+    known = getattr(import_module(package), name)
+    found = vars(module).get("Params")
+    if found is None and known is Component:
+        found = module.Params = type("Params", (Component,), {"__module__": module.__name__})  # type: ignore[attr-defined]
+    one, where = f"this {catalogue.singular(kind)}", str(module.__file__)
+    if not (isinstance(found, type) and issubclass(found, known)):
+        raise UserError(f"{one} has no class Params derived from {base}", where=where)
+    if lacks := ", ".join(repr(method) for method in sorted(getattr(found, "__abstractmethods__", ()))):
+        raise UserError(f"the Params of {one} lack {lacks}", where=where)
     return found
 
 
-class _Name(NamedTuple):
-    """A name in plain data.
+# Names of records that a file has beside the catalogue's, by kind: a fleet's own links.
+_OWN: ContextVar[Mapping[str, Sequence[str]]] = ContextVar("own", default={})  # noqa: B039 - never changed
 
-    Attributes:
-        holder: what holds it, or the component that has it.
-        key: its key there.
-        path: the value's path.
-        note: what it is the name of.
-        own: names that the data itself defines.
-    """
 
-    holder: Any
-    key: str | int
-    path: tuple[str | int, ...]
-    note: NameOf | OfKind
-    own: Sequence[str]
+@contextmanager
+def own_names(kind: str, names: Any) -> Iterator[None]:
+    """Inside, the keys of a mapping are known as names of a kind."""
+    token = _OWN.set({**_OWN.get(), kind: list(names) if isinstance(names, Mapping) else []})
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
 
-    def spelled(self, document: Document, mistakes: Mistakes) -> bool:
-        """Spells the name as its file does; whether it is known, or no name at all."""
-        value = self.holder[self.key]
-        name = value.get("name") if isinstance(value, dict) else value
-        if self.note.kind == "datasets" and isinstance(name, str) and "/" in name:
-            # A folder of images is a dataset by its path.
-            given = value if isinstance(value, dict) else {}
-            value = self.holder[self.key] = {**given, "name": "folder", "path": name}
-        holder, key, path = self.holder, self.key, self.path
-        if isinstance(value, dict):
-            holder, key, path = value, "name", (*path, "name")
-        name = holder.get(key) if isinstance(holder, dict) else holder[key]
-        if not isinstance(name, str) or name in self.own:
-            return True
+
+@dataclass(frozen=True)
+class NameOf:
+    """Annotates a text that names a file of the catalogue's, such as a device; it is spelled as the file."""
+
+    kind: str
+
+    def _read(self, name: str, info: ValidationInfo) -> str:
+        # Those of a record that is made in Python are what its maker says.
+        if info.context in (None, RECORDED):
+            return name
         try:
-            holder[key] = as_its_file(self.note.kind, name, self.own, str(document.place(path)))
+            return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
         except UnknownNameError as error:
-            mistakes.add(error)
-            return False
-        return True
+            raise _unknown(error, "", name) from None
 
-    def component(self) -> Component | None:
-        """The component of this name; None if it is none, or is wrong."""
-        try:
-            found = Component.model_validate(self.holder[self.key])
-        except ValidationError:
-            return None
-        return found if isinstance(self.note, OfKind) else None
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A text, and then a known one."""
+        return core_schema.with_info_after_validator_function(self._read, handler(source))
 
 
-def as_its_file(kind: str, name: str, own: Sequence[str], where: str) -> str:
-    """A known name as it is spelled where it is defined; hyphens and underscores stay.
+def as_its_file(kind: str, name: str, own: Sequence[str] = (), where: str = "") -> str:
+    """A known name as it is spelled where it is defined.
 
     Raises:
         UnknownNameError: it is not known.
@@ -109,104 +160,52 @@ def as_its_file(kind: str, name: str, own: Sequence[str], where: str) -> str:
     if name.casefold() in folded:
         return folded[name.casefold()]
     try:
-        entry = catalogue.find(kind, name, where=where)
+        return catalogue.find(kind, name, where=where).name
     except UnknownNameError as error:
         hint = nearest(name, own) if closest(name, own) else error.hint
         raise UnknownNameError(error.what, where=where, hint=hint) from None
-    return name if name.replace("_", "-") == entry.name else entry.name
 
 
-def _names(
-    record: type[BaseModel], data: Any, path: tuple[str | int, ...] = (), above: Sequence[Any] = ()
-) -> Iterator[_Name]:
-    """All names in a record's data, of components and of files."""
-    if not isinstance(data, dict):
-        return
-    above = (data, *above)
-    for key, info in record.model_fields.items():
-        if key not in data:
-            continue
-        notes = [note for note in info.metadata if isinstance(note, NameOf | OfKind)]
-        for holder, place, below in _each(data, key, (*path, key)):
-            if notes and (isinstance(notes[0], OfKind) or isinstance(holder[place], str)):
-                own = [name for one in above for name in _own(one, notes[0])]
-                yield _Name(holder, place, below, notes[0], own)
-            for arm in Field(info.annotation).arms():
-                inner = [arm.annotation, *(each.annotation for each in arm.element(0).arms())]
-                for one in dict.fromkeys(inner):
-                    if isinstance(one, type) and issubclass(one, Strict):
-                        yield from _names(one, holder[place], below, above)
-
-
-def _each(
-    data: Any, key: str | int, path: tuple[str | int, ...]
-) -> Iterator[tuple[Any, str | int, tuple[str | int, ...]]]:
-    """A value by its holder, key and path; of a list, each of its items."""
-    value = data[key]
-    if not isinstance(value, list):
-        yield data, key, path
-        return
-    for place in range(len(value)):
-        yield value, place, (*path, place)
-
-
-def _own(data: Any, note: NameOf | OfKind) -> list[str]:
-    own = data.get(note.own) if isinstance(note, NameOf) and note.own else None
-    return list(own) if isinstance(own, dict) else []
-
-
-def resolve(
-    kind: str,
-    component: Component,
-    document: Document,
-    path: Sequence[str | int],
-    whole: type[BaseModel] | None = None,
-) -> tuple[ModuleType, Any]:
-    """The module a component names, and its validated parameters.
-
-    Args:
-        kind: the catalogue's kind, such as "methods".
-        component: its name and parameters.
-        document: the source, for messages.
-        path: its path there.
-        whole: the record of the whole document, where a parameter that is none may be a key.
+def component(kind: str, value: Any, document: Document, path: Sequence[str | int] = ()) -> Any:
+    """A component by its name, or as a mapping with its parameters, found at ``path`` in a document.
 
     Raises:
         UserError: the name is unknown or a parameter is wrong.
     """
-    module = catalogue.load(kind, component.name, where=str(document.place([*path, "name"])))
-    params = getattr(module, "Params", Nothing)
-    if not (isinstance(params, type) and issubclass(params, Strict)):
-        raise UserError(
-            f"the Params of {component.name!r} must derive from edgefl.core.params.Strict",
-            where=str(module.__file__),
-        )
-    return module, validate(params, component.params, document, path, whole)
+    one: Any = Annotated[Component, OfKind(kind)]
+    return validate(one, value, document, path)
 
 
-def completed(record: R, document: Document, path: Sequence[str | int] = ()) -> R:
-    """The record with all parameters of its components written out, defaults too, as plain data.
+_DEFAULT = Field(validate_default=True)
 
-    Raises:
-        UserError: see ``resolve``.
-    """
-    update: dict[str, Any] = {}
-    of_kind = kinds(type(record))
-    for key in type(record).model_fields:
-        value = getattr(record, key)
-        if key in of_kind:
-            update[key] = _completed(of_kind[key], value, document, [*path, key])
-        elif isinstance(value, Strict):
-            update[key] = completed(value, document, [*path, key])
-    return record.model_copy(update=update)
+AnyMethod: TypeAlias = Annotated[Component, OfKind("methods"), _DEFAULT]
+AnyModel: TypeAlias = Annotated[Component, OfKind("models")]
+AnyPolicy: TypeAlias = Annotated[Component, OfKind("policies"), _DEFAULT]
+AnySelector: TypeAlias = Annotated[Component, OfKind("selectors"), _DEFAULT]
+AnyCodec: TypeAlias = Annotated[Component, OfKind("codecs"), _DEFAULT]
+AnyDataset: TypeAlias = Annotated[Component, OfKind("datasets")]
+AnyPartition: TypeAlias = Annotated[Component, OfKind("partitions"), _DEFAULT]
+AnyAugmentation: TypeAlias = Annotated[Component, OfKind("augmentations")]
+AnyMeasure: TypeAlias = Annotated[Component, OfKind("measures")]
+AnyEngine: TypeAlias = Annotated[Component, OfKind("engines", "auto"), _DEFAULT]
 
 
-def _completed(kind: str, value: Any, document: Document, path: Sequence[str | int]) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, tuple):
-        return tuple(_completed(kind, one, document, [*path, place]) for place, one in enumerate(value))
-    return value.completed(resolve(kind, value, document, path)[1])
+def many(value: Any) -> str:
+    """Whether a value is a list or one alone; the tag of a union of both."""
+    return "<many>" if isinstance(value, list | tuple) else "<one>"
+
+
+AnyModels: TypeAlias = Annotated[
+    Annotated[AnyModel, Tag("<one>")] | Annotated[tuple[AnyModel, ...], Field(min_length=1), Tag("<many>")],
+    Discriminator(many),
+    _DEFAULT,
+]
+AnyAugmentations: TypeAlias = Annotated[
+    Annotated[AnyAugmentation, Tag("<one>")]
+    | Annotated[tuple[AnyAugmentation, ...], Field(min_length=1), Tag("<many>")],
+    Discriminator(many),
+    _DEFAULT,
+]
 
 
 def merges_stale(policy: Any, params: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -15,16 +15,14 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from pydantic import ConfigDict
 
 from edgefl.core import inheriting
-from edgefl.core.components import read
-from edgefl.core.errors import Place, ScenarioError
-from edgefl.core.nodes import Node, short, written
+from edgefl.core.errors import ScenarioError, quoted, short
 from edgefl.core.notes import note
-from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, meet, put, within
+from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, put, within
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
-from edgefl.core.units import RESOLVED
-from edgefl.core.wording import quoted
-from edgefl.core.yamls import Document
+from edgefl.core.units import show_count
+from edgefl.core.validation import item_at, validate
+from edgefl.core.yamls import RESOLVED, Document, size
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -69,7 +67,7 @@ def load(
 
     Args:
         source: the file, or a parsed document.
-        overrides: settings, or "key.path=value" texts with values in YAML, applied before the sweep.
+        overrides: settings, or "key.path=value" texts with values in YAML; they win over the sweep's.
         seeds: repeats all runs with so many seeds, which count up from the scenario's. All runs of a seed
             come before those of the next.
 
@@ -78,259 +76,168 @@ def load(
     """
     document = source if isinstance(source, Document) else Document.read(source)
     given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
-    root, given = _scaled(document.nodes, given)
+    document, given = _scaled(document, given)
     for override in given:
-        root = _overridden(root, override)
-    sweep = _Sweep.read(Document.of(root, document.file))
-    sweep.check_apart()
+        document = put(document, override.keys, override.value)
+    runs = _without(_swept(document), [one for one in given if one.keys[0] != SWEEP])
     if seeds is not None:
-        sweep = sweep._replace(seeds=_seeds(root, given, sweep, seeds))
-    base = root._replace(value={key: node for key, node in root.value.items() if key != SWEEP})
-    sweep.check_size(base)
-    name = base.value.get("name") or Node(Path(document.file).stem, document.file)
-    base = base._replace(value={**base.value, "name": name._replace(value=_label(name.value))})
-    return _named_apart([_one(base, run, document.file, str(name.value)) for run in sweep.runs()])
+        runs = _repeated(runs, document, seeds)
+    name = document.data.get("name")
+    label = name if isinstance(name, dict | list) else str(name or Path(document.file).stem)
+    base = document.without(SWEEP)
+    base = replace(base, data={**base.data, "name": label})
+    _check_size(len(runs), base)
+    return _named_apart([_one(base, run, str(label)) for run in runs])
 
 
-def _scaled(root: Node, given: Sequence[Override]) -> tuple[Node, list[Override]]:
+def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, list[Override]]:
     """The scenario without its scales, and the overrides, after the settings of the scale that is chosen.
 
     Raises:
         ScenarioError: there is no such scale, or one is no mapping.
     """
     others = [one for one in given if one.key != SCALE]
-    chosen = next((one.node for one in reversed(given) if one.key == SCALE), root.child(SCALE))
-    every = root.child(SCALES)
-    scales = (every and every.value) or {}
-    if not isinstance(scales, dict) or not all(isinstance(one.value, dict) for one in scales.values()):
-        where = str(Document.of(root, root.file).place([SCALES]))
+    chosen = next((one.value for one in reversed(given) if one.key == SCALE), document.at(SCALE))
+    scales = document.data.get(SCALES) or {}
+    if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
+        where = str(document.place([SCALES]))
         raise ScenarioError("'scales' must map names to settings", where=where, hint=_SCALES)
-    rest = {key: node for key, node in root.value.items() if key not in {SCALE, SCALES}}
-    if chosen is None or chosen.value is None:
-        return root._replace(value=rest), others
-    name = str(chosen.plain)
-    if name not in scales:
-        what, where = f"the scenario has no scale {short(name)!r}", str(Place(chosen.file, chosen.line))
+    rest = document.without(SCALE, SCALES)
+    if chosen is None or chosen.data is None:
+        return rest, others
+    name, settings = str(chosen.data), document.at(SCALES, str(chosen.data))
+    if settings is None:
+        what = f"the scenario has no scale {short(name)!r}"
         known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
-        raise ScenarioError(what, where=where, hint=known)
-    own = [Override(key, node) for key, node in scales[name].value.items()]
-    return root._replace(value={**rest, SCALE: chosen._replace(value=name)}), [*own, *others]
+        raise ScenarioError(what, where=str(chosen.place()), hint=known)
+    own = [Override(str(key), value) for key, value in settings.inside().items()]
+    return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
 
 
 _SCALES = "for example scales: {small: {server.rounds: 2}}"
 
 
-def _label(name: Any) -> Any:
-    """A name, also one that YAML reads as a number or as a truth value."""
-    return name if isinstance(name, dict | list) else str(name)
+class _Run(NamedTuple):
+    """One run's settings, by key, and the keys whose values name it."""
+
+    settings: Mapping[str, Document]
+    named: Sequence[str]
 
 
-def _overridden(root: Node, override: Override) -> Node:
-    """The scenario with one override, which replaces what the sweep sets of its key."""
-    keys, sweep = override.keys, root.child(SWEEP)
-    axes = sweep.value if sweep and isinstance(sweep.value, dict) else {}
-    if axes and keys[0] != SWEEP:
-        root = _swept(root, _replaced(axes, override))
-    elif override.node.value is None and len(keys) == 2 and keys[1] in axes:  # noqa: PLR2004 - sweep and its key
-        return _swept(root, {key: node for key, node in axes.items() if key != keys[1]})
-    return put(root, keys, override.node)
+def _swept(document: Document) -> list[_Run]:
+    """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined.
 
+    Raises:
+        ScenarioError: it is no mapping of lists, or sets the scale.
+    """
 
-def _swept(root: Node, axes: dict[str, Node]) -> Node:
-    """A scenario with another sweep, or without one if nothing is left of it."""
-    kept = {key: node for key, node in root.value.items() if key != SWEEP}
-    return root._replace(value={**kept, SWEEP: root.value[SWEEP]._replace(value=axes)} if axes else kept)
+    def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
+        return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
 
-
-def _replaced(axes: Mapping[str, Node], override: Override) -> dict[str, Node]:
-    """A sweep with an override in it; of settings that differ in nothing but a name then, the first stay."""
-    lost: dict[str, list[Node]] = {}
-    found = dict(axes)
-    for axis, node in axes.items():
-        if not isinstance(node.value, list):
-            continue
-        each = [one.value if axis == PAIRS else {axis: one} for one in node.value]
-        after = [_changed(one, override, lost) if isinstance(one, dict) else one for one in each]
-        if after == each:
-            continue
-        apart: dict[str, Node] = {}
-        for one, settings in zip(node.value, after, strict=True):
-            plain = repr({key: value.plain for key, value in settings.items() if key != "name"})
-            apart.setdefault(
-                plain, one._replace(value=settings) if axis == PAIRS else settings.get(axis, one)
-            )
-        found[axis] = node._replace(value=list(apart.values()))
-        if list(apart) == ["{}"]:
-            del found[axis]
-    for key, values in lost.items():
-        words = short(", ".join(_words(value.plain) for value in values))
-        note(
-            f"{override.where} replaces the sweep's {key}: {words} "
-            f"({len(values)} value{'s' * (len(values) > 1)})"
-        )
+    sweep = document.at(SWEEP)
+    if sweep is None or sweep.data is None:
+        return [_Run({}, [])]
+    if not isinstance(sweep.data, dict) or not sweep.data:
+        raise wrong("a sweep must map keys to lists, or 'runs' to a list of settings")
+    # What is null is taken out, as by --set sweep.KEY=null.
+    parts = {str(key): part for key, part in sweep.inside().items() if part.data is not None}
+    pairs = parts.pop(PAIRS, Document.of([{}], document.file))
+    if not (isinstance(pairs.data, list) and pairs.data and all(isinstance(one, dict) for one in pairs.data)):
+        raise wrong("'runs' must be a list of mappings of keys to values", PAIRS)
+    for key, axis in parts.items():
+        if not isinstance(axis.data, list) or not axis.data:
+            what = "an empty list" if axis.data == [] else "not a list of values"
+            raise wrong(f"the sweep's {key!r} is {what}", key, hint=f"write {key}: [a, b]")
+    if SCALE in parts or any(SCALE in pair for pair in pairs.data):
+        raise wrong("a scale cannot be swept", hint="choose one with --set scale=NAME")
+    count = len(pairs.data) * math.prod(len(axis.data) for axis in parts.values())
+    _check_size(count, document.without(SWEEP))
+    found = []
+    for pair, *values in itertools.product(
+        pairs.inside().values(), *(axis.inside().values() for axis in parts.values())
+    ):
+        own = {str(key): value for key, value in pair.inside().items()}
+        named = ["name"] if "name" in own else list(own)
+        found.append(_Run({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
     return found
 
 
-def _changed(
-    settings: Mapping[str, Node], override: Override, lost: dict[str, list[Node]]
-) -> dict[str, Node]:
-    """A run's settings with an override in them; ``lost`` takes what it replaces, by key."""
-    found = {}
-    for key, value in settings.items():
-        depth = key.count(".") + 1
-        if key != "name" and within(key, override.key):
-            lost.setdefault(key, []).append(value)
-        elif within(override.key, key):
-            before: Node | None = value
-            for part in override.keys[depth:]:
-                before = before.child(part) if before else None
-            if before:
-                lost.setdefault(override.key, []).append(before)
-            found[key] = put(value, override.keys, override.node, depth)
-        else:
-            found[key] = value
-    if found != settings:
+def _without(runs: Sequence[_Run], overrides: Sequence[Override]) -> list[_Run]:
+    """Runs in which overrides win; of those that differ in nothing but a name then, the first stays."""
+    found: dict[str, _Run] = {}
+    lost: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for run in runs:
+        settings = dict(run.settings)
+        for override, key in itertools.product(overrides, run.settings):
+            if key == "name" or key not in settings:
+                continue
+            value, above = settings[key], key.count(".") + 1
+            if within(key, override.key):
+                lost[override.where, key][_words(settings.pop(key).data)] = None
+            elif within(override.key, key):
+                if (before := item_at(value.data, override.keys[above:])) is not None:
+                    lost[override.where, override.key][_words(before)] = None
+                settings[key] = put(value, override.keys, override.value, above)
+        if settings == run.settings:
+            found[repr(len(found))] = run
+            continue
         # It was the name of what is there no more.
-        found.pop("name", None)
-    return found
+        named = [key for key in settings if key != "name"] if "name" in run.named else run.named
+        settings.pop("name", None)
+        plain = repr({key: value.data for key, value in settings.items()})
+        found.setdefault(plain, _Run(settings, [key for key in named if key in settings]))
+    for (where, key), values in lost.items():
+        told = f"{short(', '.join(values))} ({show_count(len(values), 'value')})"
+        note(f"{where} replaces the sweep's {key}: {told}")
+    return list(found.values())
 
 
-def _seeds(root: Node, given: Sequence[Override], sweep: _Sweep, count: int) -> list[Node]:
-    """The seeds of repetitions."""
+def _repeated(runs: Sequence[_Run], document: Document, count: int) -> list[_Run]:
+    """The runs with each of so many seeds."""
     where = f"--seeds {short(str(count))}"
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
         raise ScenarioError(what, where=where)
-    if _SEED in sweep.axes or any(_SEED in pair for pair in sweep.pairs):
-        raise ScenarioError(
-            "the scenario's sweep sets 'seed' already",
-            where=where,
-            hint=f"leave --seeds out, or remove them with --set sweep.{_SEED}=null"
-            if _SEED in sweep.axes
-            else f"leave --seeds out, or remove 'seed' from sweep.{PAIRS}",
-        )
-    if sum(override.key == _SEED for override in given) > 1:
-        what = "'seed' is set more than once; seeds are counted up from one"
-        raise ScenarioError(what, where=where, hint="give the first seed alone, as in --seed 1")
-    first = (root.child(_SEED) or written(Scenario.model_fields[_SEED].default, where)).plain
+    first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
     # What is no seed is refused where scenarios are read.
-    if isinstance(first, bool) or not isinstance(first, int):
-        return [root.value[_SEED]]
-    return [written(first + number, where) for number in range(count)]
+    whole = isinstance(first, int) and not isinstance(first, bool)
+    seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if whole else []
+    runs = _without(runs, seeds[:1])
+    return [
+        _Run({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
+    ] or list(runs)
 
 
-class _Run(NamedTuple):
-    """One run's settings, by key, and the keys whose values name it."""
-
-    settings: dict[str, Node]
-    named: list[str]
-
-
-class _Sweep(NamedTuple):
-    """A sweep: axes, and pairs of settings that belong together, which are combined with each other.
-
-    Attributes:
-        axes: lists of values, by key.
-        pairs: settings by key; without any, one that sets nothing.
-        document: their source.
-        seeds: with which all of that is repeated; empty for the scenario's own.
-    """
-
-    axes: dict[str, list[Node]]
-    pairs: list[dict[str, Node]]
-    document: Document
-    seeds: Sequence[Node] = ()
-
-    @classmethod
-    def read(cls, document: Document) -> _Sweep:
-        """The sweep of a scenario; without one there is one run with no settings.
-
-        Raises:
-            ScenarioError: it is no mapping of lists, or sets a key twice.
-        """
-        sweep = document.nodes.child(SWEEP)
-        if sweep is None or sweep.value is None:
-            return cls({}, [{}], document)
-
-        def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
-            return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
-
-        if not isinstance(sweep.value, dict) or not sweep.value:
-            raise wrong("a sweep must map keys to lists, or 'runs' to a list of settings")
-        found = sweep.value.get(PAIRS)
-        pairs = found.value if found else [Node({}, document.file)]
-        if not isinstance(pairs, list) or not pairs:
-            raise wrong("'runs' must be a list of mappings of keys to values", PAIRS)
-        for place, pair in enumerate(pairs):
-            if not isinstance(pair.value, dict):
-                raise wrong("'runs' must be a list of mappings of keys to values", PAIRS, place)
-        axes = {key: node.value for key, node in sweep.value.items() if key != PAIRS}
-        for key, values in axes.items():
-            if not isinstance(values, list) or not values:
-                what = "an empty list" if values == [] else "not a list of values"
-                raise wrong(f"the sweep's {key!r} is {what}", key, hint=f"write {key}: [a, b]")
-        return cls(axes, [pair.value for pair in pairs], document)
-
-    def check_apart(self) -> None:
-        """Refuses a pair's setting that an axis would silently replace, and a scale, which may be of axes."""
-        if SCALE in self.axes or any(SCALE in pair for pair in self.pairs):
-            hint = "choose one with --set scale=NAME"
-            raise ScenarioError("a scale cannot be swept", where=str(self.document.place([SWEEP])), hint=hint)
-        for place, pair in enumerate(self.pairs):
-            for other, axis in itertools.product(pair, self.axes):
-                if not meet(axis, other):
-                    continue
-                # At the one that was typed, if one was.
-                both = [self.document.place([SWEEP, axis]), self.document.place([SWEEP, PAIRS, place, other])]
-                where = next((one for one in both if one.file != self.document.file), both[1])
-                raise ScenarioError(
-                    f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
-                    where=str(where),
-                    hint=f"remove one of them: --set sweep.{axis}=null or --set sweep.{PAIRS}=null",
-                )
-
-    def check_size(self, base: Node) -> None:
-        """Refuses more runs than anybody waits for."""
-        count = len(self.pairs) * math.prod(map(len, self.axes.values())) * max(len(self.seeds), 1)
-        where = str(self.document.place([SWEEP]))
-        if count > MOST_RUNS:
-            raise ScenarioError(f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}", where=where)
-        if count > 1 and count * base.size() > MOST_VALUES:
-            what = f"a sweep of {count:,} runs with {base.size():,} values each"
-            raise ScenarioError(f"{what}; the most is {MOST_VALUES:,} in all", where=where)
-
-    def runs(self) -> Iterator[_Run]:
-        """Each run; a pair with its own name is named by it."""
-        repeated = [{_SEED: seed} for seed in self.seeds] or [{}]
-        for seed, pair, values in itertools.product(
-            repeated, self.pairs, itertools.product(*self.axes.values())
-        ):
-            named = ["name"] if "name" in pair else list(pair)
-            settings = {**pair, **dict(zip(self.axes, values, strict=True)), **seed}
-            yield _Run(settings, [*named, *self.axes, *seed])
+def _check_size(count: int, document: Document) -> None:
+    """Refuses more runs than anybody waits for."""
+    where, values = str(document.place([SWEEP])), size(document.data)
+    if count > MOST_RUNS:
+        raise ScenarioError(f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}", where=where)
+    if count > 1 and count * values > MOST_VALUES:
+        what = f"a sweep of {count:,} runs with {values:,} values each"
+        raise ScenarioError(f"{what}; the most is {MOST_VALUES:,} in all", where=where)
 
 
-def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
+def _one(base: Document, run: _Run, group: str) -> Draft:
     """One run, named by its settings."""
-    root = base
+    document = base
     # What contains another setting comes first, and a component's name before its parameters.
     for key in sorted(run.settings, key=lambda key: (key.count("."), not key.endswith(".name"))):
-        root = put(root, key.split("."), run.settings[key])
-    name = ", ".join(setting_words(key, node.plain) for key, node in run.settings.items() if key in run.named)
+        document = put(document, key.split("."), run.settings[key])
+    name = ", ".join(setting_words(key, run.settings[key].data) for key in run.named)
     if name:
-        root = root._replace(value={**root.value, "name": Node(name, root.file, root.line)})
-    return _draft(root, Document.of(root, file), group)
+        document = replace(document, data={**document.data, "name": name})
+    return _draft(document, group)
 
 
-def _draft(root: Node, document: Document, group: str) -> Draft:
-    """The draft of a mapping that ``document`` places; a fleet's profiles are read."""
-    fleet = root.child("fleet")
-    if fleet and isinstance(fleet.value, dict):
-        where = str(document.place(["fleet"]))
-        root = root._replace(value={**root.value, "fleet": inheriting.fleet(fleet, where)})
-    document = replace(document, data=root.plain, root=root)
+def _draft(document: Document, group: str) -> Draft:
+    """The draft of a document; a fleet's profiles are read."""
+    fleet = document.at("fleet")
+    if fleet is not None and isinstance(fleet.data, dict):
+        merged = inheriting.fleet(fleet, str(document.place(["fleet"])))
+        document = document.put(["fleet"], {**document.data, "fleet": merged.data}, merged)
     with document.placing():
-        scenario = read(Scenario, document.data, document)
+        scenario = validate(Scenario, document.data, document)
     return Draft(scenario=scenario, document=document, group=group)
 
 
@@ -345,13 +252,13 @@ def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Overri
     Raises:
         ScenarioError: an override is wrong.
     """
-    root = written(dict(settings), file)
+    document = replace(Document.of(settings, file), context=RESOLVED)
     for override in overrides:
         first, *rest = override.keys
         # A short form would stand beside what it is short for, which a resolved scenario has.
         longer = Server.SHORT_FORMS.get(".".join(rest)) if first == "server" else None
-        root = put(root, [first, *(longer.split(".") if longer else rest)], override.node)
-    return _draft(root, Document(file, {}, RESOLVED, root), str(settings["name"]))
+        document = put(document, [first, *(longer.split(".") if longer else rest)], override.value)
+    return _draft(document, str(settings["name"]))
 
 
 def setting_words(key: str, value: Any) -> str:

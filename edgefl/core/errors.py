@@ -14,6 +14,7 @@ found with it, so that all mistakes of a file are told at once.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from typing import Any
 _TOLD = 10
 # The most characters of another library's or a user's message that are told.
 _LONGEST = 500
+# The most characters of a value that a message quotes.
+_QUOTED = 60
 # The most names that are offered for a part of them.
 MOST = 5
 
@@ -190,3 +193,20 @@ def closest(name: str, known: Iterable[str]) -> str:
     folded = {each.casefold(): each for each in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else ""
+
+
+def short(text: str) -> str:
+    """A text for messages, cut if it is long."""
+    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
+
+
+def quoted(value: Any) -> str:
+    """A value as messages quote it: as YAML writes it, and cut if it is long."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        return short(re.sub(r"\s+", " ", repr(value)))
+    except ValueError:  # Python writes no integers of more than 4300 digits
+        return "a number of thousands of digits"

@@ -9,27 +9,35 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.carbon import Carbon
+from edgefl.core.components import NameOf, OfKind, own_names
 from edgefl.core.devices import DType
 from edgefl.core.errors import nearest
 from edgefl.core.link import Link
-from edgefl.core.named import ByName
-from edgefl.core.params import NameOf, NonNegative, Positive, Share, Strict
+from edgefl.core.params import NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.sourced import Sourced
 from edgefl.core.speed import Speed
 from edgefl.core.units import BitsPerSecond, Seconds
 from edgefl.core.users import Users
+from edgefl.core.validation import item_at
 
-AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
-AnyAvailability = Annotated[SerializeAsAny[Availability], ByName("availability")]
-AnySpeed = Annotated[SerializeAsAny[Speed], ByName("speed")]
+AnySampler = Annotated[SerializeAsAny[Sampler], OfKind("samplers")]
+AnyAvailability = Annotated[SerializeAsAny[Availability], OfKind("availability")]
+AnySpeed = Annotated[SerializeAsAny[Speed], OfKind("speed")]
 
 
 class Member(Strict):
@@ -46,7 +54,7 @@ class Member(Strict):
 
     device: Annotated[str, NameOf("devices")]
     share: Positive = 1.0
-    link: Annotated[str, NameOf("links", own="links")]
+    link: Annotated[str, NameOf("links")]
     dtype: DType = "fp32"
     cell: str | None = None
 
@@ -140,6 +148,12 @@ class Fleet(Strict):
     failures: Failures = Failures()
     carbon: Carbon | None = None
     notes: str = ""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _has_links(cls, value: Any, handler: ModelWrapValidatorHandler[Fleet]) -> Fleet:
+        with own_names("links", item_at(value, ["links"])):
+            return handler(value)
 
     @model_serializer(mode="wrap")
     def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:

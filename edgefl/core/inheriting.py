@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,12 +13,11 @@ from pydantic import BaseModel
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import MOST_BYTES, Node
 from edgefl.core.notes import note
 from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
-from edgefl.core.yamls import Document, in_line, text_of
+from edgefl.core.yamls import MOST_BYTES, Document, Keys, in_line, text_of
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -29,7 +29,7 @@ TAKEN = re.compile(r"^(taken from ([^\s:]+)): .*")
 _OWN = frozenset({"title", "notes"})
 
 
-def fleet(own: Node, where: str) -> Node:
+def fleet(own: Document, where: str) -> Document:
     """A fleet merged over the profile that it names under "like"; each of its keys replaces the profile's.
 
     Args:
@@ -39,14 +39,12 @@ def fleet(own: Node, where: str) -> Node:
     Raises:
         UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
     """
-    return _inherited(
-        "profiles", own, where, lambda above, below: above._replace(value={**below.value, **above.value})
-    )
+    return _inherited("profiles", own, where, _by_key)
 
 
-def device(own: Node, where: str) -> Node:
+def device(own: Document, where: str) -> Document:
     """Likewise a device over another, whose mappings are merged key by key; null takes a key away."""
-    return _inherited("devices", own, where, _over)
+    return _inherited("devices", own, where, _deeply)
 
 
 def document(path: Path) -> Document:
@@ -59,38 +57,61 @@ def _parsed(file: str, text: str) -> Document:
     return Document.parse(text, file)
 
 
-def _inherited(kind: str, own: Node, where: str, over: Callable[[Node, Node], Node]) -> Node:
+def _inherited(
+    kind: str, own: Document, where: str, over: Callable[[Document, Document], Document]
+) -> Document:
     layers, below = [own], list[str]()
-    while (parent := layers[-1].child("like")) is not None and parent.value is not None:
-        name = str(parent.plain)
+    while (parent := layers[-1].data.get("like")) is not None:
+        name = str(parent)
         if name in below:
             cycle = " -> ".join([*below, name])
             raise UserError(f"{kind} inherit from each other in a cycle: {cycle}", where=where)
         below.append(name)
         path = catalogue.find(kind, name, where=where).path
         where = str(path)
-        layers.append(document(path).nodes)
+        layers.append(document(path))
     merged = layers.pop()
     for layer in reversed(layers):
         merged = over(layer, merged)
-    return merged._replace(value={key: one for key, one in merged.value.items() if key != "like"})
+    return replace(own, data=merged.data, places=merged.places).without("like")
 
 
-def _over(own: Node, base: Node, *, top: bool = True) -> Node:
+def _by_key(own: Document, base: Document) -> Document:
+    return _placed({**base.data, **own.data}, own, base, {(key,) for key in own.data})
+
+
+def _deeply(own: Document, base: Document) -> Document:
+    won: set[Keys] = set()
+    return _placed(_over(own.data, base.data, (), won), own, base, won)
+
+
+def _placed(data: Any, own: Document, base: Document, won: set[Keys]) -> Document:
+    """Merged data; what is under the keys that ``own`` has won is placed where it is."""
+    kept = {
+        path: place
+        for path, place in base.places.items()
+        if not any(path[:depth] in won for depth in range(len(path) + 1))
+    }
+    return replace(own, data=data, places={**kept, **own.places})
+
+
+def _over(own: Any, base: Any, path: Keys, won: set[Keys]) -> Any:
+    """A device's value over another's; ``won`` takes the keys of what is replaced as a whole."""
     # A battery's number alone is its capacity.
-    if own.value is not None and _is_number(own) and base.child("capacity"):
-        own = own._replace(value={"capacity": own})
+    if own is not None and _is_number(own) and isinstance(base, dict) and "capacity" in base:
+        own = {"capacity": own}
     if _is_number(own) or _is_number(base):
+        won.add(path)
         return own
-    merged = {key: one for key, one in base.value.items() if not top or key not in _OWN}
-    for key, one in own.value.items():
-        merged[key] = _over(one, merged[key], top=False) if key in merged else one
-    return own._replace(value={key: one for key, one in merged.items() if one.value is not None})
+    merged = {key: one for key, one in base.items() if path or key not in _OWN}
+    for key, one in own.items():
+        merged[key] = _over(one, merged[key], (*path, key), won) if key in merged else one
+    return {key: one for key, one in merged.items() if one is not None}
 
 
-def _is_number(node: Node) -> bool:
+def _is_number(value: Any) -> bool:
     """Whether it is a value, or a number with its source, which is replaced as a whole."""
-    return not isinstance(node.value, dict) or node.value.keys() <= Sourced.model_fields.keys()
+    return not isinstance(value, dict) or value.keys() <= Sourced.model_fields.keys()
 
 
 def attributed(record: Record, document: Document) -> Record:

@@ -23,6 +23,7 @@ from edgefl.core.link_traces import Dealt, LinkTrace, Way
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
 from edgefl.core.sourced import Costs, Sourced
+from edgefl.core.yamls import RESOLVED
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
 SEGMENT_BYTES = 1460
@@ -202,7 +203,7 @@ def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
     for name in trace.gives:
         kind = Sourced[units.Seconds] if name == "latency" else Sourced[units.BitsPerSecond]
         number = {"value": trace.mean(name), "status": "derived", "source": source}
-        yield name, kind.model_validate(number, context=units.RESOLVED)
+        yield name, kind.model_validate(number, context=RESOLVED)
 
 
 # In place of what a trace gives that is wrong itself.

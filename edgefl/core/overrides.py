@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from edgefl.core.errors import Place, ScenarioError
-from edgefl.core.nodes import Node, compose, short, written
+from edgefl.core.errors import ScenarioError, short
+from edgefl.core.yamls import Document
 
 SWEEP, PAIRS = "sweep", "runs"
 SCALE, SCALES = "scale", "scales"
@@ -17,16 +17,16 @@ class Override(NamedTuple):
 
     Attributes:
         key: its dotted key.
-        node: its value; its place is what gave it, such as "--seed 3".
+        value: its value; its place is what gave it, such as "--seed 3".
     """
 
     key: str
-    node: Node
+    value: Document
 
     @classmethod
     def of(cls, key: str, value: Any, where: str) -> Override:
         """A value of Python's, and what gave it."""
-        return cls(key, written(value, where))
+        return cls(key, Document.of(value, where))
 
     @classmethod
     def parse(cls, text: str) -> Override:
@@ -39,12 +39,12 @@ class Override(NamedTuple):
         if not separator or not key.strip():
             what = f"{short(text)!r} is not KEY=VALUE"
             raise ScenarioError(what, where="--set", hint="for example --set server.rounds=5")
-        return cls(key.strip(), compose(value, f"--set {short(text.strip())}", lines=False))
+        return cls(key.strip(), Document.value(value, f"--set {short(text.strip())}", lines=False))
 
     @property
     def where(self) -> str:
         """What gave it."""
-        return _where(self.node)
+        return str(self.value.place())
 
     @property
     def keys(self) -> list[str]:
@@ -59,57 +59,58 @@ class Override(NamedTuple):
         return [SWEEP, *rest.split(".", 2)] if rest.split(".")[0] == PAIRS else [SWEEP, rest]
 
 
-def put(node: Node, keys: Sequence[str], value: Node, depth: int = 0) -> Node:
-    """A mapping in which the value under ``keys`` is replaced; everything else is shared with the old one.
+def put(document: Document, keys: Sequence[str], value: Document, above: int = 0) -> Document:
+    """A document in which the value under ``keys`` is replaced.
 
     Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
     ``name`` changes loses its parameters, since another component has others.
 
     Args:
-        node: the mapping.
+        document: a scenario, or a part of one.
         keys: from a scenario's root.
         value: the new one.
-        depth: how many of the keys lead to ``node``.
+        above: how many of the keys lead to the part.
 
     Raises:
         ScenarioError: what a key is to be looked up in has no keys.
     """
-    if depth == len(keys):
-        return value
-    key = keys[depth]
-    if isinstance(node.value, list):
-        place = _place(node.value, keys, depth, _where(value))
-        inner = put(node.value[place], keys, value, depth + 1)
-        return node._replace(value=[*node.value[:place], inner, *node.value[place + 1 :]])
-    if node.value is None:
-        node = value._replace(value={})
-    elif isinstance(node.value, str) and depth:
-        node = node._replace(value={"like" if keys[depth - 1] == "fleet" else "name": node})
-    if not isinstance(node.value, dict):
-        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=_where(value))
-    before = node.value.get(key)
-    if depth == len(keys) - 1 and key == "name" and keys[0] not in {key, SWEEP} and _differ(before, value):
-        return value._replace(value={key: value})
-    inner = put(before or Node(None, value.file), keys, value, depth + 1)
-    return node._replace(value={**node.value, key: inner})
+    path: list[str | int] = [*keys[:above]]
+    data = _put(document.data, keys, value, path)
+    return document.put(path[above:], data, value)
 
 
-def _differ(before: Node | None, value: Node) -> bool:
-    """Whether one name is replaced by another; see ``core.catalogue.find`` for what is the same name."""
-    if before is None or not isinstance(before.value, str):
+def _is_renamed(keys: Sequence[str], component: Any, value: Document) -> bool:
+    """Whether a component's name is replaced by another; see ``core.catalogue.find`` for what is the same."""
+    before = component.get("name")
+    if keys[-1] != "name" or keys[0] in {"name", SWEEP} or not isinstance(before, str):
         return False
-    return _folded(before.value) != _folded(str(value.value))
+    one, two = (name.casefold().replace("_", "-") for name in (before, str(value.data)))
+    return one != two
 
 
-def _folded(name: str) -> str:
-    return name.casefold().replace("_", "-")
+def _put(data: Any, keys: Sequence[str], value: Document, path: list[str | int]) -> Any:
+    """Data with another value; ``path`` takes the keys of what is replaced, with numbers in lists."""
+    depth = len(path)
+    if depth == len(keys):
+        return value.data
+    key = keys[depth]
+    if isinstance(data, list):
+        path.append(place := _place(data, keys, depth, str(value.place())))
+        return [*data[:place], _put(data[place], keys, value, path), *data[place + 1 :]]
+    if isinstance(data, str) and depth:
+        data = {"like" if keys[depth - 1] == "fleet" else "name": data}
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        what = f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping"
+        raise ScenarioError(what, where=str(value.place()))
+    if depth == len(keys) - 1 and _is_renamed(keys, data, value):
+        # All of the component is the value's then.
+        return {key: value.data}
+    path.append(key)
+    return {**data, key: _put(data.get(key), keys, value, path)}
 
 
-def _where(value: Node) -> str:
-    return str(Place(value.file, value.line))
-
-
-def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) -> int:
+def _place(values: Sequence[Any], keys: Sequence[str], depth: int, where: str) -> int:
     key = keys[depth]
     if key.isdecimal() and key.isascii() and len(key) < 6 and int(key) < len(values):  # noqa: PLR2004
         return int(key)

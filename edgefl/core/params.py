@@ -29,10 +29,17 @@ def form(pattern: str, words: str) -> AfterValidator:
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
-            raise PydanticCustomError("form", "not of the form", {"form": words})
+            raise PydanticCustomError("form", "Input should be {form}", {"form": words})
         return value
 
     return AfterValidator(check)
+
+
+class Unknown(NamedTuple):
+    """The value of a key that a record does not have, and the keys that it has; such a key is refused."""
+
+    value: Any
+    known: list[str]
 
 
 class Strict(BaseModel):
@@ -54,8 +61,17 @@ class Strict(BaseModel):
     def _as_yaml_writes_it(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        words = _choices(cls)
-        return {key: _read(inner, words.get(key, {})) for key, inner in value.items()}
+        words, known = _choices(cls), cls.known_keys()
+        refused = value.keys() - known if cls.model_config["extra"] == "forbid" else ()
+        return {
+            key: Unknown(inner, known) if key in refused else _read(inner, words.get(key, {}))
+            for key, inner in value.items()
+        }
+
+    @classmethod
+    def known_keys(cls) -> list[str]:
+        """The keys that it is read from, with those that are short for others."""
+        return [*cls.model_fields, *cls.SHORT_FORMS]
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -103,66 +119,32 @@ def _words(annotation: Any) -> list[str]:
     return [] if get_origin(annotation) is dict else [word for each in inner for word in _words(each)]
 
 
-def short_forms(record: type[BaseModel]) -> Mapping[str, str]:
-    """A record's keys that stand for others; see ``Strict``."""
-    found: Mapping[str, str] = getattr(record, "SHORT_FORMS", {})
-    return found
+class Component(Strict):
+    """The base of every component's ``Params``, and a component by its name alone, such as a default.
 
-
-class Component(BaseModel):
-    """A method, model, partition, policy or codec of a scenario: a name with parameters.
-
-    Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. The keys beside
-    ``name`` are validated later, by the component's own ``Params``.
+    Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. A field that names one has the
+    ``Params`` of its file: it is annotated with a kind, as in ``components.AnyMethod``.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    name: str
+    name: Annotated[str, Field(description="the component's")] = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
+    def _name_of_the_file(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value}
+        own = cls.__module__.rpartition(".")[2].replace("_", "-")
+        return {"name": own, **value} if isinstance(value, Mapping) else value
 
     @property
     def params(self) -> dict[str, Any]:
-        """The keys beside the name."""
-        return dict(self.model_extra or {})
-
-    def completed(self, params: Strict) -> Component:
-        """The component with every parameter written out, defaults too, as plain data."""
-        return Component(name=self.name, **params.model_dump(mode="json"))
+        """All parameters beside the name, as plain data."""
+        return {key: value for key, value in self.model_dump(mode="json").items() if key != "name"}
 
     @model_serializer
     def _plain(self) -> dict[str, Any]:
-        # Field by field, a parameter that is None would be left out together with the fields that are absent.
-        return {"name": self.name, **self.params}
-
-
-class OfKind(NamedTuple):
-    """Annotates a field that names a component, or several, with the catalogue's kind."""
-
-    kind: str
-
-
-class NameOf(NamedTuple):
-    """Annotates a field that names a file of the catalogue, such as a device, with its kind.
-
-    Attributes:
-        kind: the catalogue's kind.
-        own: a key of an enclosing record whose keys are names too, such as a fleet's own links.
-    """
-
-    kind: str
-    own: str = ""
-
-
-def kinds(record: type[BaseModel]) -> dict[str, str]:
-    """The kinds of a record's components, by field."""
-    return {
-        key: note.kind
-        for key, field in record.model_fields.items()
-        for note in field.metadata
-        if isinstance(note, OfKind)
-    }
+        # Of its own class, and not of that of the field. Without its None, a parameter that is not None by
+        # default would be read back as the default.
+        fields = type(self).model_fields
+        kept = {key for key, field in fields.items() if field.default is not None}
+        return {key: value for key, value in self if value is not None or key in kept}

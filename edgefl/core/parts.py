@@ -33,9 +33,11 @@ def plain_data(text: str, file: str) -> dict[str, Any]:
         except ScenarioError:
             # An anchor of another part, or a mistake, whose message has the line of the whole.
             pass
-    return Document.parse(text, file, limited=False).data
+    whole: dict[str, Any] = Document.parse(text, file, limited=False).data
+    return whole
 
 
 @lru_cache(_KEPT)
 def _read(part: str) -> dict[str, Any]:
-    return Document.parse(part, "", limited=False).data
+    data: dict[str, Any] = Document.parse(part, "", limited=False).data
+    return data

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgefl.core.clients import Clients, Floats, Ints
 from edgefl.core.cost import Trace
-from edgefl.core.devices import Battery, Throttling
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import ServerWork
@@ -18,74 +17,6 @@ from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
 from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Clients:
-    """The clients, a column each.
-
-    Attributes:
-        device: index into ``devices``.
-        link: index into ``links``.
-        dtype: index into ``dtypes``.
-        model: index into ``models``.
-        samples: training samples.
-        kind: its row in every exchange's ``Prices``. Clients of one kind are alike in all that prices depend
-            on: device, link, dtype, model and samples.
-        slowdown: persistent multiplier of compute time.
-        admitted: whether its device can hold every exchange.
-        cell: index into ``cells``; -1 for none.
-        user: whose recorded availability it has, where availability is recorded.
-        devices, links, dtypes, models: the names.
-        cells: each cell's name in the fleet: clients with another index there share another such cell.
-        batteries: by device; None for one that runs on mains.
-        throttling: by device; None for one that does not throttle.
-    """
-
-    device: Ints
-    link: Ints
-    dtype: Ints
-    model: Ints
-    samples: Ints
-    kind: Ints
-    slowdown: Floats
-    admitted: Bools
-    cell: Ints
-    user: Ints
-    devices: tuple[str, ...]
-    links: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    models: tuple[str, ...]
-    cells: tuple[str, ...]
-    batteries: tuple[Battery | None, ...]
-    throttling: tuple[Throttling | None, ...]
-
-    def __len__(self) -> int:
-        return len(self.device)
-
-    def one_of_each_kind(self) -> Clients:
-        """The first client of each kind, in the order of ``Prices``."""
-        return self.taken(np.unique(self.kind, return_index=True)[1])
-
-    def taken(self, places: Sequence[int] | Ints) -> Clients:
-        """Some of them."""
-        columns = (field.name for field in fields(self) if isinstance(getattr(self, field.name), np.ndarray))
-        return replace(self, **{name: getattr(self, name)[places] for name in columns})
-
-
-# The columns of ``Clients`` that are indices into names.
-NAMED = ("device", "link", "dtype", "model")
-
-
-def kinds_of(*columns: Ints) -> Ints:
-    """Numbers the distinct rows of some columns of non-negative numbers (n,), in their order: (n,)."""
-    places = [np.unique(column, return_inverse=True)[1] for column in columns]
-    rows = np.ravel_multi_index(places, [int(place.max(initial=0)) + 1 for place in places])
-    return np.unique(rows, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.core.plan import Bools, Floats, Ints, Prices
+from edgefl.core.clients import Bools, Floats, Ints
+from edgefl.core.plan import Prices
 from edgefl.core.price import Demand, PowerDraw, times
 
 

@@ -12,22 +12,36 @@ from numpy.typing import NDArray
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     SerializeAsAny,
-    ValidationInfo,
+    Tag,
     field_validator,
     model_validator,
 )
 
+from edgefl.core.components import (
+    AnyAugmentations,
+    AnyCodec,
+    AnyDataset,
+    AnyEngine,
+    AnyMeasure,
+    AnyMethod,
+    AnyModels,
+    AnyPartition,
+    AnyPolicy,
+    AnySelector,
+    NameOf,
+    OfKind,
+)
+from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
-from edgefl.core.named import ByName
-from edgefl.core.nodes import short
-from edgefl.core.params import Component, NameOf, OfKind, Strict
+from edgefl.core.params import Component, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import Local
-from edgefl.core.units import RESOLVED, BitsPerSecond, Bytes, Joules, Seconds
+from edgefl.core.units import BitsPerSecond, Bytes, Joules, Seconds
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document
+from edgefl.core.yamls import RESOLVED, Document
 
 Count = Annotated[int, Field(gt=0)]
 # `docs/scenarios.md` states it; a client takes some 70 bytes.
@@ -59,12 +73,7 @@ class Public(Strict):
     """
 
     samples: Count
-    dataset: Annotated[Component | None, OfKind("datasets")] = None
-
-
-def one_or_many(value: Any) -> Any:
-    """A list's components, each as its record: a mistake is told once, not for each member of a union."""
-    return tuple(Component.model_validate(one) for one in value) if isinstance(value, list) else value
+    dataset: AnyDataset | None = None
 
 
 class Task(Strict):
@@ -86,26 +95,19 @@ class Task(Strict):
         public: images without labels that the server and every client have, for methods that need them.
     """
 
-    dataset: Annotated[Component, OfKind("datasets")]
-    partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
+    dataset: AnyDataset
+    partition: AnyPartition = Component(name="iid")
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
-    augment: Annotated[
-        Component | Annotated[tuple[Component, ...], Field(min_length=1)], OfKind("augmentations")
-    ] = Component(name="none")
+    augment: AnyAugmentations = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     pooled: Annotated[float, Field(gt=0, lt=1)] | None = None
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
     samples: Annotated[
         SerializeAsAny[Sampler] | None,
-        ByName("samplers"),
+        OfKind("samplers"),
         BeforeValidator(_distribution, json_schema_input_type=Count | Sampler | None),
     ] = None
     public: Public | None = None
-
-    @field_validator("augment", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        return one_or_many(value)
 
     @model_validator(mode="after")
     def _has_images(self) -> Task:
@@ -164,8 +166,8 @@ class Server(Strict):
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
 
-    policy: Annotated[Component, OfKind("policies")] = Component(name="sync")
-    selector: Annotated[Component, OfKind("selectors")] = Component(name="random")
+    policy: AnyPolicy = Component(name="sync")
+    selector: AnySelector = Component(name="random")
     participants: Count | None = None
     uplink: Rate | None = None
     downlink: Rate | None = None
@@ -207,7 +209,7 @@ class Evaluate(Strict):
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
     # None and not (): a scenario without measures resolves to the same settings as before there were any.
-    measures: Annotated[tuple[Component, ...] | None, OfKind("measures")] = None
+    measures: tuple[AnyMeasure, ...] | None = None
     steps: Count | None = None
 
     @field_validator("measures", mode="before")
@@ -218,7 +220,7 @@ class Evaluate(Strict):
     @field_validator("measures")
     @classmethod
     def _each_once(cls, value: tuple[Component, ...] | None) -> tuple[Component, ...] | None:
-        names = [one.name.replace("_", "-") for one in value or ()]
+        names = [one.name for one in value or ()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"the measure {twice!r} is listed twice; list each measure once")
@@ -226,7 +228,7 @@ class Evaluate(Strict):
 
     @model_validator(mode="after")
     def _steps_once(self) -> Evaluate:
-        if self.steps and any(one.name.replace("_", "-") == "local-steps" for one in self.measures or ()):
+        if self.steps and any(one.name == "local-steps" for one in self.measures or ()):
             raise ValueError("give steps, or the measure local-steps, not both")
         return self
 
@@ -239,26 +241,15 @@ class Wire(Strict):
         down: a component: the codec of downloads.
     """
 
-    up: Annotated[Component, OfKind("codecs")] = Component(name="raw")
-    down: Annotated[Component, OfKind("codecs")] = Component(name="raw")
+    up: AnyCodec = Component(name="raw")
+    down: AnyCodec = Component(name="raw")
 
 
-class Engine(Component):
-    """The engine that trains; not part of a run's identity.
-
-    Attributes:
-        name: the engine's name; its parameters stand beside it.
-    """
-
-    name: str = "auto"
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_a_name(cls, value: Any) -> Any:
-        # YAML parses the null engine's name as None.
-        if isinstance(value, dict) and "name" in value:
-            return {**value, "name": value["name"] or "null"}
-        return {"name": "null"} if value is None else value
+def _null_is_a_name(value: Any) -> Any:
+    """An engine as its name; YAML parses the null engine's as None."""
+    if isinstance(value, Mapping) and "name" in value:
+        return {**value, "name": value["name"] or "null"}
+    return "null" if value is None else value
 
 
 AGAINST = "against"
@@ -317,16 +308,11 @@ class LearningSpec(Strict):
 
     seed: int = 0
     task: Task
-    model: Annotated[Component | Annotated[tuple[Component, ...], Field(min_length=1)], OfKind("models")]
-    method: Annotated[Component, OfKind("methods")]
+    model: AnyModels
+    method: AnyMethod
     local: Local = Local()
     evaluate: Evaluate = Evaluate()
-    wire: Wire = Wire()
-
-    @field_validator("model", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        return one_or_many(value)
+    wire: Wire = Field(default_factory=Wire)
 
     @property
     def models(self) -> tuple[Component, ...]:
@@ -428,17 +414,14 @@ class SystemSpec(Strict):
         costs: the prices of energy, traffic and the server; null for none.
     """
 
-    fleet: Annotated[str | Fleet, NameOf("profiles")]
-    server: Server = Server()
-    engine: Annotated[Engine, OfKind("engines")] = Engine()
+    fleet: Annotated[
+        Annotated[str, NameOf("profiles"), Tag("<name>")] | Annotated[Fleet, Tag("<fleet>")],
+        Discriminator(lambda value: "<fleet>" if isinstance(value, Mapping | Fleet) else "<name>"),
+    ]
+    server: Server = Field(default_factory=Server)
+    engine: Annotated[AnyEngine, BeforeValidator(_null_is_a_name)] = Component(name="auto")
     checkpoint: Checkpoint = Checkpoint()
     costs: Tariffs | None = None
-
-    @field_validator("fleet", mode="before")
-    @classmethod
-    def _name_or_fleet(cls, value: Any, info: ValidationInfo) -> Any:
-        # Validated as what it is, so that an error inside is reported as a fleet's and not as a union's.
-        return Fleet.model_validate(value, context=info.context) if isinstance(value, dict) else value
 
 
 class Scenario(SystemSpec, LearningSpec):

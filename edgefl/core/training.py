@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from edgefl.core.named import ByName
+from edgefl.core.components import OfKind
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Strict
@@ -83,7 +83,7 @@ class Local(Strict):
     epochs: Count | Fit | None = None
     steps: Count | Fit | None = None
     batch_size: BatchSize = 32
-    optimizer: Annotated[SerializeAsAny[Optimizer], ByName("optimizers", "sgd")] = Sgd(lr=0.01)
+    optimizer: Annotated[SerializeAsAny[Optimizer], OfKind("optimizers", "sgd")] = Sgd(lr=0.01)
     first_weights: Literal["alike", "own"] | None = None
 
     @field_validator("optimizer", mode="before")

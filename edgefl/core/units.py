@@ -16,8 +16,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
-from edgefl.core.nodes import short
+from edgefl.core.errors import short
 from edgefl.core.sourced import Costs
+from edgefl.core.yamls import by_hand
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -35,9 +36,6 @@ _DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
     "mass": ("84 kg", {"g": 1.0, "kg": 1e3, "t": 1e6}),
     "energy per byte": ("0.008 kWh/GB", {"kWh/GB": 1.0, "Wh/GB": 1e-3}),
 }
-
-# The context in which plain numbers are read as amounts in base units: a record that was dumped is read back.
-RESOLVED = {"units": "base"}
 
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -86,7 +84,7 @@ def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
     schema = {"type": "string", "description": f"{dimension}, as in '{_DIMENSIONS[dimension][0]}'"}
 
     def read(value: object, info: ValidationInfo) -> float:
-        resolved = info.context == RESOLVED and isinstance(value, (int, float))
+        resolved = not by_hand(info.context) and isinstance(value, (int, float))
         return float(value) if resolved else parse(value, dimension)  # type: ignore[arg-type]
 
     return BeforeValidator(read), WithJsonSchema(schema)

@@ -279,7 +279,7 @@ def of_path(error: BaseException) -> UserError | None:
     """The message for a path that is too long or not for this user, which nobody else can have given."""
     if not isinstance(error, OSError) or error.filename is None:
         return None
-    from edgefl.core.nodes import short  # which reads YAML
+    from edgefl.core.errors import short
 
     path = short(str(error.filename))
     if error.errno == errno.ENAMETOOLONG:

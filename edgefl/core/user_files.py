@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic_core import PydanticCustomError
 
 from edgefl.core.catalogue import user_folders
-from edgefl.core.nodes import short
+from edgefl.core.errors import short
 
 
 def found(file: str) -> Path:

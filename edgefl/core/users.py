@@ -15,8 +15,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer, model_vali
 
 from edgefl.core import seeds
 from edgefl.core.csv_rows import Line, RowError, finite, kept, lines
-from edgefl.core.errors import Place
-from edgefl.core.nodes import short
+from edgefl.core.errors import Place, short
 from edgefl.core.params import Strict
 from edgefl.core.units import show_count
 from edgefl.core.user_files import found

@@ -1,21 +1,75 @@
-"""YAML 1.2 files with errors that name file, line and key."""
+"""YAML 1.2 files as plain data, with the file and line of each value.
+
+ruamel.yaml composes the text; no tag constructs an object, and what a few bytes expand to is bounded. Plain
+scalars are read by the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section 10.3), in ruamel's
+spelling, in which it also writes.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from io import StringIO
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, NoReturn, TypeAlias
 from uuid import uuid4
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from edgefl.core.errors import Place, ScenarioError, UserError
-from edgefl.core.nodes import MOST_BYTES, Node, compose, written
+from edgefl.core.errors import Place, ScenarioError, UserError, short
+
+# Limits of one text; `docs/scenarios.md` states them.
+MOST_BYTES = 1_000_000
+MOST_DEPTH = 50
+MOST_VALUES = 100_000
+
+_INT64 = 2**63
+# Digits that an integer within 64 bits may have, leading zeros included; Python refuses to read 4,300.
+_MOST_DIGITS = 100
+
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INT = re.compile(r"[-+]?(0b_*[01][01_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[0-9][0-9_]*)")
+_FLOAT = re.compile(
+    r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+    r"|[-+]?\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+)
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+_STANDARD = "tag:yaml.org,2002:"
+_MERGE = f"{_STANDARD}merge"
+_SCALARS = {"int": int, "float": float, "bool": bool, "null": type(None)}
+# What ruamel takes for no text, and the core schema does.
+_TEXTS = frozenset({"!", "str", "timestamp", "value", "merge"})
+
+_WITHIN = "integers must be within 64 bits"
+_QUOTE = "put quotes around braces in a key"
+_NOT_UNICODE = "has a character that is not valid Unicode"
+
+Keys: TypeAlias = tuple[str | int, ...]
+
+# The contexts of validation. Written by hand: quantities with units, and names that are looked up.
+WRITTEN: Mapping[str, str] = {"by": "hand"}
+# Dumped records: plain numbers are in base units.
+RESOLVED: Mapping[str, str] = {"by": "a record"}
+# Those of a run that is only read: names stay, and components that need torch are not loaded.
+RECORDED: Mapping[str, str] = {"by": "a run"}
+
+
+def by_hand(context: Any) -> bool:
+    """Whether values that are validated in a context, or in none, were written by hand."""
+    return context is None or context == WRITTEN
 
 
 def text_of(path: Path, most_bytes: int | None = None) -> str:
@@ -38,26 +92,22 @@ def text_of(path: Path, most_bytes: int | None = None) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Document:
-    """A YAML mapping that knows where its values were written.
+    """Plain data that know where they were written.
 
     Attributes:
-        file: the file's path, as messages print it.
-        data: the mapping as plain data.
-        context: how values are validated: ``units.RESOLVED`` if records were dumped to them, else None.
-        root: the same values with their places; None if they were not read from YAML.
+        file: the file's path, as messages print it, or what else gave the data, such as "--set seed=3".
+        data: a mapping, or for parts of one any value.
+        context: how values are validated: ``WRITTEN``, ``RESOLVED`` or ``RECORDED``.
+        places: the file and the line, 0 if unknown, of each value by its path; of a value in a mapping it is
+            its key's line.
     """
 
     file: str
-    data: dict[str, Any]
-    context: dict[str, str] | None = None
-    root: Node | None = None
-
-    @property
-    def nodes(self) -> Node:
-        """The values with their places."""
-        return self.root or written(self.data, self.file)
+    data: Any
+    context: Mapping[str, str] | None = field(default_factory=lambda: WRITTEN)
+    places: Mapping[Keys, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -73,32 +123,78 @@ class Document:
         """Parses text; ``file`` is for messages.
 
         Raises:
-            ScenarioError: it is not a YAML mapping, repeats a key, or exceeds the limits of
-                ``edgefl.core.nodes``, unless it is not ``limited``.
+            ScenarioError: it is not a YAML mapping, or see ``value``.
         """
-        root = compose(text, file, limited=limited)
-        if root.value is None:
+        found = cls.value(text, file, limited=limited)
+        if found.data is None:
             raise ScenarioError("the file is empty", where=file)
-        if not isinstance(root.value, dict):
+        if not isinstance(found.data, dict):
             raise ScenarioError("the file is not a mapping of keys to values", where=file)
-        return cls.of(root, file)
+        return found
 
     @classmethod
-    def of(cls, root: Node, file: str) -> Document:
-        """The document of a mapping that was composed."""
-        return cls(file, root.plain, root=root)
+    def value(cls, text: str, file: str, *, lines: bool = True, limited: bool = True) -> Document:
+        """The one value in a text.
 
-    def place(self, path: Sequence[str | int]) -> Place:
+        Args:
+            text: YAML.
+            file: its source, for messages.
+            lines: whether a line tells something about the source.
+            limited: whether the text is refused if it is too long or has too many values.
+
+        Raises:
+            ScenarioError: it is not valid YAML, repeats a key, has a tag that the core schema lacks, or
+                exceeds a limit.
+        """
+        return _Reader(file, lines=lines, limited=limited).document(text)
+
+    @classmethod
+    def of(cls, value: Any, file: str) -> Document:
+        """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
+
+        Raises:
+            ScenarioError: YAML could not hold it: an object of another type, or nested too deeply.
+        """
+        return cls(file, _plain(value, file))
+
+    def place(self, path: Sequence[str | int] = ()) -> Place:
         """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
-        dotted = ".".join(str(key) for key in path)
-        node, file, line = self.root, self.file, 0
-        for key in path:
-            node = node.child(key) if node else None
-            if node is None:
-                break
-            file, line = node.file, node.line
+        dotted, known = ".".join(map(str, path)), tuple(path)
+        while known and known not in self.places:
+            known = known[:-1]
+        file, line = self.places.get(known, (self.file, 0))
         # An option such as "--set seed=x" names its own key.
         return Place(file, line, "" if f" {dotted}=" in file else dotted)
+
+    def inside(self) -> dict[str | int, Document]:
+        """The values of a mapping, by key, or of a list, by index; none of a scalar."""
+        data = self.data
+        pairs = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+        places: dict[str | int, dict[Keys, tuple[str, int]]] = {key: {} for key, _ in pairs}
+        for path, place in self.places.items():
+            if path and path[0] in places:
+                places[path[0]][path[1:]] = place
+        own = self.places.get((), (self.file, 0))
+        return {key: Document(own[0], data[key], self.context, {(): own, **at}) for key, at in places.items()}
+
+    def at(self, *path: str | int) -> Document | None:
+        """The part under a path; None if there is nothing."""
+        part: Document | None = self
+        for key in path:
+            part = part and part.inside().get(key)
+        return part
+
+    def put(self, path: Sequence[str | int], data: Any, part: Document) -> Document:
+        """With other data, which differ at ``path`` alone, where ``part`` is placed."""
+        cut = tuple(path)
+        places = {at: place for at, place in self.places.items() if at[: len(cut)] != cut}
+        places[cut] = part.file, 0
+        places |= {(*cut, *at): place for at, place in part.places.items()}
+        return replace(self, data=data, places=places)
+
+    def without(self, *keys: str) -> Document:
+        """A mapping without some keys."""
+        return replace(self, data={key: value for key, value in self.data.items() if key not in keys})
 
     @contextmanager
     def placing(self) -> Iterator[None]:
@@ -127,12 +223,183 @@ class Document:
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
-def item(value: Any, key: str | int) -> Any:
-    """The value under a key or at an index; None if there is none."""
-    try:
-        return value[key]
-    except (KeyError, IndexError, TypeError):
-        return None
+def _plain(value: Any, file: str, depth: int = 1) -> Any:
+    """A value of Python's as plain data."""
+    if depth > MOST_DEPTH:
+        raise ScenarioError(f"values are nested more than {MOST_DEPTH} levels deep", where=file)
+    if isinstance(value, Mapping):
+        return {_plain_key(key, file): _plain(inner, file, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner, file, depth + 1) for inner in value]
+    if isinstance(value, PurePath):
+        value = str(value)
+    elif hasattr(value, "item"):  # a number of NumPy or PyTorch
+        value = value.item()
+    if not isinstance(value, str | int | float | None):
+        raise ScenarioError(f"a scenario cannot hold a {type(value).__name__}", where=file)
+    if isinstance(value, int) and not -_INT64 <= value < _INT64:
+        what = f"an integer of {value.bit_length()} bits is too large"
+        raise ScenarioError(what, where=file, hint=_WITHIN)
+    if isinstance(value, str) and not _encodes(value):
+        raise ScenarioError(f"{short(ascii(value))} {_NOT_UNICODE}", where=file)
+    return value
+
+
+def _plain_key(key: Any, file: str) -> str:
+    if not isinstance(key, str | int | float | None):
+        raise ScenarioError(f"a key cannot be a {type(key).__name__}", where=file)
+    return str(key)
+
+
+class _Reader:
+    """Makes plain data of composed nodes, and takes down their places."""
+
+    def __init__(self, file: str, *, lines: bool, limited: bool) -> None:
+        self._file, self._lines, self._limited = file, lines, limited
+        self._count = 0
+        self._places: dict[Keys, tuple[str, int]] = {}
+        self._depth = 0
+
+    def document(self, text: str) -> Document:
+        """See ``Document.value``."""
+        if self._limited and len(text.encode(errors="surrogatepass")) > MOST_BYTES:
+            self._refuse(f"more than {MOST_BYTES:,} bytes of YAML", 0)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of an anchor that is used again
+                root = YAML(typ="safe", pure=True).compose(text)
+        except YAMLError as error:
+            mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+            position = getattr(error, "position", None)
+            line = mark.line + 1 if mark else text.count("\n", 0, position) + 1 if position else 0
+            problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
+            self._refuse(f"not valid YAML: {problem}", line)
+        except RecursionError:
+            self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", 0)
+        except (ArithmeticError, ValueError):  # an escape such as "\UFFFFFFFF"
+            self._refuse("not valid YAML: a character that does not exist", 0)
+        data = None if root is None else self._value(root, (), root.start_mark.line + 1)
+        return Document(self._file, data, places=self._places)
+
+    def _value(self, node: Any, path: Keys, line: int) -> Any:
+        if self._depth >= MOST_DEPTH:
+            self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
+        self._counted(line)
+        if self._lines or not path:
+            self._places[path] = self._file, line if self._lines and path else 0
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, line)
+        kind = "map" if isinstance(node, MappingNode) else "seq"
+        if node.tag not in {None, "!", _STANDARD + kind}:
+            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
+        self._depth += 1
+        if isinstance(node, SequenceNode):
+            found: Any = [
+                self._value(inner, (*path, place), inner.start_mark.line + 1)
+                for place, inner in enumerate(node.value)
+            ]
+        else:
+            found = self._mapping(node, path)
+        self._depth -= 1
+        return found
+
+    def _mapping(self, node: MappingNode, path: Keys) -> dict[str, Any]:
+        own, merged = dict[str, Any](), dict[str, Any]()
+        seen = set[tuple[str, bool]]()
+        # What is merged comes first: places of a mapping's own keys replace those of merged ones.
+        for key, value in sorted(node.value, key=lambda pair: pair[0].tag != _MERGE):
+            line = key.start_mark.line + 1
+            if not isinstance(key, ScalarNode):
+                self._refuse("a key must be a single word or number", line, _QUOTE)
+            merges = key.tag == _MERGE
+            self._check_tag(key, line)
+            self._counted(line)
+            if (key.value, merges) in seen:
+                self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
+            seen.add((key.value, merges))
+            if merges:
+                merged = self._merged(value, path, line)
+            else:
+                own[key.value] = self._value(value, (*path, key.value), line)
+        return {**merged, **own}
+
+    def _merged(self, node: Any, path: Keys, line: int) -> dict[str, Any]:
+        """The keys of the mapping, or of the mappings, under ``<<``; the first of two equal ones counts."""
+        several = node.value if isinstance(node, SequenceNode) else [node]
+        found: dict[str, Any] = {}
+        for one in reversed(several):
+            value = self._value(one, path, line)
+            if not isinstance(value, dict):
+                self._refuse("'<<' must have a mapping, or a list of mappings", line)
+            found |= value
+        return found
+
+    def _check_tag(self, key: ScalarNode, line: int) -> None:
+        if key.tag not in {None, "!"} and not str(key.tag).startswith(_STANDARD):
+            self._refuse(f"the tag {_shown(key.tag)} is not supported in a key", line, "remove it")
+        self._check_unicode(key.value, line)
+
+    def _scalar(self, node: ScalarNode, line: int) -> Any:
+        self._check_unicode(node.value, line)
+        kind = str(node.tag or "str").removeprefix(_STANDARD)
+        if kind in _TEXTS:
+            return node.value
+        if kind not in _SCALARS:
+            self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
+        value = self._resolved(node.value, line)
+        if kind == "float" and type(value) is int:
+            return float(value)
+        if type(value) is not _SCALARS[kind]:
+            self._refuse(f"{short(node.value)!r} cannot be read as {_shown(node.tag)}", line)
+        return value
+
+    def _resolved(self, text: str, line: int) -> Any:
+        """A plain scalar by the core schema."""
+        if text in _WORDS:
+            return _WORDS[text]
+        if match := _INT.fullmatch(text):
+            # Without its zeros a decimal number is none of another base.
+            base = 0 if match[1][:2] in {"0b", "0o", "0x"} else 10
+            number = int(text.replace("_", ""), base) if len(text) <= _MOST_DIGITS else _INT64
+            if not -_INT64 <= number < _INT64:
+                self._refuse(f"the number {short(text)} is too large", line, _WITHIN)
+            return number
+        if _FLOAT.fullmatch(text):
+            number_ = float(text.replace("_", ""))
+            if math.isinf(number_):
+                self._refuse(f"the number {short(text)} is too large", line)
+            return number_
+        return float(text.replace(".", "").lower()) if _SPECIAL.fullmatch(text) else text
+
+    def _check_unicode(self, text: str, line: int) -> None:
+        if not _encodes(text):
+            self._refuse(f"{short(ascii(text))} {_NOT_UNICODE}", line)
+
+    def _counted(self, line: int) -> None:
+        self._count += 1
+        if self._limited and self._count > MOST_VALUES:
+            what = f"there are more than {MOST_VALUES:,} values"
+            self._refuse(what, line, "an alias counts all that it refers to")
+
+    def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
+        where = str(Place(self._file, line if self._lines else 0))
+        raise ScenarioError(what, where=where, hint=hint) from None
+
+
+def _encodes(text: str) -> bool:
+    """Whether a text has no surrogates, which no file can hold."""
+    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)
+
+
+def _shown(tag: str | None) -> str:
+    """A tag as people write it."""
+    return short(str(tag).replace(_STANDARD, "!!", 1))
+
+
+def size(value: Any) -> int:
+    """How many values there are in plain data, their own included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(size, inner))
 
 
 # Longer texts are written as literal blocks, line by line: the emitter takes seconds for a megabyte.

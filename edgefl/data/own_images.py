@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from edgefl.core.errors import DataError
 from edgefl.core.images import Encoded, Form, header
 from edgefl.core.notes import note
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.source import Labels
 from edgefl.data.spec import Ints, Spec, stratified
 
@@ -47,7 +47,7 @@ def _sides(value: Any) -> Any:
     return None if value is None else tuple(sides)
 
 
-class OwnImages(Strict):
+class OwnImages(Component):
     """Where the images are, and what they are turned into."""
 
     path: Annotated[

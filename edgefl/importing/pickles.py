@@ -15,8 +15,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, ClassVar, NoReturn
 
-from edgefl.core.errors import UserError
-from edgefl.core.nodes import short
+from edgefl.core.errors import UserError, short
 
 _PLAIN = (
     *("PROTO", "FRAME", "STOP", "MARK"),

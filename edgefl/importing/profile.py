@@ -14,9 +14,8 @@ import numpy as np
 from edgefl.core import catalogue
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
-from edgefl.core.yamls import Document, dump, text_of
+from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
 from edgefl.importing import fedscale
 from edgefl.importing.assumed import assumed
 from edgefl.importing.classes import classes

@@ -23,8 +23,7 @@ import numpy as np
 from edgefl.core.availability.intervals import Params
 from edgefl.core.csv_rows import Line, RowError, finite, lines
 from edgefl.core.draws import Floats
-from edgefl.core.errors import Place, UserError
-from edgefl.core.nodes import short
+from edgefl.core.errors import Place, UserError, short
 from edgefl.core.units import parse, show_count
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import Intervals, Trace, check_file, source_of

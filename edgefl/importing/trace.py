@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.core.draws import Floats
-from edgefl.core.errors import Place, UserError, in_one_line
+from edgefl.core.errors import Place, UserError, in_one_line, short
 from edgefl.core.files import sha256_of
-from edgefl.core.nodes import short
 from edgefl.core.poisson import Ints
 from edgefl.core.units import show_bytes
 

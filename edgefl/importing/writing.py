@@ -9,9 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, short
 from edgefl.core.files import all_atomically
-from edgefl.core.nodes import short
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 

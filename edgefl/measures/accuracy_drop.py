@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Row
 
@@ -20,7 +20,7 @@ NEEDS = ("participants",)
 UNIT = "share"
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

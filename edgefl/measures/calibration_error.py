@@ -14,14 +14,14 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 NEEDS = ("global model",)
 UNIT = "share"
 
 
-class Params(Strict):
+class Params(Component):
     """The bins."""
 
     bins: int = Field(15, gt=0, description="M, the number of bins of equal width.")

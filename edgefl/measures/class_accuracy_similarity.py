@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 NEEDS = ("global model",)
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

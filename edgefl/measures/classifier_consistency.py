@@ -15,13 +15,13 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 NEEDS = ("participants",)
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 NEEDS = ("global model",)
@@ -22,7 +22,7 @@ UNIT = "share"
 _BEST = "best so far"
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

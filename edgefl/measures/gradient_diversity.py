@@ -16,14 +16,14 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Batch, Observation, Predictor, Row, leaves, rebuild
 from edgefl.protocol.observation import CHUNK
 
 NEEDS = ("global model", "participants")
 
 
-class Params(Strict):
+class Params(Component):
     """How many samples are looked at."""
 
     samples: int | None = Field(None, gt=0, description="Training samples of each client at most; null: all.")

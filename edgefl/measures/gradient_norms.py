@@ -20,7 +20,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Positive, Strict
+from edgefl.core.params import Component, Positive
 from edgefl.measures._layers import layer_of
 from edgefl.protocol import BUFFERS, Net, Observation, Predictor, Row, fit_loss, leaves, rebuild
 
@@ -28,7 +28,7 @@ NEEDS = ("global model", "participants")
 _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
-class Params(Strict):
+class Params(Component):
     """How many samples are looked at, and how cold."""
 
     samples: int | None = Field(20, gt=0, description="Training samples of each client at most; null: all.")

@@ -27,7 +27,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._layers import LOGITS, activations, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
@@ -37,7 +37,7 @@ _MOST = 20
 _REFERENCE, _CLIENTS, _MERGED, _RECEIVED = "to reference", "between clients", "to global", "to received"
 
 
-class Params(Strict):
+class Params(Component):
     """What is compared, on how many samples."""
 
     reference: str | None = Field(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._distributions import in_and_out
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Row
@@ -23,7 +23,7 @@ UNIT = "share"
 _IN, _OUT = "in-local", "out-local"
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

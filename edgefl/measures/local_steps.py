@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._distributions import in_and_out
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Participant, Predictor, Row
@@ -26,7 +26,7 @@ UNIT = "share"
 _FIGURES = ("in-local", "out-local", "")
 
 
-class Params(Strict):
+class Params(Component):
     """When they are scored."""
 
     every: int = Field(10, gt=0, description="Local steps between scores.")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 NEEDS = ("global model",)
 UNIT = "nat"
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._layers import activations, layer_names
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Net, Observation, Predictor, Row
@@ -31,7 +31,7 @@ NEEDS = ("global model", "participants")
 UNIT = "share"
 
 
-class Params(Strict):
+class Params(Component):
     """How many samples are looked at."""
 
     samples: int = Field(50, gt=0, description="Test samples of each class at most.")

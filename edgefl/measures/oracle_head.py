@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Positive, Strict
+from edgefl.core.params import Component, Positive
 from edgefl.protocol import Observation, Predictor, Row
 from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.observation import CHUNK
@@ -24,7 +24,7 @@ NEEDS = ("global model",)
 UNIT = "share"
 
 
-class Params(Strict):
+class Params(Component):
     """How the head is fine-tuned."""
 
     epochs: int = Field(10, gt=0, description="Of fine-tuning.")
@@ -45,9 +45,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
         labels.append(y)
         pieces = (x[start : start + CHUNK] for start in range(0, len(y), CHUNK))
         features += [net.features(model.weights, some, False)[0].to(torch.float64) for some in pieces]
-    head = tuned_head(
-        net, model.weights["head"], torch.cat(features), torch.cat(labels), **params.model_dump()
-    )
+    head = tuned_head(net, model.weights["head"], torch.cat(features), torch.cat(labels), **params.params)
     right = seen.correct(Predictor({**model.weights, "head": head}, net.logits))
     yield Row(float(right.mean()))
     yield Row(float(right.mean() - seen.correct(model).mean()), "gain")

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Observation, Row
 
 UNIT = "share"
 _SHARE = 10
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

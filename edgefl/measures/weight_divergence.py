@@ -19,7 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.measures._layers import layer_of
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Participant, Row
@@ -27,7 +27,7 @@ from edgefl.protocol import Observation, Participant, Row
 NEEDS = ("participants",)
 
 
-class Params(Strict):
+class Params(Component):
     """None."""
 
 

@@ -25,7 +25,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Positive, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component, Positive
 from edgefl.protocol import (
     Arrival,
     Ctx,
@@ -44,7 +45,7 @@ from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.statistics import add_moments, pooled_moments
 
 
-class Params(Strict):
+class Params(Component):
     """CCVR's parameters."""
 
     virtual: Annotated[
@@ -55,7 +56,7 @@ class Params(Strict):
     epochs: Annotated[int, Field(gt=0, description="of fine-tuning")] = 10
     batch_size: Annotated[int, Field(gt=0, description="of fine-tuning")] = 64
     seed: Annotated[int, Field(ge=0, description="of virtual features and their order")] = 0
-    base: Annotated[Component, Field(description="what trains the model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the model")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:
@@ -73,7 +74,7 @@ def build(params: Params, site: Site) -> Method:
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         pool = pooled_moments([each.upload["statistics"] for each in arrivals])
         features, labels = virtual_features(pool, params)
-        own = params.model_dump(include={"lr", "epochs", "batch_size", "seed"})
+        own = {key: getattr(params, key) for key in ("lr", "epochs", "batch_size", "seed")}
         return {**server, "head": tuned_head(net, server["head"], features, labels, **own)}
 
     width, classes = net.feature_width, net.classes

@@ -17,8 +17,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.params import Component, NonNegative
 from edgefl.core.steps import Passes
 from edgefl.protocol import (
     Carry,
@@ -43,7 +44,7 @@ from edgefl.protocol import (
 )
 
 
-class Params(Strict):
+class Params(Component):
     """Ditto's parameters."""
 
     lam: Annotated[
@@ -56,7 +57,7 @@ class Params(Strict):
             description="epochs of the personal model; null is the length of local training, 0 leaves it out",
         ),
     ] = None
-    base: Annotated[Component, Field(description="the method of the global model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method of the global model")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

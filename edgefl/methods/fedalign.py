@@ -23,21 +23,22 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Carry, Method, Seen, Site, chilled, neutral_over
 
 _ITERATIONS = 10
 
 
-class Params(Strict):
+class Params(Component):
     """FedAlign's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 0.45
     width: Annotated[
         float, Field(gt=0, le=1, description="share of the last stage's channels in the second run, omega")
     ] = 0.25
-    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
         name="fedavg"
     )
 

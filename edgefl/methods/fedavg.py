@@ -6,11 +6,11 @@ round; batch norm's running statistics travel and are averaged with the weights.
 
 from __future__ import annotations
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Strict):
+class Params(Component):
     """FedAvg has no parameters of its own."""
 
 

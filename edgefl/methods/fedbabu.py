@@ -18,8 +18,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.protocol import (
     BUFFERS,
@@ -37,7 +38,7 @@ from edgefl.protocol import (
 _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
 
 
-class Params(Strict):
+class Params(Component):
     """FedBABU's parameters."""
 
     fine_tune: Annotated[
@@ -45,7 +46,7 @@ class Params(Strict):
     ] = 5
     parts: Annotated[Literal["head", "body", "all"], Field(description="what fine-tuning changes")] = "all"
     train_head: Annotated[bool, Field(description="whether heads are trained and shared, too")] = False
-    base: Annotated[Component, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

@@ -28,7 +28,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component
 from edgefl.protocol import (
     Carry,
     Method,
@@ -53,7 +54,7 @@ from edgefl.protocol.similarities import (
 )
 
 
-class Params(Strict):
+class Params(Component):
     """FedCKA's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0
@@ -72,7 +73,7 @@ class Params(Strict):
     bandwidth: Annotated[
         float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
     ] = 0.8
-    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
         name="fedavg"
     )
 

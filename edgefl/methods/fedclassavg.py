@@ -30,7 +30,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyAugmentation
+from edgefl.core.params import Component
 from edgefl.protocol import (
     BUFFERS,
     Carry,
@@ -47,7 +48,7 @@ from edgefl.protocol import (
 Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 
 
-class Params(Strict):
+class Params(Component):
     """FedClassAvg's parameters."""
 
     share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (
@@ -61,7 +62,8 @@ class Params(Strict):
         float, Field(gt=0, description="what the contrastive term divides similarities by")
     ] = 0.07
     augment: Annotated[
-        Component | None, Field(description="what makes the views; null is the task's own augmentation")
+        AnyAugmentation | None,
+        Field(validate_default=True, description="what makes the views; null is the task's own augmentation"),
     ] = Component(name="contrastive")
 
 

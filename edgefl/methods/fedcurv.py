@@ -26,7 +26,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component, NonNegative
 from edgefl.core.steps import Passes
 from edgefl.protocol import (
     Arrival,
@@ -56,12 +57,12 @@ NAME = "fedcurv"
 _TOGETHER = 8
 
 
-class Params(Strict):
+class Params(Component):
     """FedCurv's parameters."""
 
     penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0
     samples: Annotated[int, Field(gt=0, description="how many samples the Fisher information is of")] = 500
-    base: Annotated[Component, Field(description="the method that it pulls")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it pulls")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

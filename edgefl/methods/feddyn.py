@@ -21,7 +21,8 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Component, Positive, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component, Positive
 from edgefl.protocol import (
     Arrival,
     Carry,
@@ -45,11 +46,11 @@ NAME = "feddyn"
 _OWN_STEP = "its server would take a step beside FedDyn's"
 
 
-class Params(Strict):
+class Params(Component):
     """FedDyn's parameters."""
 
     alpha: Annotated[Positive, Field(description="strength of the regularisation")] = 0.01
-    base: Annotated[Component, Field(description="the method that it regularises")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it regularises")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

@@ -25,8 +25,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.params import Component, NonNegative
 from edgefl.protocol import (
     Arrival,
     Ctx,
@@ -46,11 +47,11 @@ from edgefl.protocol import (
 )
 
 
-class Params(Strict):
+class Params(Component):
     """FedNova's parameters."""
 
     mu: Annotated[NonNegative, Field(description="strength of the pull towards the received weights")] = 0.0
-    base: Annotated[Component, Field(description="the method whose updates are normalised")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose updates are normalised")] = Component(
         name="fedavg"
     )
 

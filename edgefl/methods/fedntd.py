@@ -20,12 +20,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, needs_received, neutral_over
 
 
-class Params(Strict):
+class Params(Component):
     """FedNTD's parameters."""
 
     beta: Annotated[float, Field(ge=0, description="weight of the distillation; 0 is the base method")] = 1.0
@@ -37,7 +38,7 @@ class Params(Strict):
     distance: Annotated[
         Literal["kl", "mse"], Field(description="between softmaxes (kl) or between logits (mse)")
     ] = "kl"
-    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
         name="fedavg"
     )
 

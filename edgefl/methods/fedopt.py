@@ -23,7 +23,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Positive, Share, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component, Positive, Share
 from edgefl.protocol import (
     Arrival,
     Method,
@@ -41,7 +42,7 @@ from edgefl.protocol import (
 NAME = "fedopt"
 
 
-class Params(Strict):
+class Params(Component):
     """FedOpt's parameters."""
 
     optimizer: Annotated[
@@ -55,7 +56,7 @@ class Params(Strict):
     ] = None
     beta2: Annotated[Share, Field(description="decay of the squared moves, for adam and yogi")] = 0.99
     eps: Annotated[Positive, Field(description="how adaptive it is: added to the root of v")] = 1e-3
-    base: Annotated[Component, Field(description="the method whose merge gives the move")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose merge gives the move")] = Component(
         name="fedavg"
     )
 

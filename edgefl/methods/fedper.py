@@ -11,11 +11,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Strict):
+class Params(Component):
     """FedPer's parameter."""
 
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False

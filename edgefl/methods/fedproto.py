@@ -22,7 +22,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component
 from edgefl.protocol import (
     Arrival,
     Carry,
@@ -44,14 +45,14 @@ from edgefl.protocol import (
 )
 
 
-class Params(Strict):
+class Params(Component):
     """FedProto's parameters."""
 
     strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
     ] = "prototype"
-    base: Annotated[Component, Field(description="what it is added to")] = Component(name="local")
+    base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
 
 
 def build(params: Params, site: Site) -> Method:

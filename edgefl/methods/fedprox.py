@@ -11,15 +11,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component
 from edgefl.protocol import Method, Site, anchored, needs_received, neutral_over, proximal_term
 
 
-class Params(Strict):
+class Params(Component):
     """FedProx's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
-    base: Annotated[Component, Field(description="the method whose objective is pulled")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = Component(
         name="fedavg"
     )
 

@@ -15,12 +15,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.protocol import BUFFERS, Method, Phase, Site, averaging, needs_trained, plain_objective, sgd
 
 
-class Params(Strict):
+class Params(Component):
     """The lengths of FedRep's phases."""
 
     head_epochs: Annotated[int, Field(ge=0, description="epochs of the head at a frozen body")] = 10

@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
 from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features, neutral_over
 
@@ -19,7 +20,7 @@ from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_f
 class Params(CalibrationParams):
     """FFC's parameters."""
 
-    base: Annotated[Component, Field(description="what trains the features")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

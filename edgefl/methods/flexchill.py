@@ -30,7 +30,8 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component
 from edgefl.protocol import (
     Assignment,
     Carry,
@@ -47,13 +48,13 @@ from edgefl.protocol import (
 from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
 
-class Params(Strict):
+class Params(Component):
     """FLex&Chill's parameters."""
 
     temperature: Annotated[
         Temperature, Field(description="T, or what it depends on; below 1 sharpens, 1 is the base method")
     ] = 0.25
-    base: Annotated[Component, Field(description="the method it chills")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

@@ -40,7 +40,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import (
     Arrival,
     Batch,
@@ -71,7 +71,7 @@ from edgefl.protocol import (
 NAME = "ktpfl"
 
 
-class Params(Strict):
+class Params(Component):
     """KT-pFL's parameters."""
 
     temperature: Annotated[float, Field(gt=0, description="T, of soft predictions and distilling")] = 10.0

@@ -16,11 +16,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Strict):
+class Params(Component):
     """LG-FedAvg's parameter."""
 
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False

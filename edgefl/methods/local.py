@@ -6,11 +6,11 @@ and a server that merges nothing, it is FedAvg.
 
 from __future__ import annotations
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Strict):
+class Params(Component):
     """Local training has no parameters of its own."""
 
 

@@ -22,17 +22,18 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component
 from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, neutral_over, with_previous
 from edgefl.protocol.similarities import contrast, cosine
 
 
-class Params(Strict):
+class Params(Component):
     """MOON's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
     tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 0.5
-    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
         name="fedavg"
     )
 

@@ -26,7 +26,8 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Component, Positive, Strict
+from edgefl.core.components import AnyMethod
+from edgefl.core.params import Component, Positive
 from edgefl.core.steps import Passes
 from edgefl.protocol import (
     Arrival,
@@ -60,7 +61,7 @@ from edgefl.protocol import (
 NAME = "scaffold"
 
 
-class Params(Strict):
+class Params(Component):
     """SCAFFOLD's parameters."""
 
     option: Annotated[
@@ -74,7 +75,7 @@ class Params(Strict):
     corrected: Annotated[
         bool, Field(description="whether gradients are corrected; if not, c and c_k are 0")
     ] = True
-    base: Annotated[Component, Field(description="the method that it corrects")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it corrects")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:

@@ -24,6 +24,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn import functional as F
 
+from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, Positive
 from edgefl.protocol import (
@@ -53,7 +54,7 @@ class Params(CalibrationParams):
     loss: Annotated[Literal["mse", "cross_entropy"], Field(description="what a client minimises")] = "mse"
     scale: Annotated[Positive, Field(description="s, what cross-entropy multiplies the logits by")] = 1.0
     normalise: Annotated[bool, Field(description="whether features have unit length")] = True
-    base: Annotated[Component, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
 
     @model_validator(mode="after")
     def _scaled(self) -> Params:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -21,7 +21,7 @@ _KERNEL, _PADDING, _POOL = (1, 5), (0, 2), (1, 2)
 _SMALLEST = 4  # the shortest sequence that survives two poolings
 
 
-class Params(Strict):
+class Params(Component):
     """The widths of the 1-D CNN."""
 
     channels: tuple[Width, Width] = Field((32, 64), description="Channels of the two convolutions.")

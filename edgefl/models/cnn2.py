@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -25,7 +25,7 @@ _POOL = 2
 _PADDINGS = {"none": (0, 16), "same": (_KERNEL // 2, 4)}
 
 
-class Params(Strict):
+class Params(Component):
     """The widths of the 2-layer CNN."""
 
     channels: tuple[Width, Width] = Field((10, 20), description="Channels of the two convolutions.")

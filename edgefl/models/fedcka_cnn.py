@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -26,7 +26,7 @@ _HIDDEN = (120, 84)
 _PROJECTION = (84, 256)
 
 
-class Params(Strict):
+class Params(Component):
     """The variants of FedCKA's CNN."""
 
     channels: tuple[Width, Width] = Field(

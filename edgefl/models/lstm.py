@@ -11,13 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
 
 
-class Params(Strict):
+class Params(Component):
     """The width of the LSTM."""
 
     hidden: Width = Field(64, description="Width of the hidden state, the last of which is the features.")

@@ -8,13 +8,13 @@ from math import prod
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
 
 
-class Params(Strict):
+class Params(Component):
     """The widths of a multilayer perceptron."""
 
     hidden: tuple[Width, ...] = Field(

@@ -26,7 +26,7 @@ from torch import nn
 from edgefl.core.caches import cache_folder
 from edgefl.core.errors import UserError, in_one_line, nearest
 from edgefl.core.files import atomically
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.user_code import LOADED, explained
 from edgefl.core.user_files import found
 from edgefl.protocol import Net
@@ -56,7 +56,7 @@ def _source(text: str) -> str:
     return text
 
 
-class Params(Strict):
+class Params(Component):
     """Where the module is, and what is what in it."""
 
     path: Annotated[

@@ -12,7 +12,7 @@ from math import ceil
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.models._layers import NormName, Width, norm_layer
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -22,7 +22,7 @@ _LAYERS = ((32, 1), (64, 2), (64, 2), (64, 1), (128, 2), (128, 1), (256, 2))
 _COMMON = 32
 
 
-class Params(Strict):
+class Params(Component):
     """The variants of the ConvNet."""
 
     norm: NormName = Field("group", description="Group or batch normalisation.")

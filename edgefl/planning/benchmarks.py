@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, SerializeAsAny, model_validator
 
 from edgefl.core import catalogue, units
+from edgefl.core.components import NameOf, OfKind
 from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UnknownNameError, UserError, nearest
-from edgefl.core.named import ByName
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import NameOf, Strict
+from edgefl.core.params import Strict
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -127,7 +127,7 @@ class Benchmark(Strict):
     batch: Count | None = None
     image: tuple[Count, Count, Count] | None = None
     classes: Count | None = None
-    optimizer: Annotated[SerializeAsAny[Optimizer], ByName("optimizers", "sgd")] = Sgd(lr=0.01)
+    optimizer: Annotated[SerializeAsAny[Optimizer], OfKind("optimizers", "sgd")] = Sgd(lr=0.01)
     energy_of: Literal["whole device", "above idle"] | None = None
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from edgefl.core.clients import Clients
 from edgefl.core.corners import Interval, together
 from edgefl.core.dealing import dealt
 from edgefl.core.devices import Board
@@ -18,7 +19,7 @@ from edgefl.core.layers import ModelLayers
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
-from edgefl.core.plan import Clients, Prices
+from edgefl.core.plan import Prices
 from edgefl.core.scenario import Scenario, Server
 
 Row: TypeAlias = Mapping[str, Any]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
+from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from edgefl.core import catalogue
-from edgefl.core.components import Nothing
+from edgefl.core.components import params_of
 from edgefl.core.devices import Board, Systolic
 from edgefl.core.inheriting import TAKEN
 from edgefl.core.link import Link, Radio
 from edgefl.core.link_traces import LinkTrace
 from edgefl.core.sourced import Sourced, sourced
-from edgefl.core.units import show_bits, show_seconds
-from edgefl.core.wording import SHOWN, dimension_of
+from edgefl.core.units import show_bits, show_bytes, show_flops, show_grams, show_joules, show_seconds
 from edgefl.core.yamls import in_line
 from edgefl.planning.fleets import device, link
 
@@ -51,7 +51,7 @@ def describe(kind: str, name: str) -> Description:
     if entry.path.suffix == ".yaml":
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
     module = catalogue.load(plural, name)
-    params = _parameters(getattr(module, "Params", Nothing))
+    params = _parameters(params_of(plural, module))
     text = _unwrapped(inspect.getdoc(module) or "")
     return Description(title, text, params, ("parameter", "default", "type", "meaning"))
 
@@ -177,14 +177,33 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
     return in_line(value)
 
 
+# How quantities are shown, by their dimension as ``core.units`` names it.
+_SHOWN: Mapping[str, Callable[[float], str]] = {
+    "time": show_seconds,
+    "bytes": show_bytes,
+    "byte rate": lambda value: f"{show_bytes(value)}/s",
+    "bit rate": show_bits,
+    "operation rate": lambda value: f"{show_flops(value)}/s",
+    "power": lambda value: f"{value:g} W",
+    "energy": show_joules,
+    "frequency": lambda value: f"{value / 1e6:g} MHz",
+    "mass": show_grams,
+    "energy per byte": lambda value: f"{value:g} kWh/GB",
+}
+
+
 def _shown(notes: Iterable[Any]) -> Callable[[float], str] | None:
-    """A quantity's format; None for a plain number."""
-    return SHOWN.get(dimension_of(notes))
+    """A quantity's format, by the description that ``core.units`` gives its type; None for a plain number."""
+    schemas = (note.json_schema or {} for note in notes if isinstance(note, WithJsonSchema))
+    named = (schema.get("description", "").partition(",")[0] for schema in schemas)
+    return next((_SHOWN[dimension] for dimension in named if dimension in _SHOWN), None)
 
 
 def _kind(field: dict[str, Any]) -> str:
     if "anyOf" in field:
         return " or ".join(_kind(arm) for arm in field["anyOf"])
+    if "component" in field:
+        return catalogue.singular(field["component"])
     if "enum" in field:
         return " | ".join(map(str, field["enum"]))
     return str(field.get("type") or field.get("$ref", "").rsplit("/", 1)[-1] or "value").lower()

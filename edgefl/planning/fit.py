@@ -20,12 +20,13 @@ from functools import cache
 import numpy as np
 
 from edgefl.compute import meta
+from edgefl.core.clients import Clients, Floats, Ints, kinds_of
 from edgefl.core.cost import Cost, Trace, Work
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Assumption, Clients, Floats, Ints, kinds_of
+from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
 from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.components import as_its_file, read
+from edgefl.core.components import as_its_file
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import WIDTHS, Board, DType, board_of
 from edgefl.core.drafts import Draft
@@ -17,8 +17,8 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.users import place_of
-from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, item
+from edgefl.core.validation import item_at, validate
+from edgefl.core.yamls import Document
 
 # What stands for every device.
 ALL = "all"
@@ -39,7 +39,7 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = Document.of(inheriting.device(own.nodes, str(own.place(["like"]))), own.file)
+    document = inheriting.device(own, str(own.place(["like"])))
     try:
         found = board_of({"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
@@ -56,9 +56,9 @@ def profile(name: str, *, where: str = "") -> Fleet:
         UserError: no file has the name, or the file is wrong.
     """
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = Document.of(inheriting.fleet(file.nodes, file.file), file.file)
-    fleet = inheriting.attributed(read(Fleet, document.data, document), document)
-    return _known_users(fleet, item(document.data, "users"), str(document.place(["users"])))
+    document = inheriting.fleet(file, file.file)
+    fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
+    return _known_users(fleet, item_at(document.data, ["users"]), str(document.place(["users"])))
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -82,7 +82,7 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
-        fleet = _known_users(fleet, item(draft.document.data["fleet"], "users"), where)
+        fleet = _known_users(fleet, item_at(draft.document.data, ["fleet", "users"]), where)
         if fleet.link is not None:
             where = str(draft.document.place(["fleet", "link"]))
             members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
@@ -100,7 +100,7 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
 
     ``where`` is the fleet's place, for messages where the users were not given by a file.
     """
-    users, file, mistakes = fleet.users, item(given, "file"), Mistakes()
+    users, file, mistakes = fleet.users, item_at(given, ["file"]), Mistakes()
     if users is None:
         return fleet
     table = users.table()

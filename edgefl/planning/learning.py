@@ -16,12 +16,13 @@ from torch import Tensor
 from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
-from edgefl.core.components import completed, resolve
+from edgefl.core.catalogue import load
+from edgefl.core.clients import Ints
+from edgefl.core.components import component as component_of
 from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
-from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
@@ -110,7 +111,7 @@ class DataAccess:
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
 
-    def source(self, component: Component, document: Document, path: Sequence[str]) -> Source:
+    def source(self, component: Component) -> Source:
         """A dataset, described but not read.
 
         Raises:
@@ -118,7 +119,7 @@ class DataAccess:
         """
         key = _key(component)
         if key not in self._sources:
-            self._sources[key] = source_of(*resolve("datasets", component, document, path))
+            self._sources[key] = source_of(load("datasets", component.name), component)
         return self._sources[key]
 
     def content(self, component: Component, source: Source) -> Content:
@@ -158,10 +159,10 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         UserError: a name, a parameter or the data is wrong.
     """
     task, evaluate = spec.task, spec.evaluate
-    source = access.source(task.dataset, document, ["task", "dataset"])
+    source = access.source(task.dataset)
     if task.samples is not None:
         return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
-    partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
+    partition = load("partitions", task.partition.name)
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
     by_users = getattr(partition, "BY_USERS", False)
@@ -174,7 +175,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        _parted(partition, partition_params, task.share),
+        _parted(partition, task.partition, task.share),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -189,7 +190,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         return federation
     # Public images of another dataset.
     path = ["task", "public", "dataset"]
-    source = access.source(task.public.dataset, document, path)
+    source = access.source(task.public.dataset)
     content, own = access.content(task.public.dataset, source), federation.spec
     if content.spec.shape != own.shape:
         its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
@@ -249,34 +250,26 @@ def learn_from(
     methods = methods_of(spec, document, nets, federation)
     check_fit(methods, nets, spec.method.name, document)
     return Learning(
-        spec=completed(spec, document),
+        spec=spec,
         federation=federation,
         nets=nets,
         methods=methods,
-        augmentations=_augmentations(methods, spec.task.augment, document),
+        augmentations=_augmentations(methods, spec.task.augment),
         down=codec(spec.wire, "down", document),
         up=codec(spec.wire, "up", document),
         measures=measures_of(spec, document),
     )
 
 
-def _augmentations(
-    methods: tuple[Method, ...], task: Composed, document: Document
-) -> Mapping[str, Augmentation | None]:
+def _augmentations(methods: tuple[Method, ...], task: Composed) -> Mapping[str, Augmentation | None]:
     """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
-    chosen: dict[str, tuple[Composed, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
+    chosen: dict[str, Composed] = {_key(None): task}
     phases = (phase for method in methods for exchange in method.exchanges for phase in exchange.work.phases)
-    chosen |= {_key(one.augment): (one.augment, ("method", "augment")) for one in phases if one.augment}
+    chosen |= {_key(one.augment): one.augment for one in phases if one.augment is not None}
     found: dict[str, Augmentation | None] = {}
-    for key, (composed, path) in chosen.items():
-        places: list[tuple[Component, tuple[str | int, ...]]] = (
-            [(composed, path)]
-            if isinstance(composed, Component)
-            else [(one, (*path, nth)) for nth, one in enumerate(composed)]
-        )
-        steps = [
-            resolve("augmentations", one, document, place) for one, place in places if one.name != "none"
-        ]
+    for key, composed in chosen.items():
+        each = [composed] if isinstance(composed, Component) else composed
+        steps = [(load("augmentations", one.name), one) for one in each if one.name != "none"]
         found[key] = partial(_augmented, steps) if steps else None
     return found
 
@@ -316,20 +309,20 @@ def _method(
     federation: Federation,
 ) -> Method:
     """A method on a net, with the base that its parameters name; ``path`` is its place in the document."""
-    module, params = resolve("methods", component, document, path)
-    base = getattr(params, "base", None)
+    module = load("methods", component.name)
+    base: Any = getattr(component, "base", None)
 
     def build_base(inner: Net) -> Method:
-        if base is None:
+        if type(base) in {type(None), Component}:
             raise UserError(
-                f"{component.name} calls site.base, and its Params have no base",
+                f"{component.name} calls site.base, and its Params have no base of AnyMethod",
                 where=str(defined_at(module.build) or module.__file__),
-                hint='add base: Component = Component(name="fedavg")',
+                hint='add base: AnyMethod = Component(name="fedavg")',
             )
         return _method(base, document, [*path, "base"], inner, local, federation)
 
     try:
-        built = module.build(params, Site(net, local, build_base, federation.clients, federation.public_x))
+        built = module.build(component, Site(net, local, build_base, federation.clients, federation.public_x))
         method = checked(built, Method, module, "method")
         # Parts of states that two methods would share show here, before anything else is done.
         method.initial(net.on_meta())
@@ -355,9 +348,9 @@ def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
     """
     path = ["wire", way]
     component: Component = getattr(wire, way)
-    module, params = resolve("codecs", component, document, path)
+    module = load("codecs", component.name)
     where = str(document.place(path))
-    found = Codec(component, module, params, where)
+    found = Codec(module, component, where)
     if way == "down" and found.needs_reference:
         raise ScenarioError(
             f"{component.name!r} cannot carry what clients receive: it codes the difference from a payload "
@@ -388,24 +381,24 @@ def nets_of(
     nets, data = [], (federation.spec.shape, federation.spec.classes)
     for index, model in enumerate(spec.models):
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
-        module, params = resolve("models", model, document, path)
         key = repr((model, *data))
         if key not in known:
-            known[key] = _net(module, model.name, params, data, str(document.place(path)))
+            known[key] = _net(model, data=data, where=str(document.place(path)))
         nets.append(known[key])
     return tuple(nets)
 
 
-def _net(module: ModuleType, name: str, params: Any, data: tuple[Any, int], where: str) -> Net:
+def _net(model: Component, *, data: tuple[Any, int], where: str) -> Net:
     """A model for data of a shape and a number of classes."""
+    module = load("models", model.name)
     own = is_users(str(module.__file__))
     try:
-        built = module.build(params, *data)
+        built = module.build(model, *data)
     except RuntimeError as error:
         if own:
             raise
         # Sizes that no tensor can have.
-        raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
+        raise ScenarioError(f"the model {model.name!r} cannot be built: {error}", where=where) from error
     net = checked(built, Net, module, "model")
     if own:
         # Calls its functions on two samples without data, lest one return what it should not.
@@ -499,13 +492,15 @@ def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
     """
     asked, path = [*(spec.evaluate.measures or ())], list[str | int](["evaluate", "measures"])
     if spec.evaluate.steps is not None:
-        asked.append(Component.model_validate({"name": "local-steps", "every": spec.evaluate.steps}))
-    found = []
-    for place, component in enumerate(asked):
-        module, params = resolve("measures", component, document, [*path, place])
-        name = component.name.replace("_", "-")
-        found.append(Measure(name, module, params, str(document.place([*path, place]))))
-    return tuple(found)
+        asked.append(
+            component_of(
+                "measures", {"name": "local-steps", "every": spec.evaluate.steps}, document, ["evaluate"]
+            )
+        )
+    return tuple(
+        Measure(one.name, load("measures", one.name), one, str(document.place([*path, place])))
+        for place, one in enumerate(asked)
+    )
 
 
 def check_measures(measures: Sequence[Measure], net: Net) -> None:

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from edgefl.core.clients import Floats
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.errors import UserError
-from edgefl.core.plan import Floats
 from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import pricers_of, rows_of
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.core import catalogue
+from edgefl.core.components import params_of
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -44,7 +45,7 @@ def maker(network: Network, document: Document, row: int) -> Make:
     settings = dict(network.settings)
     if network.library == "edgefl":
         module = catalogue.load("models", network.name, where=where)
-        params = validate(module.Params, settings, document, ["rows", row, "settings"])
+        params = validate(params_of("models", module), settings, document, ["rows", row, "settings"])
         net = partial(module.build, params, network.image, network.classes)
         return lambda: (built := net()).module(built.init(0))
     found = _torchvisions() if network.library == "torchvision" else _PUBLISHED

@@ -15,7 +15,8 @@ import torch
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
 from edgefl.core.catalogue import load
-from edgefl.core.components import completed, merges_stale, resolve
+from edgefl.core.clients import Clients, Floats, Ints, kinds_of
+from edgefl.core.components import merges_stale
 from edgefl.core.cost import Trace
 from edgefl.core.dealing import Dealt, dealt, kinds
 from edgefl.core.devices import Board
@@ -23,7 +24,7 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.notes import note
-from edgefl.core.plan import Clients, Floats, Ints, Plan, kinds_of
+from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share
@@ -133,23 +134,19 @@ def planned(
     """
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     fleet, devices = ground.fleet, ground.devices
-    policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
-    selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
     if server.until.rounds is None:
         assigned(learning, fleet, None)
     check_measures(learning.measures, learning.nets[0])
     exchanges = learning.methods[0].exchanges
     fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
-    if fresh and merges_stale(policy_module, policy):
+    if fresh and merges_stale(load("policies", server.policy.name), server.policy):
         raise ScenarioError(
             f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
             f"{fresh[0]!r} cannot be stale",
             where=str(document.place(["server", "policy"])),
             hint="choose a synchronous policy, such as sync",
         )
-    scenario = asked.with_learning(learning.spec).model_copy(
-        update={"server": completed(server, document, ["server"])}
-    )
+    scenario = asked.with_learning(learning.spec)
     clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
     table, refused = prices(learning, clients, limits, fleet, devices, traces)
@@ -163,8 +160,8 @@ def planned(
         prices=table,
         refusals=refused,
         fleet=fleet,
-        policy=policy,
-        selector=selector,
+        policy=server.policy,
+        selector=server.selector,
         assumed=(
             *data_notes,
             *notes,

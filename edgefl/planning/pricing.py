@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from edgefl.compute import meta
+from edgefl.core.clients import Clients, Ints
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Clients, Ints, Prices, Refusal, refusals_of
+from edgefl.core.plan import Prices, Refusal, refusals_of
 from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes

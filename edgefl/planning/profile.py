@@ -25,7 +25,7 @@ from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
-from edgefl.core.components import resolve
+from edgefl.core.catalogue import load
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import Dealt, Kind, kinds
@@ -315,11 +315,11 @@ def profile(
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
     server = draft.scenario.server
-    policy_module, policy = resolve("policies", server.policy, draft.document, ["server", "policy"])
+    policy = load("policies", server.policy.name)
     learning, rounds_per_day, clients = found.learning, None, draft.scenario.task.clients
-    if hasattr(policy_module, "round_s"):
+    if hasattr(policy, "round_s"):
         asked = server.participants or clients
-        rounds_per_day = float(DAY_S / policy_module.round_s(policy) * asked / clients)
+        rounds_per_day = float(DAY_S / policy.round_s(server.policy) * asked / clients)
     boards = found.devices if options.devices or "time" not in options.measure else machines()
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):

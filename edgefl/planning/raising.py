@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from edgefl.core.errors import Mistakes, ScenarioError, UserError
-from edgefl.core.nodes import written
 from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Server, Until
 from edgefl.core.validation import validate
@@ -38,12 +37,11 @@ def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
     before, mistakes = scenario.server.until, Mistakes()
     values = before.model_dump(exclude_none=True)
     texts = {key: f"{value!r}{_UNITS[key]}" if key in _UNITS else value for key, value in values.items()}
-    root = written({"server": {"until": texts}}, scenario.name)
+    document = Document.of({"server": {"until": texts}}, scenario.name)
     for setting in settings:
         with mistakes.collected():
-            root = put(root, _keys(setting), setting.node)
+            document = put(document, _keys(setting), setting.value)
     mistakes.check()
-    document = Document.of(root, root.file)
     until = validate(Until, document.data["server"]["until"], document, _UNTIL)
     if until == before:
         return planned

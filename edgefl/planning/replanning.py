@@ -20,7 +20,7 @@ from edgefl.core.overrides import Override
 from edgefl.core.plan import Assumption, Plan
 from edgefl.core.scenario import LABELS, LearningSpec, Task, Wire, as_given
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document
+from edgefl.core.yamls import RESOLVED, Document
 from edgefl.data import Federation, Spec, public_images, sized
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
@@ -148,7 +148,7 @@ def learned_wire(reader: Reader) -> Wire:
     Raises:
         UserError: the run is damaged.
     """
-    document = reader.document()
+    document = replace(reader.document(), context=RESOLVED)
     replayed = reader.meta.get(REPLAYED)
     wire = replayed["wire"] if replayed else document.data["scenario"]["wire"]
     return validate(Wire, wire, document, ["scenario", "wire"])
@@ -191,6 +191,6 @@ def _notes(recorded: Plan, learning: Learning, learned: Wire, document: Document
     ways: list[tuple[Way, Codec]] = [("down", learning.down), ("up", learning.up)]
     for way, now in ways:
         before = codec(learned, way, document)
-        if before.component != now.component and not (before.lossless and now.lossless):
-            names = now.component.name, before.component.name
+        if before.params != now.params and not (before.lossless and now.lossless):
+            names = now.params.name, before.params.name
             yield f"wire.{way}: bytes are those of {names[0]}, and accuracies were learned with {names[1]}"

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from edgefl.core.clients import Clients
 from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
-from edgefl.core.plan import COLUMNS, Clients, Plan, Prices
+from edgefl.core.plan import COLUMNS, Plan, Prices
 from edgefl.core.price import Demand, PowerDraw, peak_bytes
 from edgefl.core.pricer import Pricer
 from edgefl.core.traces import Steps

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.files import atomically
-from edgefl.core.nodes import short
 from edgefl.core.sourced import sourced
 from edgefl.planning.describe import shown_number
 from edgefl.planning.fleets import device, profile

@@ -20,7 +20,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from torch import Tensor
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.params import Component, NonNegative
 from edgefl.core.training import Local
 from edgefl.protocol.heads import DELIVER, delivered
 from edgefl.protocol.nets import Net
@@ -96,7 +96,7 @@ def check_features(net: Net, base: Method, name: str, of: Component, calibrate: 
         raise UserError(f"{name} needs a linear head, and {net.name} has another", hint="use another model")
 
 
-class CalibrationParams(Strict):
+class CalibrationParams(Component):
     """When a head is calibrated, and how."""
 
     calibrate: Annotated[

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,15 +29,13 @@ class Codec:
     get None.
 
     Attributes:
-        component: its name and parameters as the scenario has them.
         module: its file.
-        params: its parameters, validated.
+        params: its name and parameters.
         where: the scenario's line that names it.
     """
 
-    component: Component
     module: ModuleType
-    params: Any
+    params: Component
     where: str
     _last: tuple[Payload, Payload] | None = field(default=None, repr=False)
     _apart: bool = field(default=False, repr=False)
@@ -89,7 +86,7 @@ class Codec:
 
     def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:
         told = UserError(
-            f"the codec {self.component.name!r} cannot size a payload from shapes and types alone: {why}",
+            f"the codec {self.params.name!r} cannot size a payload from shapes and types alone: {why}",
             where=self._place(error),
             hint="time is known before training, when tensors have no values: have the codec pad its "
             "messages to a size that does not depend on them",
@@ -179,7 +176,7 @@ class Codec:
 
     def _failed(self, why: str, error: BaseException | None = None) -> RunError:
         told = RunError(
-            f"the codec {self.component.name!r} fails: {why}",
+            f"the codec {self.params.name!r} fails: {why}",
             where=self._place(error),
             hint="see docs/extending.md for what a codec must do",
         )

@@ -174,4 +174,4 @@ def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str,
     """
     if base.neutral is None:
         return None
-    return {**own, "base": {"name": component.name, **component.params, **base.neutral}}
+    return {**own, "base": {**component.model_dump(mode="json"), **base.neutral}}

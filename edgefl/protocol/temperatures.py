@@ -18,6 +18,7 @@ from torch import Tensor
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.params import NonNegative, Positive, Strict
+from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
 
 
@@ -41,7 +42,7 @@ class _ByName(Strict):
     @classmethod
     def _known(cls, values: dict[str, float], info: ValidationInfo) -> dict[str, float]:
         # A worker of a cluster validates what the driver wrote out, and may lack the user's files.
-        if info.context:
+        if not by_hand(info.context):
             return values
         found = {}
         for name, temperature in values.items():

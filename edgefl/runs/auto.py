@@ -25,7 +25,6 @@ from edgefl.core import catalogue, seeds
 from edgefl.core.errors import EdgeflError, in_one_line
 from edgefl.core.event import Job
 from edgefl.core.host import cores
-from edgefl.core.params import Component
 from edgefl.core.plan import Prices
 from edgefl.core.units import show_bytes
 from edgefl.planning.pricing import phase_steps
@@ -84,12 +83,12 @@ class Choice:
     """An engine and the reason for it.
 
     Attributes:
-        component: the engine and its parameters.
+        engine: its name and parameters, as plain data.
         why: one phrase.
         shape: what it was derived from.
     """
 
-    component: Component
+    engine: dict[str, Any]
     why: str
     shape: Shape
 
@@ -108,13 +107,15 @@ def choose(context: Context, params: Any) -> Choice:
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)
-    common = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
+    common = {"device": params.device, "state_memory": params.state_memory}
     workers = params.workers
     if workers is None:
         units = shape.jobs if family == "loop" else shape.units
         workers = min(cores(), units) if shape.expected_s > LONG_S and not gpu else 1
-    named = {"name": family} if workers == 1 else {"name": "processes", "workers": workers, "inner": family}
-    return Choice(Component.model_validate(named | common), why, shape)
+    named: dict[str, Any] = (
+        {"name": family} if workers == 1 else {"name": "processes", "workers": workers, "inner": family}
+    )
+    return Choice(named | common, why, shape)
 
 
 def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:

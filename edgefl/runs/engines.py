@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -12,13 +12,13 @@ import torch
 
 from edgefl.compute.job import Engine
 from edgefl.core import catalogue
-from edgefl.core.components import resolve
+from edgefl.core.components import component as component_of
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.host import cores
 from edgefl.core.params import Component
 from edgefl.core.user_code import user_code
-from edgefl.core.yamls import Document
+from edgefl.core.yamls import RESOLVED, Document
 from edgefl.runs.auto import choose
 from edgefl.runs.context import Context
 
@@ -31,25 +31,27 @@ class EngineOptions:
     """The engine that a scenario names.
 
     Attributes:
-        component: its name and parameters, as given.
-        module: its module.
-        params: its parameters, validated.
+        params: its name and parameters.
         why: why this one, in words.
     """
 
-    component: Component
-    module: ModuleType
     params: Any
     why: str = "as asked"
 
     @property
+    def module(self) -> ModuleType:
+        """Its file."""
+        return catalogue.load("engines", self.params.name)
+
+    @property
     def trains(self) -> bool:
         """Whether anything is trained."""
-        return self.component.name != NULL
+        return bool(self.params.name != NULL)
 
     def written(self) -> dict[str, Any]:
         """The name and all parameters, as plain data."""
-        return self.component.completed(self.params).model_dump()
+        written: dict[str, Any] = self.params.model_dump(mode="json")
+        return written
 
     @property
     def device(self) -> torch.device:
@@ -65,33 +67,28 @@ def engine_options(draft: Draft) -> EngineOptions:
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
-    options = checked_engine(draft.scenario.engine, draft.document, ["engine"])
+    options = checked_engine(draft.scenario.engine)
     if draft.scenario.task.samples is None or not options.trains:
         return options
     if draft.scenario.engine.name == AUTO:
-        return _checked(Component(name=NULL), Document("auto's choice", {}), [])
+        return EngineOptions(_chosen(NULL))
     raise ScenarioError(
-        f"with task.samples clients have no data, and the engine {options.component.name!r} trains",
+        f"with task.samples clients have no data, and the engine {options.params.name!r} trains",
         where=str(draft.document.place(["task", "samples"])),
         hint="use --engine null, for the clock alone, or remove task.samples",
     )
 
 
-def checked_engine(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:
+def checked_engine(component: Component) -> EngineOptions:
     """An engine that can work here.
 
-    Args:
-        component: its name and parameters.
-        document: where they come from.
-        path: their place there.
-
     Raises:
-        UserError: the name, a parameter or the device is wrong, or the engine's own check fails.
+        UserError: the device is wrong, or the engine's own check fails.
     """
-    options = _checked(component, document, path)
+    options = EngineOptions(component)
     pinned = os.environ.get(PINNED)
-    if options.component.name == AUTO and pinned:
-        options = _pinned(pinned, options.component)
+    if options.params.name == AUTO and pinned:
+        options = _pinned(pinned, options.params)
     if options.trains:
         _ = options.device
     if hasattr(options.module, "check"):
@@ -102,9 +99,11 @@ def checked_engine(component: Component, document: Document, path: Sequence[str 
 def _pinned(name: str, auto: Component) -> EngineOptions:
     """A named engine, with the parameters that it shares with auto."""
     module = catalogue.load("engines", name, where=PINNED)
-    known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
-    options = _checked(Component(name=name, **known), Document(PINNED, {}), [])
-    return replace(options, why=f"named by {PINNED}")
+    given = auto.params
+    known = {
+        key: given[key] for key in auto.model_fields_set if key in given and key in module.Params.model_fields
+    }
+    return EngineOptions(_chosen({"name": name, **known}, PINNED), f"named by {PINNED}")
 
 
 @dataclass(frozen=True)
@@ -134,10 +133,10 @@ def started(options: EngineOptions, context: Context) -> Started:
     """
     facts: dict[str, Any] = {}
     why = options.why
-    if options.component.name == AUTO:
+    if options.params.name == AUTO:
         choice = choose(context, options.params)
         why, facts = choice.why, {"auto": choice.facts()}
-        options = _checked(choice.component, Document("auto's choice", {}), [])
+        options = EngineOptions(_chosen(choice.engine))
     engine: Engine = options.module.build(options.params, context)
     chosen = options.written()
     device = context.builder.device
@@ -153,15 +152,17 @@ def _trainer(chosen: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
 
 def _line(chosen: Mapping[str, Any], why: str) -> str:
     """What trains, why, and where, such as "engine: loop (as asked), 1 process"."""
-    workers = chosen.get("workers", 1) or (cores() if chosen["name"] == "processes" else None)
+    in_one = 1 if chosen["name"] not in {"processes", "ray"} else None
+    workers = chosen.get("workers", in_one) or (cores() if chosen["name"] == "processes" else None)
     number = "a worker for each CPU of the cluster" if workers is None else f"{workers} process"
     inner = chosen.get("inner")
     what = f"{inner} in {chosen['name']}" if inner else chosen["name"]
     return f"engine: {what} ({why}), {number}{'es' * ((workers or 1) > 1)}"
 
 
-def _checked(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:
-    return EngineOptions(component, *resolve("engines", component, document, path))
+def _chosen(engine: Any, by: str = "auto's choice") -> Any:
+    """An engine that no scenario names, by its name and resolved parameters."""
+    return component_of("engines", engine, Document(by, {}, context=RESOLVED))
 
 
 def _device(name: str) -> torch.device:

@@ -100,7 +100,7 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
             }
         )
         # Its commit makes the directory that of a planned run: all is known by then.
-        describe(planned, store, options.component.name)
+        describe(planned, store, options.params.name)
     finally:
         store.abandon()
 
@@ -179,7 +179,7 @@ def _past(execution: Execution, begun: Begun) -> Past | None:
 
 def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
     """Runs to the end; returns the status, the reason, and facts for ``host.json``."""
-    host: dict[str, Any] = {"engine": {"name": execution.options.component.name}}
+    host: dict[str, Any] = {"engine": {"name": execution.options.params.name}}
     try:
         run.plan.check_admitted()
         if execution.options.trains:

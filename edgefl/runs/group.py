@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 from edgefl.analysis.settings import dotted
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
-from edgefl.core.errors import UnknownNameError, UserError, nearest
-from edgefl.core.nodes import short, written
+from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
 from edgefl.core.user_code import asked, user_code
@@ -74,7 +73,7 @@ def drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = No
     given = as_overrides(overrides)
     if isinstance(scenario, Mapping):
         scenario = {key: _plain(key, value) for key, value in scenario.items()}
-        return load(Document.of(written(scenario, "scenario"), "scenario"), given, seeds)
+        return load(Document.of(scenario, "scenario"), given, seeds)
     return load(find_scenario(scenario), given, seeds)
 
 
@@ -264,7 +263,7 @@ def executed(
             tags={
                 "method": scenario.method.name,
                 "dataset": scenario.task.dataset.name,
-                "engine": run.options.component.name,
+                "engine": run.options.params.name,
             },
             notes=notes,
         )

@@ -116,7 +116,7 @@ class Replay(Result):
         if not self.runs:
             return Line(repr(self))
         if len(self.runs) > 1:
-            words = [setting_words(one.key, one.node.plain) for one in self._given]
+            words = [setting_words(one.key, one.value.data) for one in self._given]
             return replays_table(self._replayed(self.summary(self.target)), words)
         found = summaries([*self._sources, self.runs[0].folder], self.target)
         was, now = found if len(self._sources) == 1 else (None, found[-1])
@@ -189,7 +189,7 @@ class Replayer:
         target = self._temporary.path / f"{len(self.done):04d}"
         with read(folder) as reader:
             source = _source(reader)
-            named = [fleet_name(one.node.plain) for one in given if one.keys == ["fleet"]]
+            named = [fleet_name(one.value.data) for one in given if one.keys == ["fleet"]]
             where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
             name = _name(source.name, where if named else "", given)
             try:
@@ -241,7 +241,7 @@ def fleet_name(fleet: Fleets) -> str:
 
 def _name(run: str, fleet: str, given: Sequence[Override]) -> str:
     """The name of a replay: the run's, with the fleet, if one was named, and what else was set."""
-    others = [setting_words(one.key, one.node.plain) for one in given if one.keys != ["fleet"]]
+    others = [setting_words(one.key, one.value.data) for one in given if one.keys != ["fleet"]]
     return ", ".join([f"{run} on {fleet}" if fleet else run, *others])
 
 
@@ -257,7 +257,7 @@ def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserEr
     """The error with the run that it is of; where another run would be learned, with how to learn it."""
     error.where = error.where or str(folder)
     if isinstance(error, OtherRunError) and not error.hint:
-        settings = " ".join(f"--set '{one.key}={in_line(one.node.plain)}'" for one in given)
+        settings = " ".join(f"--set '{one.key}={in_line(one.value.data)}'" for one in given)
         error.hint = f"train it there: edgefl run SCENARIO {settings}"
     return error
 

@@ -16,10 +16,9 @@ from edgefl.analysis.settings import settings_of
 from edgefl.analysis.summary import Summary, summaries
 from edgefl.analysis.summary import summary as summary_of
 from edgefl.core.documents import document
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, quoted
 from edgefl.core.notes import note
 from edgefl.core.user_code import asked
-from edgefl.core.wording import quoted
 from edgefl.show.answers import Shown, several
 from edgefl.show.charts import Choice, charts, require_matplotlib
 from edgefl.show.compare import Comparison, Summaries, comparison

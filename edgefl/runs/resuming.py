@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from edgefl.core.components import component
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import written
 from edgefl.core.notes import note
 from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
-from edgefl.core.scenario import Engine
-from edgefl.core.units import RESOLVED, show_seconds
+from edgefl.core.units import show_seconds
 from edgefl.core.user_code import asked
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document
+from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
@@ -188,13 +187,12 @@ class Settings:
         """
         asked = reader.meta["engine_asked"]
         document = _overridden({"engine": reader.meta.get("engine_used") or asked}, self.engine)
-        component = validate(Engine, document.data["engine"], document, ["engine"])
-        options = checked_engine(component, document, ["engine"])
+        options = checked_engine(component("engines", document.data["engine"], document, ["engine"]))
         if options.trains != (asked["name"] != NULL):
             raise UserError(
                 f"{reader.folder.name} was run {'without' if options.trains else 'with'} training, and can "
                 "only go on like that",
-                where=f"engine {options.component.name}",
+                where=f"engine {options.params.name}",
                 hint="choose another engine, or run the scenario again with this one",
             )
         return options if self.engine else replace(options, why="as before")
@@ -211,11 +209,9 @@ class Settings:
 
 
 def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
-    root = written(data, "the run")
+    document = replace(Document.of(data, "the run"), context=RESOLVED)
     for one in given:
-        root = put(root, one.keys, one.node)
-    document = Document.of(root, "the run")
-    document.context = RESOLVED
+        document = put(document, one.keys, one.value)
     return document
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from edgefl.core.components import read, resolve
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
-from edgefl.core.nodes import Node, written
+from edgefl.core.catalogue import load
+from edgefl.core.components import component
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, quoted
 from edgefl.core.notes import LOG
-from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.user_code import explained, returned, user_code
-from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 from edgefl.trackers import Callbacks
 
-Trackers: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any] | Node]
+Trackers: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any] | Document]
 """A tracker, or several: by name, or as mappings with a name and parameters."""
 
 
@@ -42,12 +40,6 @@ class Several(Callbacks):
                 LOG.warning(f"{given.name}: the tracker {name} failed and was turned off: {what}{where}")
 
 
-class _Asked(Strict):
-    """A tracker that is asked for."""
-
-    tracker: Annotated[Component, OfKind("trackers")]
-
-
 @user_code()
 def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
     """The trackers that are asked for, by name, ready to be used.
@@ -59,16 +51,15 @@ def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
     if not isinstance(given, Sequence):
         raise UserError(f"trackers must be a name, a mapping or a list of those; got {quoted(given)}")
     return [
-        _built(each if isinstance(each, Node) else written(each, f"trackers[{place}]"))
+        _built(each if isinstance(each, Document) else Document.of(each, f"trackers[{place}]"))
         for place, each in enumerate(given)
     ]
 
 
-def _built(tracker: Node) -> tuple[str, Callbacks]:
-    asked = Document.of(Node({"tracker": tracker}, tracker.file), tracker.file)
-    component = read(_Asked, asked.data, asked).tracker
-    module, params = resolve("trackers", component, asked, ["tracker"])
-    name = component.name.replace("_", "-")
+def _built(tracker: Document) -> tuple[str, Callbacks]:
+    asked = Document(tracker.file, {}).put(["tracker"], {"tracker": tracker.data}, tracker)
+    params = component("trackers", tracker.data, asked, ["tracker"])
+    name, module = params.name, load("trackers", params.name)
     try:
         built = module.build(params)
     except UserError as error:

@@ -16,8 +16,7 @@ from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import COSTS, Summary, check_target, each_run, summary
-from edgefl.core.errors import UserError, closest, one_of
-from edgefl.core.nodes import short
+from edgefl.core.errors import UserError, closest, one_of, short
 from edgefl.core.units import LADDERS, common_unit
 from edgefl.show.answers import several
 from edgefl.show.colours import styles

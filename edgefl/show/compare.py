@@ -30,8 +30,7 @@ from edgefl.analysis.summary import Summary
 from edgefl.analysis.sums import mean_turnout
 from edgefl.analysis.values import Value, deviations, over_seeds
 from edgefl.core.documents import OPTIONAL
-from edgefl.core.errors import UserError, closest
-from edgefl.core.nodes import short
+from edgefl.core.errors import UserError, closest, short
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.show.answers import Shown
 from edgefl.show.published import tables

@@ -9,25 +9,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.components import resolve
+from edgefl.core.clients import NAMED, Clients, Floats
 from edgefl.core.corners import Corner
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import (
-    COLUMNS,
-    CORNER_COLUMNS,
-    NAMED,
-    Assumption,
-    Clients,
-    Floats,
-    Plan,
-    Prices,
-    Refusal,
-    refusals_of,
-)
+from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate
@@ -47,7 +36,7 @@ def read_plan(reader: Reader) -> Plan:
     resolved = reader.resolved()
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
-    server, path = scenario.server, ["scenario", "server"]
+    server = scenario.server
     of = reader.meta.get("assumptions", {})
     clients = _clients(reader, resolved["devices"], document)
     return Plan(
@@ -56,8 +45,8 @@ def read_plan(reader: Reader) -> Plan:
         prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
         refusals=_refusals(reader, clients),
-        policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
-        selector=resolve("selectors", server.selector, document, [*path, "selector"])[1],
+        policy=server.policy,
+        selector=server.selector,
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )

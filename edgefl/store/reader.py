@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.event import ENDINGS, JOB
 from edgefl.core.files import sha256_of
-from edgefl.core.nodes import short
 from edgefl.core.parts import plain_data
-from edgefl.core.units import RESOLVED
-from edgefl.core.yamls import Document, text_of
+from edgefl.core.yamls import RECORDED, Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
 from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_planned, is_run
 from edgefl.store.locks import is_locked
@@ -240,7 +238,7 @@ class Reader:
         """
         if self._document is None:
             file = str(self.folder / PLAN)
-            self._document = Document(file, plain_data(self.plan_text(), file), context=RESOLVED)
+            self._document = Document(file, plain_data(self.plan_text(), file), context=RECORDED)
         return self._document
 
     def plan_text(self) -> str:

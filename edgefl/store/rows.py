@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
 from edgefl.core.event import ENDINGS, JOULES, ServerEvent
-from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Ints, Plan, Prices, Refusal
+from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Plan, Prices, Refusal
 from edgefl.core.traces import Traced, written
 from edgefl.store.digests import NULL
 from edgefl.store.schema import STORED

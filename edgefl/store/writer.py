@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.files import all_on_disk, atomically, on_disk
-from edgefl.core.plan import Ints, Plan
+from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
 from edgefl.store.adding import Rows, cannot_write
 from edgefl.store.checkpoints import (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _DEFAULTS = {
 _EVERY_S = 1.0
 
 
-class Params(Strict):
+class Params(Component):
     """The store and the experiment."""
 
     uri: str | None = Field(

@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
 
 # What was recorded can be seen after so long.
 _FLUSH_S = 5
 
 
-class Params(Strict):
+class Params(Component):
     """Where the event files go."""
 
     dir: str | None = Field(

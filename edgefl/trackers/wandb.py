@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
 
 if TYPE_CHECKING:
     import wandb
 
 
-class Params(Strict):
+class Params(Component):
     """The project, and whether anything is sent."""
 
     project: str = Field("edgefl", min_length=1, description="project")

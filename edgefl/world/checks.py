@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
-from edgefl.core.plan import Ints
 from edgefl.core.user_code import defined_at
 from edgefl.world.job import Job
 from edgefl.world.needs import Correction

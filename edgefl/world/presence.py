@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from edgefl.core.availability import BatteryTimetable, Timetable
-from edgefl.core.plan import Bools, Ints
+from edgefl.core.clients import Bools, Ints
 
 # The time that is looked up ends where so many clients have changed, or half of them, if not before.
 _AHEAD = 4096

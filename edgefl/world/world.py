@@ -20,12 +20,13 @@ from simpy.events import Condition
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.catalogue import load
+from edgefl.core.clients import Ints
 from edgefl.core.components import merges_stale
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
-from edgefl.core.plan import Ints, Plan, Prices
+from edgefl.core.plan import Plan, Prices
 from edgefl.core.speed import Product, States
 from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules

@@ -73,7 +73,7 @@ STILL = (
 WRONG = {
     "engine": (["--set", "engine=lop"], 2, "unknown engine 'lop'"),
     "an engine's parameter": (["--set", "engine={name: vmapped, grop: 3}"], 2, "unknown key 'grop'"),
-    "an engine's value": (["--set", "engine={name: loop, device: tpu}"], 2, "engine.device must be"),
+    "an engine's value": (["--set", "engine={name: loop, device: tpu}"], 2, "engine.device should be"),
     "a device that is not there": (["--set", "engine={name: loop, device: 'cuda:99'}"], 2, "unknown device"),
     "data for training": (["--set", "task.samples=5", "--set", "engine=loop"], 2, "clients have no data"),
     "a published accuracy": (

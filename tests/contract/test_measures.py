@@ -40,10 +40,10 @@ SMALL = {
 }
 # Gives one row, and keeps what it saw.
 SPY = '''"""Sees all, counts clients."""
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Row
 SEEN = []
-class Params(Strict):
+class Params(Component):
     """How much."""
     scale: float = 1.0
 def measure(params, seen):
@@ -399,7 +399,7 @@ def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
     [
         (["forgeting"], "unknown measure 'forgeting'", "forgetting"),
         ([{"name": "calibration-error", "bin": 5}], "unknown key 'bin'", "bins"),
-        ([{"name": "calibration-error", "bins": 0}], "evaluate.measures.0.bins must be", ""),
+        ([{"name": "calibration-error", "bins": 0}], "evaluate.measures.0.bins should be", ""),
         (
             ["forgetting", "class_accuracy", "class-accuracy"],
             "the measure 'class-accuracy' is listed twice",

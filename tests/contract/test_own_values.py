@@ -55,7 +55,7 @@ OWN = {
     "selectors": (
         "select",
         (
-            "from edgefl.core.params import Strict\nclass Params(Strict):\n    '''None.'''\n"
+            "from edgefl.core.params import Component\nclass Params(Component):\n    '''None.'''\n"
             "class Selector:\n    def select(self, count, candidates):\n        return {wrong}\n"
             "def build(params, world):\n    return Selector()\n"
         ),
@@ -64,7 +64,7 @@ OWN = {
     "policies": (
         "serve",
         (
-            "from edgefl.core.params import Strict\nclass Params(Strict):\n    '''None.'''\n"
+            "from edgefl.core.params import Component\nclass Params(Component):\n    '''None.'''\n"
             "def serve(world, params):\n    yield {wrong}\n"
         ),
         lambda name: {"server": {**SCENARIO["server"], "policy": name}},
@@ -72,8 +72,8 @@ OWN = {
     "measures": (
         "measure",
         (
-            "from edgefl.core.params import Strict\nfrom edgefl.protocol import Row\n"
-            "class Params(Strict):\n    '''None.'''\n"
+            "from edgefl.core.params import Component\nfrom edgefl.protocol import Row\n"
+            "class Params(Component):\n    '''None.'''\n"
             "def measure(params, seen):\n    return [Row([{wrong}])]\n"
         ),
         lambda name: {"evaluate": {"measures": [name]}},

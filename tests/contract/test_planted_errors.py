@@ -89,10 +89,10 @@ def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant
 
 DROPPED = """
 from torch import nn
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol.modules import functional_net
 
-class Params(Strict):
+class Params(Component):
     pass
 
 class Body(nn.Module):

@@ -159,8 +159,8 @@ def test_a_payload_without_tensors_is_not_coded(own):
     """A codec of the user's own that has a header for everything has none for nothing, and is not called."""
     own(
         "headed",
-        "from edgefl.core.params import Strict\n"
-        "class Params(Strict):\n    pass\n"
+        "from edgefl.core.params import Component\n"
+        "class Params(Component):\n    pass\n"
         "def sizes(params, payload, reference):\n    return {'header': 16}\n"
         "def carried(params, payload, reference):\n    return {key: payload[key] for key in ('body',)}\n",
     )

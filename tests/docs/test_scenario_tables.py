@@ -66,7 +66,7 @@ def rows(record: type[BaseModel]) -> list[tuple[str, str, str]]:
     return [
         (
             f"`{key}`",
-            "required" if field.is_required() else written(field.get_default()),
+            "required" if field.is_required() else written(field.get_default(call_default_factory=True)),
             described[key]["description"].removesuffix("."),
         )
         for key, field in record.model_fields.items()

@@ -16,7 +16,7 @@ from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
 from edgefl.core.sweeps import scaled
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 
 SLACK = 1 + 1e-9
 payloads = st.integers(0, 10**6)

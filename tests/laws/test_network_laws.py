@@ -15,7 +15,7 @@ from plans import in_cells, plan, prices, sourced, told
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.fleet import Cell, Failures
 from edgefl.core.link import Link
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 
 FEW, FEWER = settings(max_examples=15), settings(max_examples=12)
 CLOSE = 1e-9

@@ -113,10 +113,10 @@ def test_any_number_of_uploads_is_known(method):
 PAIRS = """
 from dataclasses import replace
 import torch
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import averaging, leaves, local_training, plain_objective
 
-class Params(Strict):
+class Params(Component):
     how: str = "pairs"
 
 def build(params, site):

@@ -179,9 +179,9 @@ def test_a_stale_policy_is_refused_where_an_exchange_cannot_be_stale(tmp_path, m
     (tmp_path / "methods" / "fresh.py").write_text(
         '"""FedAvg that refuses stale uploads."""\n'
         "from dataclasses import replace\n"
-        "from edgefl.core.params import Strict\n"
+        "from edgefl.core.params import Component\n"
         "from edgefl.methods import fedavg\n"
-        "class Params(Strict):\n    pass\n"
+        "class Params(Component):\n    pass\n"
         "def build(params, site):\n"
         "    method = fedavg.build(fedavg.Params(), site)\n"
         "    exchanges = tuple(replace(one, stale=False) for one in method.exchanges)\n"

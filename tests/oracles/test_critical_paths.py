@@ -12,7 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.lognormal import Params as LogNormal
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plans import plan, prices, sourced, told
 
 from edgefl.core.link import Link
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 
 HANDSHAKES = 2
 # No whole number of milliseconds: no transfer begins just when a latency changes.

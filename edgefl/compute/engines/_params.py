@@ -11,7 +11,7 @@ from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError
 from edgefl.core.host import cores
-from edgefl.core.params import Strict, form
+from edgefl.core.params import Component, form
 from edgefl.core.units import Bytes
 
 Device = Annotated[
@@ -25,7 +25,7 @@ _MOST_WORKERS, _MOST_PER_CORE = 64, 4
 Memory = Annotated[Bytes, Field(gt=0)]
 
 
-class EngineParams(Strict):
+class EngineParams(Component):
     """Parameters of every engine that trains."""
 
     device: Device = "auto"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
 
-class Params(Strict):
+class Params(Component):
     """Null has no parameters."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
+from edgefl.core.clients import Clients
 from edgefl.core.draws import Floats, key, normals, uniforms
-from edgefl.core.named import Named
+from edgefl.core.params import Component
 from edgefl.core.poisson import Bools, Ints, Poisson, Thinning
 from edgefl.core.units import Seconds
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
 
 # Shorter means are mistakes, and would take for ever to go through.
 Duration: TypeAlias = Annotated[Seconds, Field(ge=0.001)]
@@ -77,7 +75,7 @@ class BatteryTimetable(Timetable):
         """The share of each client's battery that is left, from 0 to 1, (n,)."""
 
 
-class Availability(Named):
+class Availability(Component):
     """What every model has."""
 
     @abstractmethod

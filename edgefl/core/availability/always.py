@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.clients import Clients
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
 
 
 class Always(Timetable):

@@ -6,15 +6,13 @@ every round; here, in continuous time, at the events of a Poisson process, once 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from edgefl.core.availability import HOUR_S, Availability, Duration, OnOff, at_share
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
+from edgefl.core.clients import Clients
 
 
 class Params(Availability):

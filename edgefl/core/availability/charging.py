@@ -19,20 +19,18 @@ the hours, and the levels at the start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.availability import DAY_S, HOUR_S, Answer, Availability, BatteryTimetable, zones_of
+from edgefl.core.clients import Clients
+from edgefl.core.devices import Battery
 from edgefl.core.draws import Floats, key, normals, uniforms
 from edgefl.core.params import NonNegative, Share
 from edgefl.core.poisson import Bools, Ints
 from edgefl.core.units import Joules, Watts
-
-if TYPE_CHECKING:
-    from edgefl.core.devices import Battery
-    from edgefl.core.plan import Clients
 
 Level = Annotated[float, Field(ge=0, le=1)]
 

@@ -12,7 +12,7 @@ to be the probability above at every time, the draw's probability is P + P' / r.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -26,11 +26,9 @@ from edgefl.core.availability import (
     relative_lognormal,
     zones_of,
 )
+from edgefl.core.clients import Clients
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
 
 _TURN = 2 * math.pi / DAY_S
 

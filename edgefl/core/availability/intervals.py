@@ -14,19 +14,17 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.clients import Clients
 from edgefl.core.csv_rows import Line, RowError, kept, lines
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
 
 # Client, start, end, and its line in the file.
 Row = tuple[int, float, float, int]

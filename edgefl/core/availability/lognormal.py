@@ -7,14 +7,12 @@ drawn anew every round; here, in continuous time, at the events of a Poisson pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from edgefl.core.availability import HOUR_S, Availability, Duration, OnOff, at_share, relative_lognormal
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
+from edgefl.core.clients import Clients
 
 
 class Params(Availability):

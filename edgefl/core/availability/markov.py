@@ -5,15 +5,13 @@ A client is available for the share on / (on + off) of the time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from edgefl.core.availability import Availability, Duration, OnOff
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
+from edgefl.core.clients import Clients
 
 
 class Params(Availability):

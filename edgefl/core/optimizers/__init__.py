@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, SerializeAsAny
 
-from edgefl.core.named import ByName, Named
-from edgefl.core.params import NonNegative, Positive
+from edgefl.core.components import OfKind
+from edgefl.core.params import Component, NonNegative, Positive
 from edgefl.core.schedules import Schedule
 from edgefl.core.schedules.constant import Params as Constant
 
@@ -23,7 +23,7 @@ State: TypeAlias = dict[str, Any]
 Each: TypeAlias = Callable[..., Tensors]
 
 
-class Optimizer(Named):
+class Optimizer(Component):
     """What every optimizer has."""
 
     lr: Annotated[Positive, Field(description="the learning rate at first; see schedule")]
@@ -33,7 +33,7 @@ class Optimizer(Named):
     ] = None
     schedule: Annotated[
         SerializeAsAny[Schedule],
-        ByName("schedules"),
+        OfKind("schedules"),
         Field(description="the rate, round by round"),
     ] = Constant()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from edgefl.core.draws import Floats
-from edgefl.core.named import Named
+from edgefl.core.params import Component
 
 
-class Sampler(Named):
+class Sampler(Component):
     """What every distribution has."""
 
     @abstractmethod

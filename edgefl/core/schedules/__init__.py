@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-from edgefl.core.named import Named
+from edgefl.core.params import Component
 
 
-class Schedule(Named):
+class Schedule(Component):
     """What every schedule has.
 
     Attributes:

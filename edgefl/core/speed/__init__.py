@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from edgefl.core import seeds
-from edgefl.core.named import Named
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
+from edgefl.core.clients import Clients
+from edgefl.core.params import Component
 
 
 class Pace(NamedTuple):
@@ -47,7 +45,7 @@ class Curve(ABC):
         return state
 
 
-class Speed(Named):
+class Speed(Component):
     """What every model has."""
 
     @abstractmethod

@@ -6,16 +6,14 @@ Such times come and go as a two-state Markov chain in continuous time; they are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from edgefl.core.availability import Duration, OnOff
+from edgefl.core.clients import Clients
 from edgefl.core.speed import Curve, Pace, Speed
-
-if TYPE_CHECKING:
-    from edgefl.core.plan import Clients
 
 
 class Params(Speed):

@@ -18,16 +18,14 @@ within 200 s (Sahin and Coskun, ESTIMedia 2016).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from edgefl.core.clients import Clients
+from edgefl.core.devices import Throttling
 from edgefl.core.speed import Curve, Pace, Speed
 from edgefl.core.units import Seconds
-
-if TYPE_CHECKING:
-    from edgefl.core.devices import Throttling
-    from edgefl.core.plan import Clients
 
 # Onset, fall, floor and recovery of a device that does not say.
 _DEFAULTS = (180.0, 60.0, 0.7, 240.0)

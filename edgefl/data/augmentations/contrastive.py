@@ -14,14 +14,14 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.augmentations._draws import chance, uniform
 
 _COLOURS = 3
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the channels
 
 
-class Params(Strict):
+class Params(Component):
     """How strong the changes are."""
 
     smallest: float = Field(0.2, gt=0, le=1, description="the smallest crop, as a share of the image's area")

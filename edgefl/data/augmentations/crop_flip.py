@@ -6,11 +6,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.augmentations._draws import chance, moved
 
 
-class Params(Strict):
+class Params(Component):
     """How far images move."""
 
     padding: int = Field(

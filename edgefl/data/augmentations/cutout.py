@@ -11,11 +11,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.augmentations._draws import integers, rows_and_columns
 
 
-class Params(Strict):
+class Params(Component):
     """The square's size and brightness."""
 
     size: int = Field(16, ge=1, le=1024, description="side of the square, in pixels")

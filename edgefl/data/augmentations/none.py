@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
 
-class Params(Strict):
+class Params(Component):
     """No parameters."""
 
 

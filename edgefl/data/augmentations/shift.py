@@ -6,11 +6,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.augmentations._draws import moved
 
 
-class Params(Strict):
+class Params(Component):
     """How far images move."""
 
     pixels: int = Field(1, ge=0, le=1024, description="the most rows and columns, in each direction")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
 BY_USERS = True
 """``split`` is given each sample's user in place of its class."""
 
 
-class Params(Strict):
+class Params(Component):
     """How many users a client has."""
 
     users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")

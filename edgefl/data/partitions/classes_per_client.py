@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 _REDRAWS = 100
 
 
-class Params(Strict):
+class Params(Component):
     """How many classes a client has."""
 
     k: int = Field(2, ge=1, description="classes per client, drawn without replacement")

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
@@ -28,7 +28,7 @@ _MOST = 10**9
 _AT_ONCE = 2**15
 
 
-class Params(Strict):
+class Params(Component):
     """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import deal, equal_sizes, stock
 
 
-class Params(Strict):
+class Params(Component):
     """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")

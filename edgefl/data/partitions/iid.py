@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import equal_sizes
 
 
-class Params(Strict):
+class Params(Component):
     """No parameters."""
 
 

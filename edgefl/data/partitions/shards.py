@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 
-class Params(Strict):
+class Params(Component):
     """One of the two; two shards per client if neither is given."""
 
     shards_per_client: int | None = Field(None, ge=1, description="shards per client, cut from all samples")

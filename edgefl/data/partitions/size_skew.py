@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions._deal import too_few
 
 _REDRAWS = 10_000
 
 
-class Params(Strict):
+class Params(Component):
     """How much the sizes differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large gives equal sizes")

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.images import Form, files_decoded
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import listed
 from edgefl.data.readers import found_in
@@ -22,7 +22,7 @@ _FOLDERS = ("cinic10", "cinic-10", "CINIC-10")
 _RECIPE = "unpack there, from https://datashare.ed.ac.uk/handle/10283/3192, train/, valid/ and test/"
 
 
-class Params(Strict):
+class Params(Component):
     """What its validation part is for."""
 
     validation: Literal["train", "leave"] = Field(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.readers import read_by
 from edgefl.data.source import Source
 from edgefl.data.spec import Arrays, Spec
@@ -26,7 +26,7 @@ _SPLITS = {
 }
 
 
-class Params(Strict):
+class Params(Component):
     """Which of its splits."""
 
     split: Literal["balanced", "byclass", "digits", "letters"] = Field(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
@@ -30,7 +30,7 @@ _RECIPE = (
 )
 
 
-class Params(Strict):
+class Params(Component):
     """No parameters."""
 
 

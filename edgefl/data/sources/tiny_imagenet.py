@@ -11,7 +11,7 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.core.images import Form, files_decoded
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import listed
 from edgefl.data.readers import found_in
@@ -23,7 +23,7 @@ _FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")
 _RECIPE = "unpack there, from http://cs231n.stanford.edu/tiny-imagenet-200.zip, wnids.txt, train/ and val/"
 
 
-class Params(Strict):
+class Params(Component):
     """No parameters."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
@@ -25,7 +25,7 @@ _RECIPE = "unpack there https://archive.ics.uci.edu/static/public/240/human+acti
 _NAMES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 
 
-class Params(Strict):
+class Params(Component):
     """No parameters."""
 
 

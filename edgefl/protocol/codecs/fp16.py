@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Payload
 from edgefl.protocol.coding import by_part, each, from_bytes, joined, plain_size, split, to_bytes
 
@@ -18,7 +18,7 @@ _LARGEST = 65504.0
 _BYTES = 2
 
 
-class Params(Strict):
+class Params(Component):
     """Half precision has no parameters."""
 
 

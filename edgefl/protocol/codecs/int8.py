@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Payload
 from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
 
@@ -27,7 +27,7 @@ _MOST_STEPS = 2**23
 _FINEST = torch.finfo(torch.float32).tiny
 
 
-class Params(Strict):
+class Params(Component):
     """Eight bits have no parameters."""
 
 

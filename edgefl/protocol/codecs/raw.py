@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Payload, bytes_by_part
 from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes, unchanged
 
 carried = unchanged
 
 
-class Params(Strict):
+class Params(Component):
     """Raw has no parameters."""
 
 

@@ -15,7 +15,7 @@ import safetensors.torch as library
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Payload, bytes_by_part, flatten, rebuild
 from edgefl.protocol.coding import unchanged
 
@@ -46,7 +46,7 @@ _TYPES = {
 _ORDER = {kind: place for place, kind in enumerate(_TYPES)}
 
 
-class Params(Strict):
+class Params(Component):
     """The format has no parameters."""
 
 

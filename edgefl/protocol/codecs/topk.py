@@ -23,7 +23,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import Payload
 from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
 
@@ -31,7 +31,7 @@ NEEDS_REFERENCE = True
 _INDEX_BYTES = 4
 
 
-class Params(Strict):
+class Params(Component):
     """How much is sent."""
 
     share: Annotated[float, Field(gt=0, le=1, description="share of each tensor's entries sent")] = 0.1

@@ -14,16 +14,17 @@ import numpy as np
 import simpy
 from pydantic import Field, model_validator
 
+from edgefl.core.clients import Ints
 from edgefl.core.event import Kind
-from edgefl.core.params import Strict
-from edgefl.core.plan import Ints, Prices
+from edgefl.core.params import Component
+from edgefl.core.plan import Prices
 from edgefl.core.units import Seconds
 from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.world import World
 
 
-class Params(Strict):
+class Params(Component):
     """When rounds end, and what becomes of those who are late."""
 
     seconds: Annotated[Seconds | None, Field(gt=0, description="after the round's start")] = None

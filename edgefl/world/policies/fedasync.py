@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
@@ -21,7 +21,7 @@ STALE = True
 check = check_one_exchange
 
 
-class Params(Strict):
+class Params(Component):
     """How updates are mixed, and how many clients work at a time."""
 
     alpha: Annotated[float, Field(gt=0, le=1, description="share of a fresh update in the new model")] = 0.6

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Positive, Strict
+from edgefl.core.params import Component, Positive
 from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
@@ -22,7 +22,7 @@ STALE = True
 check = check_one_exchange
 
 
-class Params(Strict):
+class Params(Component):
     """How much a merge takes, and how many clients work at a time."""
 
     buffer: Annotated[int, Field(gt=0, description="K, updates in a merge")] = 10

@@ -15,12 +15,12 @@ from pydantic import Field
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.plan import Plan, Prices
 from edgefl.world.world import World
 
 
-class Params(Strict):
+class Params(Component):
     """How many are asked."""
 
     factor: Annotated[float, Field(ge=1, description="times the scenario's participants")] = 1.3

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.units import Seconds
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
@@ -24,7 +24,7 @@ STALE = True
 check = check_one_exchange
 
 
-class Params(Strict):
+class Params(Component):
     """When the server merges, and how much stale updates count."""
 
     interval: Annotated[Seconds, Field(gt=0, description="between two merges")]

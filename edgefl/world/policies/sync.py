@@ -10,14 +10,14 @@ from typing import Any
 
 import simpy
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.world.world import World
 
 # What it does depends on no job's time; see ``edgefl.world.blind``.
 BLIND = True
 
 
-class Params(Strict):
+class Params(Component):
     """Synchronous rounds have no parameters of their own."""
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from edgefl.core import draws
 from edgefl.core.catalogue import load
-from edgefl.core.plan import Floats, Ints, Prices
+from edgefl.core.clients import Floats, Ints
+from edgefl.core.plan import Prices
 
 if TYPE_CHECKING:
     from edgefl.world.world import World

@@ -13,14 +13,14 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.clients import Ints
 from edgefl.core.errors import ScenarioError
-from edgefl.core.params import NonNegative, Strict
-from edgefl.core.plan import Ints
+from edgefl.core.params import Component, NonNegative
 from edgefl.world.selectors import Draws, Selector, lowest
 from edgefl.world.world import World
 
 
-class Params(Strict):
+class Params(Component):
     """How much batteries count."""
 
     power: Annotated[NonNegative, Field(description="a client's weight is its level to this power")] = 2.0

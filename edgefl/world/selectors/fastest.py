@@ -6,13 +6,13 @@ with: rounds are short, and slow clients' data are never seen.
 
 from __future__ import annotations
 
-from edgefl.core.params import Strict
-from edgefl.core.plan import Ints
+from edgefl.core.clients import Ints
+from edgefl.core.params import Component
 from edgefl.world.selectors import Selector, lowest, round_s
 from edgefl.world.world import World
 
 
-class Params(Strict):
+class Params(Component):
     """Selection by speed has no parameters."""
 
 

@@ -45,8 +45,8 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
-from edgefl.core.params import NonNegative, Strict
-from edgefl.core.plan import Bools, Floats, Ints
+from edgefl.core.clients import Bools, Floats, Ints
+from edgefl.core.params import Component, NonNegative
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, chooses, round_s, scalar
 from edgefl.world.world import World
 
@@ -55,7 +55,7 @@ READS = ("loss_rms",)
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Params(Strict):
+class Params(Component):
     """Oort's parameters."""
 
     explore: Annotated[Share, Field(description="epsilon at first: the share of unexplored clients")] = 0.9

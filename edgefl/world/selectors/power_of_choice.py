@@ -15,15 +15,15 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
-from edgefl.core.params import Strict
-from edgefl.core.plan import Ints
+from edgefl.core.clients import Ints
+from edgefl.core.params import Component
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, scalar
 from edgefl.world.world import World
 
 READS = ("loss",)
 
 
-class Params(Strict):
+class Params(Component):
     """How many candidates there are."""
 
     # The paper's experiments take d = 2 m (d = 6, m = 3) and more.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.params import Strict
-from edgefl.core.plan import Ints
+from edgefl.core.clients import Ints
+from edgefl.core.params import Component
 from edgefl.world.selectors import Selector
 from edgefl.world.world import World
 
@@ -14,7 +14,7 @@ from edgefl.world.world import World
 BLIND = True
 
 
-class Params(Strict):
+class Params(Component):
     """Random selection has no parameters."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.core.params import Strict
-from edgefl.core.plan import Ints
+from edgefl.core.clients import Ints
+from edgefl.core.params import Component
 from edgefl.world.selectors import Jobs, Scalars, Selector, lowest
 from edgefl.world.world import World
 
@@ -13,7 +13,7 @@ from edgefl.world.world import World
 BLIND = True
 
 
-class Params(Strict):
+class Params(Component):
     """Selection in turn has no parameters."""
 
 

@@ -26,16 +26,17 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import seeds
+from edgefl.core.clients import Floats, Ints
 from edgefl.core.errors import ScenarioError
-from edgefl.core.params import Strict
-from edgefl.core.plan import Floats, Ints, Plan
+from edgefl.core.params import Component
+from edgefl.core.plan import Plan
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, lowest, round_s, scalar
 from edgefl.world.world import World
 
 READS = ("loss",)
 
 
-class Params(Strict):
+class Params(Component):
     """How clients are divided, and tiers drawn."""
 
     tiers: Annotated[int, Field(gt=0, description="number of tiers; the paper's experiments have 5")] = 5

@@ -9,12 +9,12 @@ import simpy
 from pydantic import Field
 
 from edgefl.core.event import Kind
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 
 STALE = True
 
 
-class Params(Strict):
+class Params(Component):
     """Shares of jobs that are lost on the way and given up on arrival; how many merge together."""
 
     lost: Annotated[float, Field(ge=0, le=1)] = 0.2

@@ -361,7 +361,7 @@ def test_a_damaged_record_is_told():
     """As any damage is: with a message."""
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         reader.meta["carbon"] = {"regions": 3}
-        with pytest.raises(UserError, match=r"carbon\.regions must be a mapping"):
+        with pytest.raises(UserError, match=r"carbon\.regions should be a mapping"):
             footprint(Run(reader), Until(1.0), {})
 
 

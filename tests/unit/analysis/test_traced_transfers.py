@@ -14,7 +14,7 @@ from recorded import recorded
 from edgefl.analysis.explain.transfers import alone_on, transfers
 from edgefl.analysis.run import Run
 from edgefl.core.link import Link
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
 
 PIECES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=5)

@@ -14,13 +14,13 @@ from edgefl.core import inheriting
 from edgefl.core.draws import key, sample, uniforms
 from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.core.fleet import Fleet, Member
-from edgefl.core.nodes import written
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.samplers.pareto import Params as Pareto
 from edgefl.core.samplers.shifted_exponential import Params as ShiftedExponential
 from edgefl.core.samplers.uniform import Params as Uniform
+from edgefl.core.yamls import Document
 from edgefl.planning.fleets import links_of
 
 DRAWS = 400_000
@@ -131,7 +131,7 @@ def own_profiles(tmp_path, monkeypatch):
 def test_like_fills_in_what_is_not_said(own_profiles):
     """The nearest layer wins, key by key, through several profiles."""
     own_profiles(grandparent="title: g\nnotes: far\nmembers: []\n", parent="like: grandparent\nnotes: near\n")
-    assert inheriting.fleet(written({"like": "parent", "title": "own"}, "here"), "here").plain == {
+    assert inheriting.fleet(Document.of({"like": "parent", "title": "own"}, "here"), "here").data == {
         "title": "own",
         "notes": "near",
         "members": [],
@@ -142,14 +142,14 @@ def test_profiles_in_a_cycle_are_refused(own_profiles):
     """Profiles that inherit from each other are an error that shows the cycle, not a recursion."""
     own_profiles(one="like: two\n", two="like: one\n")
     with pytest.raises(UserError, match="in a cycle: one -> two -> one"):
-        inheriting.fleet(written({"like": "one"}, "here"), "here")
+        inheriting.fleet(Document.of({"like": "one"}, "here"), "here")
 
 
 def test_like_a_profile_that_is_not_there(own_profiles):
     """The message names the file that refers to the unknown profile."""
     own_profiles(one="like: home-lap\n")
     with pytest.raises(UserError) as caught:
-        inheriting.fleet(written({"like": "one"}, "here"), "here")
+        inheriting.fleet(Document.of({"like": "one"}, "here"), "here")
     assert "unknown profile 'home-lap'" in str(caught.value)
     assert "one.yaml" in caught.value.where
     assert caught.value.hint == "did you mean 'home-lab'?"

@@ -14,9 +14,8 @@ from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError
 from edgefl.core.link import Link
 from edgefl.core.link_traces import LinkTrace
-from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import RESOLVED, Document, dump
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 
 PLAIN = """\
@@ -235,8 +234,8 @@ MISTAKES = {
     "no file": ("csv: nowhere.csv", "no file 'nowhere.csv'", "trace"),
     "a folder": ("csv: .", "no file '.'", "trace"),
     "no name": ("csv: ''", "no file ''", "trace"),
-    "no files": ("csv: []", "trace.csv must have at least 1 item", "trace.csv"),
-    "an end": ("csv: bus.csv, end: holds", "must be 'repeat' or 'hold'; got 'holds'", "trace.end"),
+    "no files": ("csv: []", "trace.csv should", "trace.csv"),
+    "an end": ("csv: bus.csv, end: holds", "should be 'repeat' or 'hold'; got 'holds'", "trace.end"),
     "a key": ("csv: bus.csv, ends: hold", "unknown key 'ends'", "trace.ends"),
     "one way": ("mahimahi: {down: steady}", "'up' is missing", "trace.mahimahi.up"),
     "uneven": (
@@ -263,7 +262,7 @@ MISTAKES = {
         "with a latency, all three must end at the same time",
         "trace",
     ),
-    "no rows": ("rows: []", "trace.rows must have at least 1 item", "trace.rows"),
+    "no rows": ("rows: []", "trace.rows should", "trace.rows"),
 }
 
 

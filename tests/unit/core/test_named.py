@@ -128,7 +128,6 @@ def test_own_records_are_in_the_schema():
     assert names["optimizers"] == ["adam", "adamw", "sgd", "sign-sgd"]
     assert "warmup" in names["schedules"]
     assert "two-speeds" in names["samplers"]
-    assert definitions["Optimizer"] == {"$ref": "#/$defs/optimizers"}
 
 
 @pytest.mark.usefixtures("all_three")
@@ -156,7 +155,7 @@ def test_a_file_without_a_record_is_named(own, text):
 def test_a_record_without_a_function_of_its_kind_is_named(own):
     """An optimizer that cannot step is the user's error, and no traceback."""
     path = own("optimizers/idle.py", SIGN.split("    def update", maxsplit=1)[0])
-    with pytest.raises(UserError, match="lacks 'update'") as caught:
+    with pytest.raises(UserError, match="lack 'update'") as caught:
         Local.model_validate({"optimizer": {"name": "idle", "lr": 0.1}})
     assert caught.value.where == str(path)
 
@@ -177,7 +176,7 @@ def test_null_is_kept_where_it_is_not_the_default(own):
 def test_a_record_of_another_kind_is_refused(own):
     """A schedule in the folder of samplers is no sampler."""
     own("samplers/warmup.py", WARMUP)
-    with pytest.raises(ValueError, match="Sampler"):
+    with pytest.raises(UserError, match="Sampler"):
         Fleet.model_validate(
             {"members": [{"device": "d", "link": "l"}], "jitter": {"name": "warmup", "rounds": 2}}
         )

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from pydantic import Field, SerializeAsAny
 
 from edgefl.core import yamls
+from edgefl.core.components import OfKind
 from edgefl.core.errors import ScenarioError
-from edgefl.core.named import ByName
-from edgefl.core.nodes import compose
 from edgefl.core.overrides import Override, put
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
@@ -33,7 +32,7 @@ class Tree(Strict):
 
     age: int
     leaves: tuple[Leaf, ...] = ()
-    growth: Annotated[SerializeAsAny[Sampler], ByName("samplers")] = Fixed()
+    growth: Annotated[SerializeAsAny[Sampler], OfKind("samplers")] = Fixed()
     names: dict[str, Leaf] = Field(default_factory=dict)
 
 
@@ -55,8 +54,8 @@ def test_a_wrong_type_is_found_with_its_line():
     """The line, what was expected, and what was given."""
     error = _fails("leaves: []\nage: old\n")
     assert error.where == "tree.yaml:2, key 'age'"
-    assert error.what == "age must be a whole number; got 'old'"
-    assert _fails("age: 1\nleaves: [7]\n").what == "leaves.0 must be a mapping of keys to values; got 7"
+    assert error.what == "age should be a valid integer; got 'old'"
+    assert _fails("age: 1\nleaves: [7]\n").what == "leaves.0 should be a mapping of keys to values; got 7"
 
 
 def test_an_item_of_a_list_is_found_with_its_line():
@@ -85,17 +84,26 @@ def test_an_unknown_name_of_a_record_suggests_the_nearest():
     """The given name, its location, and the nearest known name."""
     error = _fails("age: 1\ngrowth: {name: parto, tail: 2}\n")
     assert error.what == "unknown sampler 'parto'"
-    assert error.where == "tree.yaml:2, key 'growth'"
+    assert error.where == "tree.yaml:2, key 'growth.name'"
     assert error.hint == "did you mean 'pareto'?"
     assert "known: fixed, half-normal" in _fails("age: 1\ngrowth: {name: xyz}\n").hint
 
 
-@pytest.mark.parametrize("text", ["{}", "{tail: 2}", "{name: 2}", "[]", "2"])
-def test_a_record_found_by_name_needs_one(text):
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("{}", "'name' is missing"),
+        ("{tail: 2}", "'name' is missing"),
+        ("{name: 2}", "growth.name should be a name; got 2"),
+        ("[]", "growth should be a name, or a mapping with a name and parameters; got []"),
+        ("2", "growth should be a name, or a mapping with a name and parameters; got 2"),
+    ],
+)
+def test_a_record_found_by_name_needs_one(text, what):
     """Without a name, or with something that cannot be a name, nothing is guessed."""
     error = _fails(f"age: 1\ngrowth: {text}\n")
-    assert error.what.startswith("'name' is missing")
-    assert error.where == "tree.yaml:2, key 'growth'"
+    assert error.what == what
+    assert error.where.startswith("tree.yaml:2, key 'growth")
 
 
 def test_keys_of_a_record_found_by_name_are_its_own():
@@ -110,7 +118,7 @@ def test_keys_of_a_record_found_by_name_are_its_own():
 def test_a_wrong_word_lists_the_right_ones():
     """A literal's choices are listed, and the nearest is suggested."""
     error = _fails("age: 1\nleaves: [{color: gren}]\n")
-    assert error.what == "leaves.0.color must be 'green' or 'brown'; got 'gren'"
+    assert error.what == "leaves.0.color should be 'green' or 'brown'; got 'gren'"
     assert error.hint == "did you mean 'green'?"
 
 
@@ -118,9 +126,9 @@ def test_all_mistakes_are_told_at_once():
     """Each with its own place and hint."""
     error = _fails("age: old\nbark: 1\nleaves: [{sise: 1}, 7]\n")
     assert [(each.what, each.where) for each in (error, *error.others)] == [
-        ("age must be a whole number; got 'old'", "tree.yaml:1, key 'age'"),
+        ("age should be a valid integer; got 'old'", "tree.yaml:1, key 'age'"),
         ("unknown key 'sise'", "tree.yaml:3, key 'leaves.0.sise'"),
-        ("leaves.1 must be a mapping of keys to values; got 7", "tree.yaml:3, key 'leaves.1'"),
+        ("leaves.1 should be a mapping of keys to values; got 7", "tree.yaml:3, key 'leaves.1'"),
         ("unknown key 'bark'", "tree.yaml:2, key 'bark'"),
     ]
     assert (
@@ -168,7 +176,7 @@ def test_values_from_elsewhere_are_placed_there():
     """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     override = Override.parse("shape={name: [square]}")
-    moved = Document.of(put(document.nodes, override.keys, override.node), document.file)
+    moved = put(document, override.keys, override.value)
     assert str(moved.place(["shape"])) == "--set shape={name: [square]}"
     assert str(moved.place(["shape", "name"])) == "--set shape={name: [square]}, key 'shape.name'"
     assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
@@ -218,7 +226,7 @@ def test_long_texts_are_read_back(data):
     """Written line by line wherever they stand, they are what they were; others are written as before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yamls, "_LONG", 3)
-        assert Document.of(compose(dump(data), "x"), "x").data == data
+        assert Document.value(dump(data), "x").data == data
 
 
 def test_a_long_text_keeps_its_lines():

@@ -13,7 +13,6 @@ from PIL import Image, ImageOps
 
 from edgefl.core import images as decoding
 from edgefl.core.errors import DataError, ScenarioError, UserError
-from edgefl.core.nodes import written
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -143,7 +142,7 @@ def test_a_wrong_size_is_told_what_it_may_be(size):
     with pytest.raises(
         ScenarioError, match=r"size must be a whole number, or a list of height and width; got"
     ):
-        validate(folder.Params, settings, Document.of(written(settings, "test"), "test"))
+        validate(folder.Params, settings, Document.of(settings, "test"))
 
 
 # --- images

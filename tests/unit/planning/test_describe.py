@@ -8,7 +8,7 @@ import pytest
 from pydantic import Field
 
 from edgefl.core import catalogue
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.core.units import Bytes, Seconds
 from edgefl.planning import describe as describe_module
 from edgefl.planning.describe import describe
@@ -87,7 +87,7 @@ def test_no_description_writes_powers_as_python_does(kind):
     assert not [name for name, entry in catalogue.entries(kind).items() if "**" in catalogue.summary(entry)]
 
 
-class Params(Strict):
+class Params(Component):
     """Quantities of two kinds, one of them with a description of its own."""
 
     room: Annotated[Bytes, Field(gt=0, description="how much")] = 20_500

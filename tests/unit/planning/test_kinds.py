@@ -8,7 +8,8 @@ from alone import priced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgefl.core.plan import COLUMNS, kinds_of
+from edgefl.core.clients import kinds_of
+from edgefl.core.plan import COLUMNS
 from edgefl.core.price import peak_bytes
 from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device, link

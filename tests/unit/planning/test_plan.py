@@ -16,7 +16,7 @@ from edgefl.runs.task_builder import Facts, packed, rebuilt
 RUN_IDS = {
     "fedavg": "a0b555aa478d2040",
     "spherefed": "b7803c03668661bb",
-    "fedclassavg": "f23b3cf8cd61f205",
+    "fedclassavg": "5a48757e7b0db1c8",
 }
 
 
@@ -60,11 +60,11 @@ def test_learning_survives_being_written_and_read(planned):
 
 BY_SIZE = """
 from edgefl.core import units
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.data.partitions import iid
 
 
-class Params(Strict):
+class Params(Component):
     budget: units.Bytes
 
 

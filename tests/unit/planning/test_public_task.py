@@ -147,7 +147,7 @@ def test_workers_build_the_same_method():
             "key 'task.public.samples'",
         ),
         ([SEVENTY, "task.samples=30"], "'samples' leaves none", "task"),
-        (["task.public.samples=0"], "must be a whole number greater than 0; got 0", "task.public.samples=0"),
+        (["task.public.samples=0"], "should be greater than 0; got 0", "task.public.samples=0"),
         (["task.public={dataset: mnist}"], "'samples' is missing", "task.public"),
     ],
 )

@@ -11,8 +11,8 @@ from replayed import SMALL, assert_same
 from resumed import same_runs
 
 import edgefl
+from edgefl.core.clients import NAMED
 from edgefl.core.errors import UserError
-from edgefl.core.plan import NAMED
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.profile import ProfileOptions, profile

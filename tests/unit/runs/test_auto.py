@@ -36,10 +36,10 @@ SOURCE = """
 import torch
 from plans import plan as hand_made
 from plans import prices
-from edgefl.core.params import Strict
+from edgefl.core.params import Component
 from edgefl.protocol import averaging, local_training, plain_objective
 
-class Params(Strict):
+class Params(Component):
     pass
 
 def build(params, site):
@@ -122,13 +122,13 @@ def test_the_shape_of_a_round(tmp_path):
 def test_the_plan_alone_chooses_the_family(tmp_path, monkeypatch, changes, family, why):
     """Neither cores nor workers nor how long it takes change it; the reason is told."""
     first = choice(tmp_path, changes)
-    assert first.component.name == family
+    assert first.engine["name"] == family
     assert why in first.why
     for cores, workers, long_s in ((1, None, 0.0), (8, None, 0.0), (1, 1, 30.0), (1, 3, 30.0)):
         monkeypatch.setattr(auto, "cores", lambda cores=cores: cores)
         monkeypatch.setattr(auto, "LONG_S", long_s)
-        found = choice(tmp_path, changes, workers=workers).component
-        assert found.params.get("inner", found.name) == family
+        found = choice(tmp_path, changes, workers=workers).engine
+        assert found.get("inner", found["name"]) == family
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_more_jobs_than_are_looked_at_count_all_the_same(tmp_path, monkeypatch):
 def test_workers_train_what_takes_long(tmp_path, monkeypatch):
     """As many as there are cores and units of work; a number that is given is honoured."""
     monkeypatch.setattr(auto, "cores", lambda: 8)
-    assert choice(tmp_path, FEW).component.name == "loop"
-    assert choice(tmp_path, FEW, workers=3).component.params["workers"] == 3
+    assert choice(tmp_path, FEW).engine["name"] == "loop"
+    assert choice(tmp_path, FEW, workers=3).engine["workers"] == 3
     monkeypatch.setattr(auto, "LONG_S", 0.0)
-    assert choice(tmp_path, FEW).component.params["workers"] == 2
+    assert choice(tmp_path, FEW).engine["workers"] == 2
     # One group cannot be shared.
-    assert choice(tmp_path, MANY).component.name == "vmapped"
-    assert choice(tmp_path, FEW, workers=1).component.name == "loop"
+    assert choice(tmp_path, MANY).engine["name"] == "vmapped"
+    assert choice(tmp_path, FEW, workers=1).engine["name"] == "loop"
 
 
 @pytest.mark.parametrize(("device", "engine"), [("cpu", "processes"), ("cuda", "loop")])
@@ -183,7 +183,7 @@ def test_a_gpu_trains_in_one_process(monkeypatch, device, engine):
     monkeypatch.setattr(auto, "cores", lambda: 8)
     monkeypatch.setattr(auto, "shape_of", lambda _: auto.Shape(20, 8e3, 1.0, units=4, jobs=4, expected_s=1e6))
     context = SimpleNamespace(builder=SimpleNamespace(device=torch.device(device)))
-    assert auto.choose(context, Params()).component.name == engine
+    assert auto.choose(context, Params()).engine["name"] == engine
 
 
 def test_workers_for_a_gpu_are_refused(monkeypatch):

@@ -183,7 +183,7 @@ def test_where_no_run_can_be_read_that_is_said(tmp_path):
         (lambda result: result.plot(None), "x must be time"),
         (lambda result: result.plot(target="0.9"), "the target accuracy must be greater than 0 .*'0.9'"),
         (lambda _: edgefl.run("quickstart", track=None), "trackers must be a name, .*; got null"),
-        (lambda _: edgefl.run("quickstart", track=[3]), "tracker must be a name, .*; got 3"),
+        (lambda _: edgefl.run("quickstart", track=[3]), "tracker should be a name, .*; got 3"),
     ],
 )
 def test_values_of_another_type_are_refused_in_words(swept, ask, message):

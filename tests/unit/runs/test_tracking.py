@@ -154,7 +154,7 @@ def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
         ("tensorbord", "unknown tracker 'tensorbord'"),
         ("{name: mine, fil: x}", "fil"),
         ("{name: mine}", "file"),
-        ("3", "tracker must be a name"),
+        ("3", "tracker should be a name"),
         ("{file: x}", "name"),
         ("{name: mine", "--track"),
     ],

@@ -13,7 +13,7 @@ from told import times
 from edgefl.analysis.explain.explain import Explainer
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.units import RESOLVED
+from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
 from edgefl.show.explanation import said, shown
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from plans import plan, prices
 
+from edgefl.core.clients import NAMED
 from edgefl.core.cost import Trace, Work
-from edgefl.core.plan import COLUMNS, NAMED, Refusal
+from edgefl.core.plan import COLUMNS, Refusal
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
