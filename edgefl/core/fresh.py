@@ -1,7 +1,6 @@
 """Fresh Python processes: nothing that this one has loaded, allocated or set is in theirs.
 
-A process gets its input as pickles on standard input and writes its answers, pickled, to standard output.
-``call`` is for a single question; ``command`` and ``environment`` are for workers that answer many.
+A process gets its input as a pickle on standard input and writes its answer, pickled, to standard output.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Protocol, TypeVar, TypeVarTuple
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.user_code import explained
@@ -53,16 +52,21 @@ def call(
         RunError: the process failed in another way.
     """
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        command(main),
+        [sys.executable, "-c", f"from {__name__} import main; main()"],
         input=pickle.dumps((function, arguments)),
-        env=environment(threads, variables),
+        env={**environment(threads), **variables},
         capture_output=True,
         check=False,
     )
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
+        ending = (
+            f"killed by signal {-done.returncode}"
+            if done.returncode < 0
+            else f"exit status {done.returncode}"
+        )
         raise RunError(
-            f"a measuring process failed: {lines[-1] if lines else ending(done.returncode)}",
+            f"a measuring process failed: {lines[-1] if lines else ending}",
             where=f"{function.__module__}.{function.__qualname__}",
         )
     error: EdgeflError | None
@@ -75,7 +79,9 @@ def call(
 
 def main() -> None:
     """The process's side of ``call``."""
-    out = answers()
+    # Standard output is for the answer alone: what anything prints goes to standard error.
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
     error: EdgeflError | None = None
     answer = None
@@ -91,27 +97,10 @@ def main() -> None:
     out.flush()
 
 
-def command(main: Callable[[], None]) -> list[str]:
-    """The command line of a process that runs ``main``, defined at the top level of a module."""
-    # Without -P an entry for the current directory would come before those of this process.
-    return [sys.executable, "-P", "-c", f"from {main.__module__} import {main.__name__}; {main.__name__}()"]
-
-
-def environment(threads: int, variables: Mapping[str, str] = _NO_VARIABLES) -> dict[str, str]:
+def environment(threads: int) -> dict[str, str]:
     """This process's environment and import path, and the number of threads for numeric libraries."""
     # In sys.path an empty entry is the current directory; in PYTHONPATH it would be ignored.
     paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-    own = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONPATH": paths}
-    return {**os.environ, **own, **variables}
-
-
-def answers() -> BinaryIO:
-    """Standard output, for answers alone: from now on what anything prints goes to standard error."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return out
-
-
-def ending(status: int) -> str:
-    """How a process ended, from its return code."""
-    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+    numbers = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    # Safe: without an entry for the current directory before those of this process.
+    return {**os.environ, **numbers, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from edgefl.compute.job import Group, Outcome, Size
-from edgefl.compute.remote import BuilderSpec
+from edgefl.compute.job import Group, Outcome, Size, Trainer
+from edgefl.compute.parallel import Setup
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
@@ -99,10 +99,9 @@ class Context:
         cached = self.outcomes.state(job)
         return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached
 
-    def builder_spec(self) -> BuilderSpec:
-        """How a worker builds its task builder."""
-        settings, tensors = packed(self.planned)
-        return BuilderSpec(rebuilt, settings, tensors)
+    def setup(self, trainer: Trainer) -> Setup:
+        """What workers need."""
+        return Setup(rebuilt, *packed(self.planned), trainer)
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
         """A client's own model under a server state."""

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import json
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -45,7 +44,32 @@ SCENARIO = {
     "fleet": "home-lab",
     "server": {"rounds": 2},
 }
-OWN_METHOD = '"""FedAvg under a name of the user\'s own."""\n\nfrom edgefl.methods.fedavg import *\n'
+# FedClassAvg that notes where it is built, and whose client 1 may end its worker, once.
+OWN_METHOD = """
+'''FedClassAvg under a name of the user's own.'''
+import os, signal
+from dataclasses import replace
+from pathlib import Path
+from edgefl.methods import fedclassavg
+Params = fedclassavg.Params
+
+def build(params, site):
+    import ray
+    method = fedclassavg.build(params, site)
+    (train,) = method.exchanges
+    if ray.is_initialized():
+        node = ray.get_runtime_context().get_node_id()
+        Path({folder!r}, "process-" + str(os.getpid())).write_text(node)
+
+    def start(payload, state, ctx):
+        marker = Path({folder!r}, "killed")
+        if {kills} and ctx.client == 1 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return train.work.start(payload, state, ctx)
+
+    return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
+"""
 
 
 # Runs a command, and ends it when this program's own input ends: also where the tests are killed.
@@ -162,55 +186,30 @@ def far_run(address, out, workers=2, **settings):
 
 
 @pytest.fixture
-def answered(monkeypatch):
-    """The seats of those who did an order, one for each."""
-    from edgefl.compute.on_ray import RayWorkerPool
-    from edgefl.compute.remote import Done
+def own(tmp_path, monkeypatch):
+    """Puts the method on EDGEFL_PATH, and gives its name."""
 
-    found, receive = [], RayWorkerPool.receive
+    def write(*, kills: bool) -> str:
+        folder = tmp_path / "own" / "methods"
+        folder.mkdir(parents=True)
+        text = OWN_METHOD.format(folder=str(tmp_path), kills=kills)
+        (folder / "mine.py").write_text(text, encoding="utf-8")
+        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
+        return "mine"
 
-    def spied(self):
-        number, answer = receive(self)
-        if isinstance(answer, Done):
-            found.append(self.seats[number])
-        return number, answer
-
-    monkeypatch.setattr(RayWorkerPool, "receive", spied)
-    return found
-
-
-def _kill_at(monkeypatch, order, number=signal.SIGKILL):
-    """Sends a signal to the worker that is given the n-th order; returns what the driver heard of deaths."""
-    from edgefl.compute import on_ray
-    from edgefl.compute.remote import Died, Gone
-
-    sent, heard, send, receive = [], [], on_ray.RayWorkerPool.send, on_ray.RayWorkerPool.receive
-
-    def spied_send(self, worker, what):
-        sent.append(worker)
-        if len(sent) == order:
-            os.kill(self.seats[worker].pid, number)
-        send(self, worker, what)
-
-    def spied_receive(self):
-        number, answer = receive(self)
-        if isinstance(answer, Died | Gone):
-            heard.append(type(answer).__name__)
-        return number, answer
-
-    monkeypatch.setattr(on_ray.RayWorkerPool, "send", spied_send)
-    monkeypatch.setattr(on_ray.RayWorkerPool, "receive", spied_receive)
-    return heard
+    return write
 
 
 @needs_ray
-def test_two_nodes_give_the_loops_bits(cluster, loop, answered, tmp_path):
-    """Both nodes work, with one node's processes apart from the other's, and the result is the loop's."""
-    found = far_run(cluster, tmp_path / "far", workers=None)
+def test_two_nodes_give_the_loops_bits(cluster, loop, own, tmp_path):
+    """Both nodes work, also with a method of the user's, whose files are sent to them."""
+    found = far_run(cluster, tmp_path / "far", workers=None, method=own(kills=False))
+    assert found.status == "done", found.reason
     assert same(found, loop)
     assert list((found.folder / "states").iterdir())
-    assert len(answered) == 12
-    assert len({seat.node for seat in answered}) == 2
+    here = f"process-{os.getpid()}"
+    nodes = {path.read_text() for path in tmp_path.glob("process-*") if path.name != here}
+    assert len(nodes) == 2
 
 
 class _Interrupting(Hooks):
@@ -234,74 +233,12 @@ def test_a_run_that_was_stopped_goes_on(cluster, loop, tmp_path):
 
 
 @needs_ray
-def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_path):
-    """Another worker does its unit, and Ray prints nothing about it on standard output."""
-    heard = _kill_at(monkeypatch, 5)
-    found = far_run(cluster, tmp_path / "far")
-    assert heard == ["Died"]
-    assert same(found, loop)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.nightly
-@needs_ray
-def test_a_stopped_worker_is_replaced(cluster, loop, monkeypatch, tmp_path, caplog):
-    """The driver says which one it is; another does its job, with the same bits, and SIGTERM is ours."""
-    monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 1.0)
-    monkeypatch.setattr("edgefl.compute.silence.LIMIT_S", 2.0)
-    before = signal.getsignal(signal.SIGTERM)
-    heard = _kill_at(monkeypatch, 3, signal.SIGSTOP)
-    run = far_run(cluster, tmp_path / "run")
-    assert heard == ["Died"]
-    assert re.search(r"worker \d \(process \d+ on .+\) is stopped", caplog.text)
-    assert same(run, loop)
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-@needs_ray
-def test_only_a_worker_is_killed_in_a_workers_place():
-    """Two computers of a cluster may have one name, and here another process may have the worker's number."""
-    from edgefl.compute.on_ray import _kill
-
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        _kill(process.pid)
-        assert process.poll() is None
-        process.communicate(b"\n")
-    assert process.returncode == 0
-    _kill(process.pid)
-
-
-@pytest.mark.nightly
-@needs_ray
-def test_a_worker_that_cannot_be_replaced_is_given_up(cluster, loop, monkeypatch, tmp_path):
-    """If the cluster has no room for another in time, the others do the work."""
-    from edgefl.compute import on_ray
-
-    heard, hire = _kill_at(monkeypatch, 5), on_ray.RayWorkerPool._hire  # noqa: SLF001
-
-    def hurried(self, number):
-        with monkeypatch.context() as patch:
-            if self.seats:
-                patch.setattr(on_ray, "COMING_S", 0.0)
-            hire(self, number)
-
-    monkeypatch.setattr(on_ray.RayWorkerPool, "_hire", hurried)
-    found = far_run(cluster, tmp_path / "far")
-    assert heard == ["Died", "Gone"]
-    assert same(found, loop)
-
-
-@needs_ray
-def test_a_users_method_travels(cluster, monkeypatch, tmp_path):
-    """Files on ``EDGEFL_PATH`` are sent to the cluster's nodes, which have no such folder."""
-    folder = tmp_path / "own" / "methods"
-    folder.mkdir(parents=True)
-    (folder / "mine.py").write_text(OWN_METHOD)
-    monkeypatch.setenv("EDGEFL_PATH", str(folder.parent))
-    near = edgefl.run({**SCENARIO, "method": "mine"}, engine="loop", out=tmp_path / "near").runs[0]
-    found = far_run(cluster, tmp_path / "far", method="mine")
+def test_a_killed_worker_changes_nothing(cluster, loop, own, tmp_path):
+    """Another worker does its unit."""
+    found = far_run(cluster, tmp_path / "far", method=own(kills=True))
     assert found.status == "done", found.reason
-    assert same(found, near)
+    assert (tmp_path / "killed").exists()
+    assert same(found, loop)
 
 
 @needs_ray
@@ -311,52 +248,40 @@ def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
 
     here = on_ray.versions()
     monkeypatch.setattr(on_ray, "versions", lambda: {**here, "edgefl": "0.0.1"})
-    with pytest.raises(UserError, match=rf"edgefl {here['edgefl']}, this computer has edgefl 0\.0\.1"):
+    with pytest.raises(UserError, match=rf"edgefl {here['edgefl']}, the driver has edgefl 0\.0\.1"):
         far_run(cluster, tmp_path / "far", workers=1)
 
 
 @needs_ray
-def test_too_many_workers_are_refused(cluster, monkeypatch, tmp_path):
-    """At once if the cluster is too small; after a while if it has no room."""
-    from edgefl.compute import on_ray
-
+def test_too_many_workers_are_refused(cluster, tmp_path):
+    """At once."""
     with pytest.raises(UserError, match="3 workers need one CPU each, but the cluster has 2"):
         far_run(cluster, tmp_path / "many", workers=3)
     with read(tmp_path / "many") as found:
         assert "but the cluster has 2" in found.meta["reason"]
-    monkeypatch.setattr(on_ray, "COMING_S", 0.0)
-    late = far_run(cluster, tmp_path / "late")
-    assert late.status == "failed"
-    assert "room for 0 of 2 workers" in late.reason
 
 
-LEAVING = """
-import sys
-from pathlib import Path
-from edgefl.compute.folders import owned_folder
-owned_folder("ray-", Path(sys.argv[1]))
-"""
 LOCAL = """
 import sys
 from pathlib import Path
 from edgefl.cli import main
-from edgefl.compute import ray_cluster
-ray_cluster._SHORT = Path(sys.argv[1])
+from edgefl.compute import on_ray
+on_ray._SHORT = Path(sys.argv[1])
 main(sys.argv[2:])
 """
 
 
 @needs_ray
 @pytest.mark.usefixtures("cluster")
-def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
-    """It starts on this computer, beside others, prints nothing, and is gone afterwards, with its folder."""
+def test_without_an_address_a_cluster_lives_for_the_run(loop, own, tmp_path):
+    """It starts on this computer, beside others, and is gone afterwards, with its folder.
+
+    It prints nothing, also where a worker is killed.
+    """
     path, out = tmp_path / "scenario.json", tmp_path / "far"
-    path.write_text(json.dumps(SCENARIO))
+    path.write_text(json.dumps({**SCENARIO, "method": own(kills=True)}))
     command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]
     with tempfile.TemporaryDirectory(prefix="er-", dir=SHORT) as folder:
-        # What a driver that was killed left there goes, too.
-        subprocess.run([sys.executable, "-c", LEAVING, folder], check=True)
-        assert list(Path(folder).iterdir())
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", LOCAL, folder, *command],
             capture_output=True,
@@ -371,30 +296,6 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
     # On a slow machine there are several lines of progress.
     assert [*dict.fromkeys(begins)] == ["note", "engine", "far"], done.stderr
     assert same(RunResult("far", out, "done", ""), loop)
-
-
-@pytest.mark.nightly
-@needs_ray
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can wait for Ray's agent")
-def test_a_killed_agent_is_a_failed_run_with_a_reason(tmp_path):
-    """Ray ends the process at once; the reason is on standard error, and what was saved can be read."""
-    path, out = tmp_path / "scenario.json", tmp_path / "run"
-    path.write_text(json.dumps({**SCENARIO, "server": {"rounds": 10**5}}))
-    command = ["-m", "edgefl", "run", path, "--engine", "ray", "--workers", "1", "--out", out]
-    driver = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
-    try:
-        _until(lambda: [*out.glob("versions/*.safetensors")])
-        (agent,) = (one for one in psutil.Process(driver.pid).children() if "raylet" in one.name())
-        agent.kill()
-        said = driver.communicate(timeout=30)[1]
-    finally:
-        driver.kill()
-        driver.wait()
-    assert driver.returncode == 1
-    assert f"Ray's agent on this computer (raylet, process {agent.pid}) has ended" in said
-    assert "Traceback" not in said
-    with read(out) as found:
-        assert found.rows("merges")
 
 
 def processes():
@@ -424,17 +325,6 @@ def test_no_answer_at_the_address(capsys, tmp_path):
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))
         said = _fails(capsys, tmp_path, "--ray-address", f"127.0.0.1:{line.getsockname()[1]}")
-    assert "no Ray cluster answers at 127.0.0.1:" in said
-
-
-@needs_ray
-def test_another_service_at_the_address(capsys, monkeypatch, tmp_path):
-    """A port that accepts connections without answering is not a cluster either."""
-    from edgefl.compute import ray_cluster
-
-    monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        said = _fails(capsys, tmp_path, "--ray-address", f"127.0.0.1:{server.getsockname()[1]}")
     assert "no Ray cluster answers at 127.0.0.1:" in said
 
 

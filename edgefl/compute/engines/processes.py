@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from edgefl.compute.engines._params import Working, check_workers
 from edgefl.compute.job import Engine
-from edgefl.compute.processes import Processes
-from edgefl.compute.remote import Remote, RemoteEngineContext
+from edgefl.compute.parallel import Parallel, ParallelContext, Processes
 from edgefl.core.host import cores
 
 
@@ -23,7 +22,7 @@ def check(params: Params) -> None:
     check_workers(params.workers)
 
 
-def build(params: Params, context: RemoteEngineContext) -> Engine:
+def build(params: Params, context: ParallelContext) -> Engine:
     """Worker processes."""
-    trainer = params.trainer()
-    return Remote(context, trainer, Processes(context.builder_spec(), trainer, params.workers or cores()))
+    setup = context.setup(params.trainer())
+    return Parallel(context, setup, Processes(params.workers or cores(), setup.tensors))

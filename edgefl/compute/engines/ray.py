@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import Annotated
 
 from pydantic import Field
 
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
-from edgefl.compute.remote import Remote, RemoteEngineContext
+from edgefl.compute.parallel import Parallel, ParallelContext
 from edgefl.core.errors import UserError
 from edgefl.core.params import form
 
@@ -34,20 +35,20 @@ def check(params: Params) -> None:
     params.check_device()
     if importlib.util.find_spec("ray") is None:
         raise UserError("the ray engine needs Ray: pip install 'edgefl-emulator[ray]'", where="engine.name")
-    from edgefl.compute.ray_cluster import check_address
+    # The engine tells of a death that matters; Ray would print each on standard output. It reads this early.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
+    from edgefl.compute.on_ray import check_address
 
     check_address(params.address)
 
 
-def build(params: Params, context: RemoteEngineContext) -> Engine:
+def build(params: Params, context: ParallelContext) -> Engine:
     """Workers on a cluster.
 
     Raises:
         UserError: the cluster cannot be used.
     """
-    from edgefl.compute.on_ray import RayWorkerPool
+    from edgefl.compute.on_ray import Cluster, sent
 
-    trainer = params.trainer()
-    return Remote(
-        context, trainer, RayWorkerPool(context.builder_spec(), trainer, params.workers, params.address)
-    )
+    setup = sent(context.setup(params.trainer()))
+    return Parallel(context, setup, Cluster(params.workers, params.address))

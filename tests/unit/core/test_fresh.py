@@ -72,8 +72,3 @@ def test_other_failures_say_what_happened_where(function, given, says):
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
         fresh.call(function, *given)
     assert raised.value.where == f"{function.__module__}.{function.__qualname__}"
-
-
-def test_a_process_ends_in_words():
-    """Signals have negative return codes."""
-    assert [fresh.ending(status) for status in (1, -15)] == ["exit status 1", "killed by signal 15"]

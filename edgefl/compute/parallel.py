@@ -1,0 +1,351 @@
+"""Training in other processes: loky's on this machine, or another pool's.
+
+A unit is a pure function of its jobs. Units do not depend on the number of workers either, so that it changes
+no bit, and what does not come back, because a worker died, is submitted again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from loky import process_executor
+from loky.backend import resource_tracker
+from loky.process_executor import ProcessPoolExecutor
+from torch import Tensor
+
+from edgefl.compute.heap import keep_freed_memory
+from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
+from edgefl.compute.trees import Files
+from edgefl.core import fresh
+from edgefl.core.errors import EdgeflError, RunError
+from edgefl.core.event import Job
+from edgefl.core.user_code import as_run_error
+from edgefl.protocol import Tree
+
+TRIES = 3
+# Units on their way for each worker: one is trained, the next one is there when it is done.
+_QUEUED = 2
+_LOOK_S = 0.5
+
+
+class TaskBuilder(Protocol):
+    """What makes tasks of jobs in a worker."""
+
+    def group(
+        self, jobs: Sequence[Job], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
+    ) -> Group:
+        """The jobs with everything their folds need."""
+        ...
+
+
+class Setup(NamedTuple):
+    """What all units share.
+
+    Attributes:
+        build: (settings, tensors) -> task builder; a function that every process can import.
+        settings: plain data.
+        tensors: such as the dataset.
+        trainer: how a worker trains.
+    """
+
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], TaskBuilder]
+    settings: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    trainer: Trainer
+
+
+class Order(NamedTuple):
+    """One unit of work on its way to a worker.
+
+    Attributes:
+        jobs: the unit.
+        servers: where the server versions lie that it needs.
+        states: where the clients' states lie, a tree with an entry a client.
+        limit: the most steps to take in each phase.
+    """
+
+    jobs: tuple[Job, ...]
+    servers: dict[int, Any]
+    states: Any
+    limit: int | None
+
+
+class ParallelContext(EngineContext, Protocol):
+    """The run as an engine with workers sees it.
+
+    Attributes:
+        versions: the server versions that are needed now.
+    """
+
+    versions: Mapping[int, Tree]
+
+    def setup(self, trainer: Trainer) -> Setup:
+        """What workers need."""
+        ...
+
+    def sent_state(self, job: Job) -> Any:
+        """The state that a job begins with: a tree, None, or a small object whose ``read()`` returns it."""
+        ...
+
+
+class Trees(Hashable, Protocol):
+    """How trees get to workers and back; goes with every unit."""
+
+    def put(self, tree: Any, /) -> Any:
+        """Places a tree where others can read it, and says where."""
+        ...
+
+    def get(self, ref: Any, /) -> Any:
+        """The tree."""
+        ...
+
+    def drop(self, ref: Any, /) -> None:
+        """Frees what ``put`` placed; readers keep what they have."""
+        ...
+
+
+class Pool(Protocol):
+    """Workers.
+
+    Attributes:
+        most: how many units may be on their way to them.
+        shares_files: whether they can read the driver's files.
+    """
+
+    most: int
+    shares_files: bool
+
+    @property
+    def trees(self) -> Trees:
+        """How trees get to them."""
+        ...
+
+    @property
+    def lost(self) -> type[Exception]:
+        """The class of the errors of what does not come back."""
+        ...
+
+    def submit(self, setup: Any, order: Order) -> Future[Any]:
+        """Has a worker call ``unit``."""
+        ...
+
+    def close(self) -> None:
+        """Ends all workers, busy or not."""
+        ...
+
+
+def unit(trees: Trees, setup: Any, order: Order) -> Any:
+    """A worker's: trains an order's jobs; returns where their outcomes lie, or why there are none."""
+    try:
+        builder, trainer = _prepared(trees, setup)
+        known = dict(_servers)
+        _servers.clear()
+        _servers.update(
+            {ref: known[ref] if ref in known else trees.get(ref) for ref in order.servers.values()}
+        )
+        servers = {version: _servers[ref] for version, ref in order.servers.items()}
+        states = {client: _read(state) for client, state in trees.get(order.states).items()}
+        group = builder.group(order.jobs, servers, states)
+        done = trainer.work(group if order.limit is None else shortened(group, order.limit))
+        return trees.put(list(done))
+    except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver tells
+        return as_run_error(error)
+
+
+# The server versions that this worker has read for its latest unit.
+_servers: dict[Any, Tree] = {}
+
+
+@lru_cache(maxsize=1)
+def _prepared(trees: Trees, setup: Any) -> tuple[TaskBuilder, Trainer]:
+    build, settings, tensors, trainer = trees.get(setup)
+    return build(settings, tensors), trainer
+
+
+def _read(state: Any) -> Any:
+    return state.read() if hasattr(state, "read") else state
+
+
+class Parallel:
+    """The engine over a pool of workers.
+
+    Attributes:
+        ahead: jobs that are trained ahead fill idle workers.
+    """
+
+    ahead = True
+
+    def __init__(self, context: ParallelContext, setup: Setup, pool: Pool) -> None:
+        self._context = context
+        self._trainer = setup.trainer
+        self._pool = pool
+        self._setup = pool.trees.put(setup)
+        self._servers: dict[int, Any] = {}
+
+    def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
+        """Trains jobs; see ``Engine``.
+
+        Raises:
+            EdgeflError: what a job raised.
+            RunError: the worker of a unit died three times.
+        """
+        self._publish({job.version for job in jobs})
+        waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
+        flying: dict[Future[Any], tuple[int, Order]] = {}
+        while waiting or flying:
+            while waiting and len(flying) < self._most(waiting[0], *flying.values()):
+                attempt, together = waiting.popleft()
+                order = self._order(together, limit)
+                flying[self._pool.submit(self._setup, order)] = attempt, order
+            for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                attempt, order = flying.pop(future)
+                self._pool.trees.drop(order.states)
+                try:
+                    found = self._taken(future.result())
+                except self._pool.lost as error:
+                    if attempt == TRIES:
+                        raise _given_up(order.jobs, error) from error
+                    waiting.appendleft((attempt + 1, order.jobs))
+                else:
+                    yield from found
+
+    def _most(self, *tried: tuple[Any, ...]) -> int:
+        """How many units may be on their way.
+
+        Where a worker dies, all of them are lost; before its last attempt fails, a unit was alone.
+        """
+        last = any(attempt == TRIES for attempt, *_ in tried)
+        return 1 if last else self._pool.most
+
+    def _taken(self, answer: Any) -> list[Outcome]:
+        if isinstance(answer, EdgeflError):
+            raise answer
+        found: list[Outcome] = self._pool.trees.get(answer)
+        self._pool.trees.drop(answer)
+        return found
+
+    def _publish(self, needed: set[int]) -> None:
+        for version in set(self._servers) - set(self._context.versions):
+            self._pool.trees.drop(self._servers.pop(version))
+        for version in needed - set(self._servers):
+            self._servers[version] = self._pool.trees.put(self._context.versions[version])
+
+    def _order(self, jobs: tuple[Job, ...], limit: int | None) -> Order:
+        servers = {job.version: self._servers[job.version] for job in jobs}
+        states = {job.client: self._context.sent_state(job) for job in jobs}
+        if not self._pool.shares_files:
+            states = {client: _read(state) for client, state in states.items()}
+        return Order(jobs, servers, self._pool.trees.put(states), limit)
+
+    def close(self) -> None:
+        """Ends all workers."""
+        self._pool.close()
+
+
+def _given_up(jobs: Sequence[Job], error: Exception) -> RunError:
+    job = jobs[0]
+    who = f"client {job.client}" if len(jobs) == 1 else f"{len(jobs)} clients including {job.client}"
+    told = str(error).strip()
+    codes = re.search(r"exit codes of the workers are \{(.*)\}", told)
+    how = codes[1] if codes else told.splitlines()[-1]
+    return RunError(
+        f"training {who} in round {job.round} failed {TRIES} times: the worker process died: {how}",
+        where=f"exchange {job.exchange}",
+        hint="a component may have called os._exit"
+        if "EXIT" in how
+        else "a killed worker may have run out of memory: set engine.workers lower",
+    )
+
+
+class Processes:
+    """Workers on this machine, one thread each; trees lie in shared memory."""
+
+    shares_files = True
+    lost = BrokenExecutor
+
+    def __init__(self, workers: int, tensors: Mapping[str, Tensor]) -> None:
+        """Starts them.
+
+        Args:
+            workers: how many.
+            tensors: of which memory must have room for the whole run.
+        """
+        self._workers = workers
+        self.most = _QUEUED * workers
+        self.trees = Files.fresh(sum(leaf.nbytes for leaf in tensors.values()))
+        self._executor = _started(workers)
+        for folder in self.trees.folders:
+            # Also when every process is killed.
+            resource_tracker.register(str(folder), "folder")
+        self._remove = weakref.finalize(self, _removed, self.trees)
+
+    def submit(self, setup: Any, order: Order) -> Future[Any]:
+        """Has a worker call ``unit``; after one's death, all are replaced."""
+        try:
+            future: Future[Any] = self._executor.submit(unit, self.trees, setup, order)
+        except BrokenExecutor:
+            self._executor = _started(self._workers)
+            future = self._executor.submit(unit, self.trees, setup, order)
+        return future
+
+    def close(self) -> None:
+        """Ends all workers, busy or not, and removes the files."""
+        self._executor.shutdown(kill_workers=True)
+        self._remove()
+
+
+def _started(workers: int) -> ProcessPoolExecutor:
+    with _apart():
+        executor = ProcessPoolExecutor(workers, initializer=_begin, env=fresh.environment(1))
+        # Starts them all.
+        executor.submit(os.getpid)
+    return executor
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Processes that start now leave Ctrl-C to this one, and import nothing from the current folder."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    safe = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONSAFEPATH") if safe is None else os.environ.update(PYTHONSAFEPATH=safe)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin() -> None:
+    """A worker's start."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.
+    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf  # noqa: SLF001
+    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
+
+
+def _follow(driver: int) -> None:
+    """Ends this worker with its driver, which may have been killed."""
+    while os.getppid() == driver:
+        time.sleep(_LOOK_S)
+    os._exit(1)
+
+
+def _removed(trees: Files) -> None:
+    for folder in trees.folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        resource_tracker.unregister(str(folder), "folder")
