@@ -19,10 +19,14 @@ from edgefl.core.steps import batch_sizes
 from edgefl.store import read_traced
 
 _SQL = """
-SELECT model, version, round, t_s, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients,
-  accuracy, loss
+SELECT model = 'personal', version, round, down_bytes + up_bytes, energy_known, energy_clients,
+  t_s, joules, accuracy, loss
 FROM evaluations ORDER BY version
 """
+_COLUMNS: Mapping[str, type[np.generic]] = {
+    **dict.fromkeys(("personal", "version", "round", "bytes", "energy_known", "energy_clients"), np.int64),
+    **dict.fromkeys(("t_s", "joules", "accuracy", "loss"), np.float64),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +71,14 @@ def histories(run: Run) -> dict[str, History]:
 
     In a run in progress or broken off, client-seconds are those of the jobs that have ended.
     """
-    by_model: dict[str, list[dict[str, Any]]] = {}
-    for row in run.reader.query(_SQL):
-        by_model.setdefault(row["model"], []).append(row)
-    epochs = _epochs(run) if by_model else np.zeros(0)
-    return {model: _history(model, mine, run, epochs) for model, mine in by_model.items()}
+    rows = run.reader.arrays(_SQL, **_COLUMNS)
+    personal, epochs = rows.pop("personal"), _epochs(run) if len(rows["version"]) else np.zeros(0)
+    found = {}
+    for place in dict.fromkeys(personal.tolist()):
+        mine = {name: column[personal == place] for name, column in rows.items()}
+        model = "personal" if place else "global"
+        found[model] = _history(model, mine, run, epochs)
+    return found
 
 
 def _epochs(run: Run) -> Floats:
@@ -94,11 +101,8 @@ def _epochs(run: Run) -> Floats:
     return epochs
 
 
-def _history(model: str, rows: list[dict[str, Any]], run: Run, epochs: Floats) -> History:
-    def column(name: str, dtype: type[np.generic] = np.int64) -> Any:
-        return np.array([row[name] for row in rows], dtype=dtype)
-
-    t_s, took_part, jobs = column("t_s", np.float64), column("energy_clients"), run.jobs
+def _history(model: str, rows: Mapping[str, Any], run: Run, epochs: Floats) -> History:
+    t_s, jobs = rows["t_s"], run.jobs
 
     def until(station: str, values: Floats) -> Floats:
         """The sum of the values of the jobs that had passed a station or ended, at each time."""
@@ -107,18 +111,10 @@ def _history(model: str, rows: list[dict[str, Any]], run: Run, epochs: Floats) -
 
     stages = (("received_s", jobs.receive_s), ("worked_s", jobs.work_s), ("arrived_s", jobs.transmit_s))
     return History(
-        model=model,
-        version=column("version"),
-        round=column("round"),
-        t_s=t_s,
-        bytes=column("bytes"),
-        joules=np.where(took_part == 0, 0.0, column("joules", np.float64)),
-        energy_known=column("energy_known"),
-        energy_clients=took_part,
+        model,
+        **{**rows, "joules": np.where(rows["energy_clients"] == 0, 0.0, rows["joules"])},
         client_s=sum((until(*stage) for stage in stages), np.zeros(len(t_s))),
         epochs=until("worked_s", np.where(np.isnan(jobs.worked_s), 0, epochs)),
-        accuracy=column("accuracy", np.float64),
-        loss=column("loss", np.float64),
     )
 
 

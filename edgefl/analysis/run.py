@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,6 +18,23 @@ from edgefl.store import Reader, read_prices
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+class JobColumns:
+    """Jobs that ended, (n,): a column for each name of ``core.event.JOB``, as an attribute or by the name."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Takes all columns."""
+        vars(self).update(columns)
+
+    def __getitem__(self, which: str | Ints | Bools) -> Any:
+        """A column, or some of the jobs."""
+        if isinstance(which, str):
+            return vars(self)[which]
+        return JobColumns({name: column[which] for name, column in vars(self).items()})
+
+    def __len__(self) -> int:
+        return len(self["job"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +99,8 @@ class Run:
 
     @cached_property
     def jobs(self) -> Any:
-        """All jobs that ended, rows of ``core.event.JOB`` whose columns are attributes, (n,)."""
-        return self.reader.jobs().view(np.recarray)
+        """All jobs that ended, by number: ``JobColumns``."""
+        return JobColumns(self.reader.jobs())
 
     @cached_property
     def until_s(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -12,7 +13,9 @@ from edgefl.core.yamls import Document
 
 # A top-level key with all that stands below it.
 _PART = re.compile(r"^(?P<key>[a-z_]+):.*\n(?:(?![a-z_]+:).*\n?)*", re.MULTILINE)
-_KEPT = 32
+# Mappings of so many levels are divided: a run's scenario has its seed among parts that others have too.
+_LEVELS, _INDENT = 2, "  "
+_KEPT = 256
 
 
 def plain_data(text: str, file: str) -> dict[str, Any]:
@@ -25,16 +28,27 @@ def plain_data(text: str, file: str) -> dict[str, Any]:
     Raises:
         ScenarioError: as ``Document.parse``.
     """
-    parts = {part["key"]: part[0] for part in _PART.finditer(text)}
-    # Not so where a key comes twice, or something else than such keys.
-    if "".join(parts.values()) == text:
-        try:
-            return {key: value for part in parts.values() for key, value in deepcopy(_read(part)).items()}
-        except ScenarioError:
-            # An anchor of another part, or a mistake, whose message has the line of the whole.
-            pass
+    # An anchor of another part, or a mistake, has a message with the line of the whole.
+    with suppress(ScenarioError):
+        if (found := _divided(text, _LEVELS)) is not None:
+            return found
     whole: dict[str, Any] = Document.parse(text, file, limited=False).data
     return whole
+
+
+def _divided(text: str, levels: int) -> dict[str, Any] | None:
+    """The data, part by part; None where a key comes twice, or something else than such keys."""
+    parts = {part["key"]: part[0] for part in _PART.finditer(text)} if levels else {}
+    if not parts or "".join(parts.values()) != text:
+        return None
+    found: dict[str, Any] = {}
+    for key, part in parts.items():
+        head, _, below = part.partition("\n")
+        lines = below.splitlines(keepends=True) if head == f"{key}:" else []
+        inner = "".join(line.removeprefix(_INDENT) for line in lines)
+        nested = _divided(inner, levels - 1) if all(line.startswith(_INDENT) for line in lines) else None
+        found |= deepcopy(_read(part)) if nested is None else {key: nested}
+    return found
 
 
 @lru_cache(_KEPT)

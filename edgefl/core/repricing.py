@@ -140,6 +140,14 @@ class _Stages(NamedTuple):
         return self.tail_j(since_s, until_s, sends | (self.jobs.receive_s > 0))
 
 
+class _Chunk(NamedTuple):
+    """Some jobs; the places among them of those whose clients had one before, and these earlier ones."""
+
+    some: _Stages
+    after: Ints
+    earlier: _Stages
+
+
 class Repriced:
     """A run's jobs at other prices."""
 
@@ -163,6 +171,7 @@ class Repriced:
         """
         self._jobs, self._prices, self._others, self._shared = jobs, prices, others, shared
         self._ends = self._merged() if blind else None
+        self._kept: tuple[slice, _Chunk] | None = None
 
     def seconds(self, version: int | None = None) -> float | None:
         """When a version of the server was merged, or the last one; None where times stand as they are."""
@@ -179,10 +188,11 @@ class Repriced:
         until_s = t_s if then_s is None else then_s
         if math.isnan(until_s):
             return math.nan
-        return math.fsum(self._until(self._at(places), until_s) for places in self._jobs.chunks())
+        return math.fsum(self._until(self._chunk(places), until_s) for places in self._jobs.chunks())
 
-    def _until(self, some: _Stages, until_s: float) -> float:
+    def _until(self, chunk: _Chunk, until_s: float) -> float:
         """The energy of some jobs until a time, stages under way as far as they got."""
+        some = chunk.some
         done = [
             _share(began, ended, until_s) for began, ended in zip(some.began_s, some.ended_s, strict=True)
         ]
@@ -196,7 +206,7 @@ class Repriced:
         powered_s = times(some.full_power_s, done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         parts = [part for charge in charges for part in charge]
-        return sum(float(np.sum(part)) for part in (*parts, *self._tails_j(some, until_s)))
+        return sum(float(np.sum(part)) for part in (*parts, *_tails_j(chunk, until_s)))
 
     def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
         """What each job took in the whole run; some jobs at a time.
@@ -206,12 +216,21 @@ class Repriced:
         """
         then_s = self.seconds()
         for places in self._jobs.chunks():
-            some = self._at(places)
+            chunk = self._chunk(places)
+            some = chunk.some
             moved = some.jobs.down_bytes, some.jobs.up_bytes
             charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
             receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
-            tails_j = self._tails_j(some, t_s if then_s is None else then_s)
+            tails_j = _tails_j(chunk, t_s if then_s is None else then_s)
             yield places, Taken((receive_j, work_j, transmit_j), tails_j, some.busy_s)
+
+    def _chunk(self, places: slice) -> _Chunk:
+        """Some of the jobs; the last are kept, since most runs have no more and are asked for many times."""
+        if self._kept is None or self._kept[0] != places:
+            some = self._at(places)
+            after = np.flatnonzero(some.jobs.earlier >= 0)
+            self._kept = places, _Chunk(some, after, self._at(some.jobs.earlier[after]))
+        return self._kept[1]
 
     def _at(self, places: slice | Ints) -> _Stages:
         """Some of the jobs."""
@@ -257,18 +276,19 @@ class Repriced:
         """When each version was merged: after the slowest of its jobs."""
         return np.cumsum(slowest_s(self._jobs.into_version, self.took_s()))
 
-    def _tails_j(self, some: _Stages, until_s: float) -> tuple[Floats, Floats, Floats]:
-        """The joules of radios' tails by the job that they are charged with.
 
-        Those before a job's first transfer, those between its two, and those that are open in the end. Each
-        lasts until its client's next transfer begins.
-        """
-        jobs, earlier_j = some.jobs, np.zeros(len(some.jobs.client))
-        after = np.flatnonzero(jobs.earlier >= 0)
-        earlier_j[after] = self._at(jobs.earlier[after]).last_j(np.minimum(some.first_s()[after], until_s))
-        both = (jobs.receive_s > 0) & (jobs.transmit_s > 0)
-        between_j = some.tail_j(some.ended_s[0], np.minimum(some.began_s[2], until_s), both)
-        return earlier_j, between_j, np.where(jobs.last, some.last_j(until_s), 0.0)
+def _tails_j(chunk: _Chunk, until_s: float) -> tuple[Floats, Floats, Floats]:
+    """The joules of radios' tails by the job that they are charged with.
+
+    Those before a job's first transfer, those between its two, and those that are open in the end. Each
+    lasts until its client's next transfer begins.
+    """
+    some, after = chunk.some, chunk.after
+    jobs, earlier_j = some.jobs, np.zeros(len(some.jobs.client))
+    earlier_j[after] = chunk.earlier.last_j(np.minimum(some.first_s()[after], until_s))
+    both = (jobs.receive_s > 0) & (jobs.transmit_s > 0)
+    between_j = some.tail_j(some.ended_s[0], np.minimum(some.began_s[2], until_s), both)
+    return earlier_j, between_j, np.where(jobs.last, some.last_j(until_s), 0.0)
 
 
 def slowest_s(into_version: Ints, took_s: Floats) -> Floats:

@@ -214,21 +214,16 @@ class Reader:
             raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
-    def jobs(self) -> np.ndarray:
-        """All jobs that ended, rows of ``core.event.JOB`` by number; but for ``nth``, which is not stored: 0.
+    def jobs(self) -> dict[str, NDArray[Any]]:
+        """All jobs that ended, by number: columns of ``core.event.JOB``; but for ``nth``, not stored: 0.
 
         Raises:
             UserError: the file is damaged.
         """
         columns = ", ".join(_JOB.get(name, name) for name in JOB.names or ())
-        cursor = self._db.cursor()
-        cursor.row_factory = None
         # The jobs come first, so that they stay in their order.
         sql = f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - ours
-        try:
-            return np.fromiter(cursor.execute(sql), dtype=JOB)
-        except UNREADABLE as error:
-            raise _damaged(self.folder, error) from error
+        return self.arrays(sql, **{name: JOB[name].type for name in JOB.names or ()})
 
     def document(self) -> Document:
         """``plan.yaml``, which is read once.

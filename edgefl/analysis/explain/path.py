@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -105,8 +106,9 @@ def rounds_of(found: Run) -> Rounds:
     return Rounds(numbers[first], first, last, np.append(0.0, to_s[:-1])[: len(to_s)], to_s)
 
 
+@lru_cache(maxsize=1)
 def critical_paths(found: Run) -> Parts:
-    """The critical paths of a run's rounds, see ``rounds_of``."""
+    """The critical paths of a run's rounds, see ``rounds_of``; the last run's are kept for who asks again."""
     server, rounds = _Server(found), rounds_of(found)
     from_s, to_s = rounds.from_s, rounds.to_s
     job = server.direct(rounds)

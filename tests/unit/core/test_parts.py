@@ -48,7 +48,7 @@ def test_a_part_is_read_once_and_belongs_to_nobody(monkeypatch):
         "scenario": {"seed": 12},
         "devices": {"pi": [1]},
     }
-    assert read == ["scenario:\n  seed: 11\n", "devices:\n  pi: [1]\n", "scenario:\n  seed: 12\n"]
+    assert read == ["seed: 11\n", "pi: [1]\n", "seed: 12\n"]
 
 
 @pytest.mark.parametrize("text", ["a: 1\nb: [\n", "a: 1\na: 2\n", "a: *x\n", "a: 1\n---\nb: 2\n"])
