@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
@@ -204,17 +203,3 @@ def test_the_command_tracks(tmp_path, monkeypatch, capsys):
     assert journal(tmp_path / "one") == journal(tmp_path / "two")
     assert err.count("note: ") == err.count("the tracker bad failed") + err.count("assumed")
     assert "ZeroDivisionError" in err
-
-
-def test_nothing_of_trackers_is_imported_unasked(tmp_path):
-    """A run loads neither the libraries nor the files of trackers."""
-    code = f"""
-import sys
-import edgefl
-edgefl.run({SCENARIO!r}, overrides={SHORT!r}, engine="null", out={str(tmp_path / "run")!r})
-names = {{"tensorboard", "mlflow", "wandb", "torch.utils.tensorboard"}}
-names |= {{f"edgefl.trackers.{{name}}" for name in names}}
-print(*sorted(names & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
