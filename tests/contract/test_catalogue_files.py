@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from alone import priced
+from nightly import mostly
 from plans import JOB, cost
 
 from edgefl.cli import main
@@ -224,7 +225,11 @@ def test_the_quickstart_fleet_knows_its_energy():
     assert all(one.radio.value is not None for one in links_of(fleet, "home-lab").values())
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+# By day a few of the papers' tables; test_papers.py plans all of them.
+BY_DAY = [name for nth, name in enumerate(SCENARIOS) if "table" not in name or nth % 5 == 0]
+
+
+@pytest.mark.parametrize("name", mostly(SCENARIOS, BY_DAY))
 def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and the first dry-runs without any data file; test_command_line.py plans each kind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))

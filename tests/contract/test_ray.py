@@ -291,6 +291,7 @@ def test_a_worker_that_cannot_be_replaced_is_given_up(cluster, loop, monkeypatch
     assert same(found, loop)
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_users_method_travels(cluster, monkeypatch, tmp_path):
     """Files on ``EDGEFL_PATH`` are sent to the cluster's nodes, which have no such folder."""
