@@ -166,7 +166,7 @@ def long_names(seed):
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(st.integers(0, 2**32), st.integers(60, 200))
 def test_names_are_whole_at_any_width(renderer, seed, width):
     """Of each name that is shown by a wide terminal, every part is shown whole by a narrow one."""
