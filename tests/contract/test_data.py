@@ -35,16 +35,6 @@ def _rng(seed):
     return np.random.default_rng(seed)
 
 
-def test_the_catalogue_has_the_promised_names():
-    """The names that scenarios rely on."""
-    assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
-    assert set(OWN) == {"folder", "parquet"}
-    assert set(DATASETS) - {*SOURCES, *OWN} >= {"cinic10", "emnist", "femnist", "tiny-imagenet", "uci-har"}
-    names = {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client", "size-skew", "by-user"}
-    assert set(PARTITIONS) >= names
-    assert set(AUGMENTATIONS) >= {"none", "shift", "crop-flip", "cutout", "contrastive"}
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [(k, n) for k in ("partitions", "augmentations") for n in catalogue.entries(k)]
 )

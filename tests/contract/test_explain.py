@@ -68,19 +68,6 @@ def test_json_is_what_python_has(capsys, run):
     assert json.loads(out) == {"runs": [document(run.explain(0))]}
 
 
-def test_rounds_sum_to_the_run(run):
-    """And the parts of each to its time; the run's phases are those of all rounds."""
-    found = run.explain()
-    (last,) = run.table("merges")[-1:]
-    assert found.seconds == last["t_s"]
-    assert sum(one.seconds for one in found.rounds) == pytest.approx(found.seconds, rel=1e-12)
-    assert sum(one.seconds for one in found.phases) == pytest.approx(found.seconds, rel=1e-12)
-    assert sum(one.seconds for one in found.clients) == pytest.approx(found.seconds, rel=1e-12)
-    for one in found.rounds:
-        path = run.explain(one.round).path
-        assert sum(part.to_s - part.from_s for part in path) == pytest.approx(one.seconds, rel=1e-12)
-
-
 def test_runs_of_a_group_are_explained_one_after_another(capsys, group):
     """With savings for all and by client; the asynchronous one's are of another run, to as many merges."""
     status, out, _ = run_command(capsys, "explain", group)

@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 import torch
 from builders import build_net
-from exported import METHODS, MODELS, exported, images, perturbed, spec, worked
+from exported import METHODS, MODELS, exported, images, spec, worked
 from nightly import mostly
 
 from edgefl.compute.loop import one_thread
@@ -21,7 +21,6 @@ from edgefl.export.graph import ExportError, Served, check, to_onnx
 from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.verify import BATCHES, parity, runner
-from edgefl.protocol import BUFFERS, Predictor
 
 pytestmark = pytest.mark.usefixtures("one_registry")
 
@@ -109,19 +108,6 @@ def test_names_types_and_outputs(variant):
         torch.testing.assert_close(torch.from_numpy(probabilities), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_both_inputs_give_the_same_logits(variant):
-    """The graph's preprocessing is (pixel / 255 - mean) / std: the caller's own gives the same."""
-    form, module, model = variant
-    raw = Form(raw_input=True)
-    other = to_onnx(Served(Predictor(*_inside(module)), spec(SHAPE), raw).eval(), SHAPE, raw, {})
-    one = runner(model, form)(given(form)[0])
-    torch.testing.assert_close(torch.from_numpy(one), torch.from_numpy(runner(other, raw)(given(raw)[0])))
-
-
-def _inside(module):
-    return module.weights(), module._logits  # noqa: SLF001 - the same model in another form
-
-
 def test_metadata_is_read_back_by_the_runtime(variant):
     """Texts as they are and everything else as JSON; nothing of the machine that wrote it."""
     found = session(variant[2]).get_modelmeta().custom_metadata_map
@@ -186,16 +172,6 @@ def test_training_mode_never_leaks(variant):
             torch.from_numpy(run(x[:size])), torch.from_numpy(together[:size]), rtol=1e-4, atol=1e-5
         )
     torch.testing.assert_close(torch.from_numpy(runner(model, form)(x)), torch.from_numpy(together))
-
-
-def test_verification_would_see_training_mode():
-    """With these weights, batch statistics give other logits than running ones: the tests above can fail."""
-    net = build_net("spherefed-convnet", SHAPE, norm="batch")
-    weights = perturbed(net.init(0))
-    assert any(name.endswith("running_var") for name in weights[BUFFERS])
-    x = given(Form(raw_input=True))[0]
-    features, _ = net.features(weights, x, True)
-    assert (net.head(weights["head"], features) - net.logits(weights, x)).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp16"])

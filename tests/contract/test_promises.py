@@ -223,20 +223,3 @@ def test_parts_that_do_not_exist_are_named(broken, tmp_path, given, what):
     (found,) = check_method({"name": broken(mistake)})
     assert what in found.detail
     assert found.where == _place(tmp_path, "return averaging(site, local_training")
-
-
-def test_a_function_with_other_arguments_is_named_once(broken, monkeypatch, tmp_path, capsys):
-    """Its line, in a table that fits 80 columns."""
-    mistake = """
-    def merge(arrivals):
-        return arrivals[0].upload
-
-    return replace(method, exchanges=(replace(train, merge=merge),))
-"""
-    monkeypatch.setenv("COLUMNS", "80")
-    status, out, _ = run_command(capsys, "check", "--method", broken(mistake))
-    assert status == 1
-    assert out.count("merge() takes 1 positional argument but 2 were given") == 1
-    assert out.count(_place(tmp_path, "def merge")) == 1
-    assert out.count("BROKEN: functions run on data") == 1
-    assert out.count("promises of broken") == 1

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from builders import NETS, Federation, build_method, build_net, learned
-from nightly import mostly
 
 import edgefl
 from edgefl.compute import meta
@@ -16,8 +15,7 @@ from edgefl.core.cost import FROZEN, GRAD_INPUT, GRAD_WEIGHT, Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
-from edgefl.protocol import Net, leaves, nbytes, tensors_before
-from edgefl.runs.contract import check_method
+from edgefl.protocol import Net, nbytes
 
 SIZE = 8
 METHODS = ("fedprox", "moon", "fedcka", "fedntd", "fedalign")
@@ -109,15 +107,6 @@ def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):
         assert copies("fedcka", cnn, layers=layers) == 2 * sum(list(kernels.values())[:layers])
 
 
-def test_what_inner_layers_need(cnn: Net, normed: Net):
-    """Weights and running statistics of the layers before, and of no later ones."""
-    assert tensors_before(cnn, ["relu1"]) == {"body": ("conv1.weight", "conv1.bias")}
-    assert tensors_before(normed, ["relu1"]) == {
-        "body": ("conv1.weight", "norm1.weight", "norm1.bias"),
-        "buffers": ("norm1.running_mean", "norm1.running_var"),
-    }
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_without_its_term_a_method_costs_what_its_base_does(name: str, cnn: Net):
     """At weight 0 the step has FedAvg's kernels, nothing is kept, and no layers or stages are needed."""
@@ -139,17 +128,6 @@ SCENARIO: dict[str, Any] = {
     "fleet": "home-lab",
     "server": {"rounds": 3, "participants": 3},
 }
-RUNS: dict[str, dict[str, Any]] = {
-    **{name: {"name": name} for name in METHODS},
-    "fedcka, kernel": {"name": "fedcka", "similarity": "kernel"},
-    "fedcka, frobenius": {"name": "fedcka", "similarity": "frobenius", "mu": 0.01},
-    "fedntd, mixed": {"name": "fedntd", "kd_mix": 0.5},
-    "moon on fedprox, chilled": {
-        "name": "flexchill",
-        "temperature": {"by": "device", "values": {"raspberry-pi-4b": 0.5}},
-        "base": {"name": "moon", "base": {"name": "fedprox"}},
-    },
-}
 
 
 def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
@@ -165,14 +143,6 @@ def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
         torch.testing.assert_close(
             together[key], value, rtol=2e-3, atol=2e-4, msg=lambda text, k=key: f"{k}: {text}"
         )
-
-
-@pytest.mark.parametrize(
-    "case", mostly(RUNS, ("fedcka, kernel", "fedntd, mixed", "moon on fedprox, chilled"))
-)
-def test_stacked_clients_learn_what_the_loop_learns(tmp_path, case: str):
-    """Whole runs agree up to rounding, previous models and their rounds among what is compared."""
-    assert_engines_agree(tmp_path, {"method": RUNS[case]})
 
 
 @pytest.mark.parametrize("name", ["moon", "fedcka", "fedalign"])
@@ -195,12 +165,6 @@ def test_stacked_clients_have_statistics_of_their_own(tmp_path, name: str):
             return
 
 
-def test_a_stack_of_terms_keeps_the_promises_of_methods():
-    """`edgefl check --method` finds nothing in a chilled MOON on FedProx."""
-    found = check_method(RUNS["moon on fedprox, chilled"])
-    assert [finding.promise for finding in found if not finding.kept] == []
-
-
 @pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
 def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     """Two of them go through a round, and a step has the work of both."""
@@ -216,34 +180,12 @@ def test_a_method_with_a_previous_model_cannot_stand_on_itself(name: str, cnn: N
         Federation(build_method(name, cnn, base={"name": name}), cnn)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_terms_stand_on_spherefed(name: str, cnn: Net):
-    """A fixed head, unit features and a squared error below a term: a round is finite."""
-    federation = Federation(build_method(name, cnn, base={"name": "spherefed"}), cnn).through()
-    assert all(leaf.isfinite().all() for leaf in leaves(federation.server))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_terms_see_the_first_view(name: str, cnn: Net):
-    """On FedClassAvg's two views, a frozen model and inner layers have as many samples as cross-entropy."""
-    base = {"name": "fedclassavg", "share_body": True}
-    Federation(build_method(name, cnn, base=base), cnn).through()
-    assert flops(step(name, cnn, base=base), FROZEN) == flops(step(name, cnn), FROZEN)
-
-
 @pytest.mark.parametrize("name", ["moon", "fedcka", "fedntd"])
 @pytest.mark.parametrize("base", ["local", "fedclassavg"])
 def test_a_term_needs_what_it_compares_with(name: str, base: str, cnn: Net):
     """Where clients receive no body there is no model to be near to."""
     with pytest.raises(UserError, match=f"{name} needs a base that sends its clients the body, which {base}"):
         build_method(name, cnn, base={"name": base})
-
-
-def test_fedprox_needs_a_trained_part(cnn: Net):
-    """A received head is enough for a pull; nothing is not."""
-    build_method("fedprox", cnn, base={"name": "fedclassavg"})
-    with pytest.raises(UserError, match="the body or the head, which local does not"):
-        build_method("fedprox", cnn, base={"name": "local"})
 
 
 def test_a_model_without_a_stage_is_refused():

@@ -80,14 +80,6 @@ def done(environment, tmp_path_factory):
     return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, track=environment.trackers)
 
 
-def test_there_are_three():
-    """They are what ``edgefl list trackers`` lists, and each says which extra it needs."""
-    listed = catalogue.entries("trackers")
-    assert tuple(listed) == TRACKERS
-    for name, entry in listed.items():
-        assert f"the extra `{name}`" in " ".join(catalogue.summary(entry).split())
-
-
 def close(one: float, other: float, name: str) -> bool:
     """Whether two figures are equal; TensorBoard has 32 bits for each."""
     return math.isclose(one, other, rel_tol=1e-6 if name == "tensorboard" else 1e-12, abs_tol=1e-30)
