@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 from alone import priced
+from commands import run_command
 from nightly import mostly
 from plans import JOB, cost
 
-from edgefl.cli import main
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
 from edgefl.core.cost import FORWARD, GRAD_WEIGHT, Kernel, Work
@@ -79,10 +79,8 @@ def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):
 def test_every_device_and_link_can_be_shown(kind, capsys):
     """``edgefl show`` prints each file's title, and a row for every number with its status."""
     for name in catalogue.entries(kind):
-        with pytest.raises(SystemExit) as ended:
-            main(["show", kind.removesuffix("s"), name])
-        assert ended.value.code == 0
-        printed = capsys.readouterr().out
+        status, printed, _ = run_command(capsys, "show", kind.removesuffix("s"), name)
+        assert status == 0
         record = device(name) if kind == "devices" else link(name)
         assert record.title in " ".join(printed.split())
         for number, known in sourced(record):

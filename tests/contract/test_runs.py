@@ -8,10 +8,10 @@ import sqlite3
 
 import numpy as np
 import pytest
+from commands import run_command
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.cli import main
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
@@ -108,10 +108,9 @@ def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
     """It is marked failed, with the reason and its figures so far; the exit status is 1."""
     path = tmp_path / "sweep.yaml"
     path.write_text(json.dumps(small(sweep={"local.optimizer.lr": [1e9, 0.1]})), encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(path), "--out", str(tmp_path / "group"), "--json"])
-    assert ended.value.code == 1
-    found = json.loads(capsys.readouterr().out)
+    status, out, _ = run_command(capsys, "run", path, "--out", tmp_path / "group", "--json")
+    assert status == 1
+    found = json.loads(out)
     bad, good = found["runs"]
     assert (bad["status"], good["status"]) == ("failed", "done")
     assert "diverged" in bad["reason"]
@@ -265,13 +264,10 @@ def test_a_mistake_gets_one_block(tmp_path, capsys, monkeypatch, arguments, what
     """What, where and what to do, on standard error; exit status 2, no traceback, nothing made."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.yaml").write_text(json.dumps(BASE), encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "s.yaml", "--out", "made", *arguments])
-    printed = capsys.readouterr()
-    assert ended.value.code == 2
-    assert printed.out == ""
-    assert printed.err.startswith("error: ")
-    assert what in printed.err
-    assert hint in printed.err
-    assert len(printed.err) < 600
+    status, out, err = run_command(capsys, "run", "s.yaml", "--out", "made", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert what in err
+    assert hint in err
+    assert len(err) < 600
     assert not (tmp_path / "made").exists()

@@ -11,7 +11,7 @@ from builders import NETS, Federation, build_method, build_net, learned
 
 import edgefl
 from edgefl.compute import meta
-from edgefl.core.cost import FROZEN, GRAD_INPUT, GRAD_WEIGHT, Kernel
+from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
@@ -19,9 +19,6 @@ from edgefl.protocol import Net, nbytes
 
 SIZE = 8
 METHODS = ("fedprox", "moon", "fedcka", "fedntd", "fedalign")
-# A net of three layers, with the operations of each for 8 samples.
-CNN = {"conv1": 2 * 25 * 4 * 12 * 12 * SIZE, "conv2": 2 * 25 * 4 * 6 * 2 * 2 * SIZE, "fc1": 2 * 6 * 16 * SIZE}
-WIDTHS = (4 * 12 * 12, 6 * 2 * 2, 16)
 
 
 @pytest.fixture(scope="module")
@@ -52,47 +49,10 @@ def flops(kernels: Sequence[Kernel], part: str | None = None) -> int:
     return sum(one.flops for one in kernels if part in (None, one.part))
 
 
-def backward(kernels: Sequence[Kernel]) -> int:
-    return sum(one.flops for one in kernels if one.role in (GRAD_INPUT, GRAD_WEIGHT))
-
-
 def copies(name: str, net: Net, **settings: Any) -> int:
     """The bytes of frozen copies that a job holds at its peak."""
     method = build_method(name, net, Local(optimizer=Sgd(lr=0.1)), **settings)
     return meta.trace(method, method.exchanges[0], net, [[{SIZE: 1}]]).peaks[SIZE,].get("kept copies", 0)
-
-
-@pytest.mark.parametrize(("name", "passes"), [("fedprox", 0), ("moon", 2), ("fedntd", 1)])
-@pytest.mark.parametrize("model", ["cnn", "normed"])
-def test_frozen_models_run_whole(name: str, passes: int, model: str, request):
-    """A step of MOON has two forward passes more than FedAvg's, one of FedNTD one; backward none has."""
-    net = request.getfixturevalue(model)
-    found, plain = step(name, net), step("fedavg", net)
-    assert flops(found, FROZEN) == passes * flops(meta.forward_kernels(net, SIZE))
-    assert flops(found) == flops(plain) + flops(found, FROZEN)
-    assert backward(found) == backward(plain)
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_fedcka_runs_the_first_layers_of_two_models(layers: int, cnn: Net):
-    """Two frozen passes end after layer M; CKA has a Gram matrix a model, one of them with a gradient."""
-    plain, cosine, linear = (
-        step("fedavg", cnn),
-        step("fedcka", cnn, layers=layers, similarity="cosine"),
-        step("fedcka", cnn, layers=layers),
-    )
-    assert flops(cosine, FROZEN) == flops(linear, FROZEN) == 2 * sum(list(CNN.values())[:layers])
-    assert flops(cosine) == flops(plain) + flops(cosine, FROZEN)
-    grams = sum(2 * SIZE * SIZE * width for width in WIDTHS[:layers])
-    assert backward(linear) == backward(plain) + 2 * grams
-    assert flops(linear) == flops(cosine) + (3 + 2) * grams
-
-
-def test_fedalign_runs_the_last_stage_again(cnn: Net):
-    """At half its width: half of both channels of conv2, forward and backward for the weight alone."""
-    found = [one for one in step("fedalign", cnn, width=0.5) if one.op == "convolution"]
-    plain = [one for one in step("fedavg", cnn) if one.op == "convolution"]
-    assert flops(found) == flops(plain) + 2 * CNN["conv2"] // 4
 
 
 def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):

@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 from builders import merge_need
+from commands import run_command
 
 import edgefl
-from edgefl.cli import main
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
@@ -243,17 +243,11 @@ def test_what_needs_a_reference_is_refused_on_the_way_down(tmp_path, capsys):
     path = tmp_path / "mine.yaml"
     lines = [f"{key}: {json.dumps(value)}" for key, value in SHORT.items()]
     path.write_text("\n".join([*lines, "wire:", "  up: topk", "  down: {name: topk, share: 0.1}", ""]))
-    assert status(["check", str(path)]) == 2
-    told = capsys.readouterr().err
+    status, _, told = run_command(capsys, "check", path)
+    assert status == 2
     assert "'topk' cannot carry what clients receive" in told
     assert f"{path}:{len(lines) + 3}, key 'wire.down'" in told
     assert "wire.up" in told
-
-
-def status(arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    return caught.value.code
 
 
 SIZED = {
