@@ -63,6 +63,10 @@ def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3,
 GIVEN = {"module": {"path": "torchvision.models", "make": "shufflenet_v2_x0_5"}}
 
 
+# Others take seconds where they are exported or counted; by day two stand for them.
+BY_DAY = ("mlp", "cnn2", "fedcka-cnn", "spherefed-convnet", "resnet18", "mobilenet-v2")
+
+
 def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:
     """A model for samples of a shape."""
     module = catalogue.load("models", name)

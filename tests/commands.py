@@ -12,11 +12,12 @@ from edgefl.cli import main
 
 
 def run_command(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
-    """What a command does: (exit status, stdout, stderr)."""
+    """What a command does: (exit status, stdout, stderr), which is never a traceback."""
     capsys.readouterr()
     with pytest.raises(SystemExit) as raised:
         main(list(map(str, arguments)))
     out, err = capsys.readouterr()
+    assert "Traceback" not in err
     return int(raised.value.code or 0), out, err
 
 

@@ -29,7 +29,13 @@ def couples(rows: Iterable[str], columns: Collection[str]) -> list[Any]:
 
 
 def mostly(values: Iterable[Any], by_day: Collection[Any]) -> list[Any]:
-    """All values, of which those that are not named run at night alone."""
+    """All values, or tuples of them, of which those that are not named run at night alone."""
     values = list(values)
     assert set(by_day) <= set(values)
-    return [value if value in by_day else pytest.param(value, marks=pytest.mark.nightly) for value in values]
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            marks=() if value in by_day else pytest.mark.nightly,
+        )
+        for value in values
+    ]

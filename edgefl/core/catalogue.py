@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -208,9 +208,10 @@ def entries(kind: str) -> Mapping[str, Entry]:
 def _found(kind: str) -> _Found:
     if kind not in KINDS:
         raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
-    folders = [shipped(kind), *(root / _INSIDE.get(kind, kind) for root in user_folders())]
-    found = _Found()
-    for entry in (entry for folder in folders for entry in _scan(kind, folder)):
+    own = [root / _INSIDE.get(kind, kind) for root in user_folders()]
+    known = _shipped(kind)
+    found = _Found(dict(known.entries), dict(known.broken))
+    for entry in (entry for folder in own for entry in _scan(kind, folder)):
         other = found.entries.get(entry.name)
         if other is not None:
             raise UserError(
@@ -226,6 +227,15 @@ def _found(kind: str) -> _Found:
             else:
                 _add(found, entry)
                 found.here.add(entry.name)
+    return found
+
+
+@cache
+def _shipped(kind: str) -> _Found:
+    """Looked for once: a run asks for fifty components."""
+    found = _Found()
+    for entry in _scan(kind, shipped(kind)):
+        _add(found, entry)
     return found
 
 

@@ -7,6 +7,7 @@ spelling, in which it also writes.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -17,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path, PurePath
 from typing import Any, NoReturn, TypeAlias
-from uuid import uuid4
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -402,39 +402,59 @@ def size(value: Any) -> int:
     return 1 + sum(map(size, inner))
 
 
-# Longer texts are written as literal blocks, line by line: the emitter takes seconds for a megabyte.
-_LONG = 10_000
-# What such a block has as it is.
+# What stands without quotes, and every YAML reads as text: words and paths.
+_PLAIN = re.compile(
+    r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[a-z_/][\w/+.()%=-]*(?: [\w/+.()%=-]+)*",
+    re.ASCII | re.IGNORECASE,
+)
+# What a literal block has as it is.
 _BLOCK = re.compile(r"[!-~][\n -~]*[!-~]")
 
 
 def dump(value: Any) -> str:
-    """Plain data as YAML text."""
-    yaml: Any = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False
-    mark, long, out = f"long-{uuid4().hex}-", list[str](), StringIO()
-    marked = _marked(value, mark, long)
-    yaml.dump(marked if long else value, out)
+    """Plain data as YAML text: a line for each value, several for a text of several lines.
 
-    def block(line: re.Match[str]) -> str:
-        indent = "\n" + " " * (len(line["indent"]) + 2)
-        return line["indent"] + line["key"] + "|-" + indent + long[int(line["place"])].replace("\n", indent)
-
-    line = rf"(?m)^(?P<indent>[ -]*)(?P<key>.*){mark}(?P<place>\d+)$"
-    return re.sub(line, block, out.getvalue()) if long else out.getvalue()
+    A plan has thousands of values, which ruamel's emitter takes longer to write than a short run takes.
+    """
+    return "\n".join(_lines(value)) + "\n"
 
 
-def _marked(value: Any, mark: str, long: list[str]) -> Any:
-    """Plain data with a mark in place of each text that is taken out as long."""
-    if isinstance(value, dict):
-        return {key: _marked(inner, mark, long) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_marked(inner, mark, long) for inner in value]
-    if not isinstance(value, str) or len(value) < _LONG or not _BLOCK.fullmatch(value):
-        return value
-    long.append(value)
-    return f"{mark}{len(long) - 1}"
+def _lines(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            first, *rest = _lines(inner)
+            nested = isinstance(inner, dict | list | tuple) and inner
+            yield from (f"{_scalar(key)}:", f"  {first}") if nested else (f"{_scalar(key)}: {first}",)
+            yield from (f"  {line}" for line in rest)
+    elif isinstance(value, list | tuple) and value:
+        for inner in value:
+            first, *rest = _lines(inner)
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+    elif isinstance(value, str) and "\n" in value and _BLOCK.fullmatch(value):
+        yield "|-"
+        yield from value.split("\n")
+    else:
+        yield _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else _quoted(value)
+    if isinstance(value, float):
+        text = float.__repr__(value)
+        return re.sub("(inf|nan)$", r".\1", text)
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if isinstance(value, dict | list | tuple):
+        return "{}" if isinstance(value, dict) else "[]"
+    raise TypeError(f"YAML cannot hold a {type(value).__name__}")
+
+
+def _quoted(text: str) -> str:
+    """In double quotes, every character that is not printed by its number."""
+    shown = (one if one.isprintable() else f"\\U{ord(one):08x}" for one in re.sub(r'(["\\])', r"\\\1", text))
+    return f'"{"".join(shown)}"'
 
 
 def in_line(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
@@ -141,15 +142,14 @@ def _own_files(planned: Planned) -> Iterator[Path]:
     """The user's own files that a run names, and those that were imported from below the same folders."""
     told = json.dumps(planned.resolved)
     loaded = {name: getattr(module, "__file__", None) for name, module in sys.modules.copy().items()}
-    files = {name: Path(file) for name, file in loaded.items() if file}
+    own = (Path(file) for name, file in loaded.items() if file and name.startswith(LOADED))
     named = [
         path
-        for name, path in files.items()
-        if name.startswith(LOADED)
-        and (str(path) in told or f'"{path.stem}"'.replace("_", "-") in told.replace("_", "-"))
+        for path in own
+        if str(path) in told or f'"{path.stem}"'.replace("_", "-") in told.replace("_", "-")
     ]
     yield from named
-    for name, path in files.items():
-        below = any(path.is_relative_to(one.parents[1]) for one in named)
-        if below and not name.startswith(LOADED) and is_users(str(path)):
-            yield path
+    beside = tuple({f"{one.parents[1]}{os.sep}" for one in named})
+    for name, file in loaded.items():
+        if file and file.startswith(beside) and not name.startswith(LOADED) and is_users(file):
+            yield Path(file)

@@ -167,9 +167,7 @@ def test_what_is_drawn_does_not_depend_on_the_engine(make, tmp_path):
     once = trained(tmp_path / "once", model)
     torch.manual_seed(9)
     assert same(once, trained(tmp_path / "again", model))
-    for workers in (1, 3):
-        engine = {"name": "processes", "workers": workers}
-        assert same(once, trained(tmp_path / f"with{workers}", model, engine))
+    assert same(once, trained(tmp_path / "workers", model, {"name": "processes", "workers": 2}))
     assert not same(once, trained(tmp_path / "other", model, seed=1))
 
 

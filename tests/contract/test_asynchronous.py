@@ -22,7 +22,6 @@ SCENARIO = {
     **busy.SCENARIO,
     "model": {"name": "mlp", "hidden": [12]},
     "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.01}},
-    "server": {"policy": "buffered", "rounds": 9},
 }
 
 
@@ -33,13 +32,15 @@ def seen(tmp_path, monkeypatch):
     return busy.watched(monkeypatch)
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
-def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, seen):
+@pytest.mark.parametrize(
+    ("method", "policy"), paired(["fedavg", "fedclassavg"], ["buffered", "moody", "first"])
+)
+def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, policy, seen):
     """The loop trains a job when it is merged, vmapped all that are in flight; both learn the same."""
     calls, committed = seen
     found = {}
     for engine in ("loop", "vmapped"):
-        scenario = {**SCENARIO, "method": method}
+        scenario = {**SCENARIO, "method": method, "server": {"policy": policy, "rounds": 9}}
         (run,) = edgefl.run(scenario, engine=engine, out=tmp_path / engine).runs
         assert run.status == "done", run.reason
         events = run.table("events")
@@ -55,25 +56,14 @@ def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, see
         torch.testing.assert_close(got[key], leaf, rtol=1e-3, atol=1e-4)
 
     merged = sum(map(len, one_by_one))
-    assert merged == 18
-    if method == "fedavg":
+    assert merged == 9 * busy.POLICIES[policy]["merged"]
+    if (method, policy) == ("fedavg", "buffered"):
         # Where clients keep states, two jobs of one client are two calls.
         assert len(ahead) < len(one_by_one)
     assert max(map(len, ahead)) > 2
     # What was trained ahead is a client's own state only from its merge on.
     assert also == kept
     assert len(kept) == (merged if method == "fedclassavg" else 0)
-
-
-def test_a_clients_jobs_follow_each_other(tmp_path, seen):
-    """No call has two jobs of one client, and each job is trained once."""
-    calls, _ = seen
-    scenario = {**SCENARIO, "method": "local"}
-    (run,) = edgefl.run(scenario, engine="vmapped", out=tmp_path / "run").runs
-    client = {row["job"]: row["client"] for row in run.table("events") if row["kind"] == "dispatched"}
-    assert len({job for call in calls for job in call}) == sum(map(len, calls))
-    for call in calls:
-        assert len({client[job] for job in call}) == len(call)
 
 
 def test_late_work_is_in_the_last_scores(tmp_path, monkeypatch):

@@ -8,10 +8,11 @@ import re
 import subprocess
 
 import pytest
+from commands import run_command
 
-from edgefl.calibrate import calibrate
+from edgefl.calibrate import calibrate, suites
 from edgefl.calibrate.places import next_step
-from edgefl.cli import main
+from edgefl.calibrate.workloads import Network
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 
@@ -25,17 +26,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def command(capsys, *arguments):
-    """(exit status, stdout, stderr) of ``edgefl calibrate``."""
-    with pytest.raises(SystemExit) as ended:
-        main(["calibrate", *arguments])
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.out, printed.err
-
-
-def test_a_machine_becomes_a_device(folder, capsys):
+def test_a_machine_becomes_a_device(folder, capsys, monkeypatch):
     """It measures, with a line a step, and prints one JSON document; it does not overwrite its file."""
-    status, out, err = command(capsys, "this-machine", "--quick", "--json")
+    small = {
+        "resnet18": Network("fedcka-cnn", (3, 32, 32)),
+        "mobilenet-v2": Network("cnn2", (3, 32, 32), {"hidden": 64}, "a smaller cnn2"),
+    }
+    networks = [(small.get(one.model, one), *how) for one, *how in suites._NETWORKS]  # noqa: SLF001
+    monkeypatch.setattr(suites, "_NETWORKS", networks)
+    status, out, err = run_command(capsys, "calibrate", "this-machine", "--quick", "--json")
     steps = re.findall(r"(?m)^(\d+) of (\d+): \w", err)
     assert steps == [(str(place), str(len(steps))) for place in range(1, len(steps) + 1)]
     assert len(steps) > 5
@@ -47,12 +46,14 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in found["steps"])
     assert {row["method"] for row in found["methods"]} >= {"fedavg", "fedclassavg", "spherefed: calibrate"}
     assert all(row["measured"] > 0 and row["predicted"] > 0 for row in found["methods"])
-    status, out, err = command(capsys, "this-machine", "--quick")
+    status, out, err = run_command(capsys, "calibrate", "this-machine", "--quick")
     assert (status, out) == (2, "")
     assert "this-machine.yaml exists" in err
     assert "--force" in err
     (folder / "log.csv").write_text("1,2 W\n", encoding="utf-8")
-    status, out, err = command(capsys, "another", "--quick", "--power-log", str(folder / "log.csv"))
+    status, out, err = run_command(
+        capsys, "calibrate", "another", "--quick", "--power-log", str(folder / "log.csv")
+    )
     assert (status, out) == (2, "")
     assert f"{folder / 'log.csv'}:1" in err
 

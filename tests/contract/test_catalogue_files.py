@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from types import SimpleNamespace
 
 import pytest
 from alone import priced
+from commands import run_command
+from nightly import mostly
 from plans import JOB, cost
 
-from edgefl.cli import main
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
 from edgefl.core.cost import FORWARD, GRAD_WEIGHT, Kernel, Work
-from edgefl.core.devices import KINDS, Systolic
+from edgefl.core.devices import Systolic
 from edgefl.core.errors import UserError
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
@@ -24,19 +24,8 @@ from edgefl.planning.recorded import recorded_devices
 from edgefl.runs import drafts, run
 
 DEVICES = tuple(catalogue.entries("devices"))
-LINKS = tuple(catalogue.entries("links"))
 PROFILES = tuple(catalogue.entries("profiles"))
 SCENARIOS = tuple(catalogue.entries("scenarios"))
-
-CATEGORIES = {"sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "server-gpu"}
-
-
-def test_there_are_devices_of_every_category():
-    """At least 24 devices, some of each category and of each cost model."""
-    found = [device(name) for name in DEVICES]
-    assert len(found) >= 24
-    assert {one.category for one in found} == CATEGORIES
-    assert {one.kind for one in found} == set(KINDS)
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -90,10 +79,8 @@ def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):
 def test_every_device_and_link_can_be_shown(kind, capsys):
     """``edgefl show`` prints each file's title, and a row for every number with its status."""
     for name in catalogue.entries(kind):
-        with pytest.raises(SystemExit) as ended:
-            main(["show", kind.removesuffix("s"), name])
-        assert ended.value.code == 0
-        printed = capsys.readouterr().out
+        status, printed, _ = run_command(capsys, "show", kind.removesuffix("s"), name)
+        assert status == 0
         record = device(name) if kind == "devices" else link(name)
         assert record.title in " ".join(printed.split())
         for number, known in sourced(record):
@@ -140,12 +127,6 @@ def test_a_microcontroller_infers_and_trains_the_last_layer(name):
     assert {number.status for key, number in sourced(board) if key.startswith(used)} == {"assumed"}
 
 
-def test_the_edge_tpu_has_no_fp32():
-    """What its file has no figure for is refused by name."""
-    with pytest.raises(UserError, match="no figure for fp32"):
-        Pricer("coral-edge-tpu", device("coral-edge-tpu"))
-
-
 def test_tensor_cores_have_an_efficiency_of_their_own():
     """fp16 on tensor cores is timed with the fp16 efficiency, not with fp32's share of a larger peak."""
     card = device("titan-rtx")
@@ -168,20 +149,6 @@ def test_the_array_of_spherefed_is_an_array():
     filling = 32 + 64 - 2
     assert rates[0] == pytest.approx(409.6e9 * 1000 / (1000 + filling))
     assert rates[1] == pytest.approx(rates[0] / 64)
-
-
-def _dimension(text):
-    units = {
-        "FLOP/s": "operation rate",
-        "B/s": "byte rate",
-        "W": "power",
-        "bit/s": "bit rate",
-        "Hz": "frequency",
-        "s": "time",
-        "B": "bytes",
-    }
-    unit = text.split()[1]
-    return next(dimension for end, dimension in units.items() if unit.endswith(end))
 
 
 def test_a_small_upload_on_4g_costs_its_tail():
@@ -208,23 +175,11 @@ def test_a_profile_can_be_priced(name):
         assert (price.energy.joules is None) == (None in powers)
 
 
-def test_shipped_fleets_have_a_title_and_the_stress_test_differs_in_its_stragglers_alone():
-    """The heavy-tailed home lab is the home lab but for title, notes and slowdown."""
-    plain, heavy = (profile(name).model_dump() for name in ("home-lab", "home-lab-heavy-tail"))
-    assert {key for key in plain if plain[key] != heavy[key]} == {"title", "notes", "slowdown"}
-    assert all(profile(name).title for name in PROFILES)
+# By day a few of the papers' tables; test_papers.py plans all of them.
+BY_DAY = [name for nth, name in enumerate(SCENARIOS) if "table" not in name or nth % 5 == 0]
 
 
-def test_the_quickstart_fleet_knows_its_energy():
-    """The fleet that new users meet has at least four kinds of device, and every number of them is known."""
-    fleet = profile("home-lab")
-    kinds = {member.device for member in fleet.members}
-    assert len(kinds) >= 4
-    assert all(unknown(device(kind)) == [] for kind in kinds)
-    assert all(one.radio.value is not None for one in links_of(fleet, "home-lab").values())
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", mostly(SCENARIOS, BY_DAY))
 def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and the first dry-runs without any data file; test_command_line.py plans each kind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
@@ -238,23 +193,3 @@ def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     worked = [row for row in events if row["kind"] == "worked"]
     assert any(row["flops"] for row in worked)
     assert all(row["seconds"] > 0 for row in worked if row["flops"])
-
-
-@pytest.mark.parametrize(
-    ("name", "cores", "sides", "hz"),
-    [
-        ("zcu102", 3, (8, 16, 16), 287e6),
-        ("zcu104", 2, (8, 16, 16), 300e6),
-        ("pynq-z2", 1, (4, 12, 12), 100e6),
-    ],
-)
-def test_programmable_logic_infers_where_arm_cores_train(name, cores, sides, hz):
-    """Its peak is its size times its clock; it trains nothing, and has no other type than int8."""
-    logic, arm = device(f"{name}-dpu"), device(name)
-    assert logic.peak["int8"].value == pytest.approx(cores * 2 * math.prod(sides) * hz, rel=1e-3)
-    step = Work.of(
-        [Kernel("mm", "dense", role, "head", 10, 10, 10, 1, 10**6, 0) for role in ("forward", "grad-weight")]
-    )
-    assert logic.refusal(step, "int8")
-    assert not arm.refusal(step, "fp32")
-    assert logic.dtypes() == ("int8",)

@@ -18,7 +18,6 @@ from edgefl.protocol import (
     Net,
     Phase,
     Site,
-    anchored,
     averaging,
     forward,
     frozen,
@@ -28,7 +27,6 @@ from edgefl.protocol import (
     plain_objective,
     sgd,
     shifted,
-    starting,
     trainer,
     tree_map,
 )
@@ -204,14 +202,3 @@ def test_an_extension_of_itself_is_refused(net: Net):
     method = counting(counting(build_method("fedavg", net), "twice"), "twice")
     with pytest.raises(UserError, match="twice cannot be combined with itself"):
         method.initial(net.init(0))
-
-
-def test_anchors_unite(net: Net):
-    """Two methods that read the starting model share one copy of it."""
-    method = anchored(anchored(build_method("fedavg", net), net, ["head"]), net, net.trained)
-    federation = Federation(method, net)
-    carry = method.exchanges[0].work.start(federation.server, None, federation.ctx(0))
-    start = starting(net, federation.server, None)
-    assert {part: set(map(id, leaves(tree))) for part, tree in carry["anchor"].items()} == {
-        part: set(map(id, leaves(start[part]))) for part in ("head", "body")
-    }

@@ -115,16 +115,6 @@ def test_a_group_has_a_line_and_says_how_it_goes_on(runs, capsys):
         assert "costs (2 runs)" not in out
 
 
-@pytest.mark.parametrize("width", [20, 80, 100, 200])
-def test_the_table_fits(runs, capsys, monkeypatch, width):
-    """Any terminal; nothing is cut off."""
-    del runs
-    monkeypatch.setenv("COLUMNS", str(width))
-    out = run_command(capsys, "runs", "--all")[1]
-    assert max(len(line) for line in out.splitlines() if "next: " not in line) <= width
-    assert "interrupted" in out
-
-
 def test_statuses_choose(runs, capsys):
     """Several, too; the words are checked, and a folder where none is left says so."""
     found = _listed(capsys, runs, "--status", "killed", "--status", "interrupted")
@@ -212,18 +202,6 @@ def test_a_group_names_the_run_that_it_lost(runs, capsys, lose, why):
         status, _, err = run_command(capsys, *command)
         assert (status, f"note: {gone} is left out: {why}" in err) == (0, True)
     assert f"{gone} is left out: {why}" in Path("page.html").read_text()
-
-
-def test_rows_are_not_verified(runs, capsys, monkeypatch):
-    """Two hundred runs are listed quickly: no run's digests are computed."""
-    from edgefl.store import checks, reader
-
-    def slow(*_):
-        raise AssertionError("all rows are read")
-
-    for module, name in ((reader, "damage_of"), (reader, "is_stamped"), (checks, "sha256_of")):
-        monkeypatch.setattr(module, name, slow)
-    assert len(_listed(capsys, runs)) == 7
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys, monkeypatch):

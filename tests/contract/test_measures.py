@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +20,8 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import LOADED
 from edgefl.protocol import leaves, matched, read_tree
-from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.store import Reader, verify
+from edgefl.store import verify
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
@@ -292,30 +289,6 @@ def test_stale_participants_started_from_older_versions(own, tmp_path):
     assert versions
 
 
-def test_exchanges_without_training_have_no_participants(own, tmp_path):
-    """After statistics are gathered at the end, nobody has trained since the last evaluation."""
-    _, seen = observed(own, tmp_path, method="spherefed")
-    assert [len(people) for _, people, _ in seen] == [2, 2, 0]
-
-
-def test_statistics_gathered_in_a_round_leave_its_participants(own, tmp_path):
-    """Where a round ends with a calibration, those who trained in it are its participants."""
-    method = {"name": "spherefed", "calibrate": 1}
-    _, seen = observed(own, tmp_path, method=method)
-    assert [len(people) for _, people, _ in seen][:2] == [2, 2]
-
-
-def test_sparse_evaluations(own, tmp_path):
-    """With ``every: 2`` the participants are those of the last of two rounds."""
-    run, seen = observed(own, tmp_path, evaluate={"every": 2}, server={"participants": 2, "rounds": 4})
-    merges = {row["version"]: row for row in run.table("merges")}
-    assert [one.version for one, *_ in seen] == [2, 4]
-    for one, people, _ in seen:
-        jobs = [row for row in run.table("jobs") if row["into_version"] == one.version]
-        assert sorted(row["client"] for row in jobs) == [each.client for each in people]
-        assert merges[one.version]["round"] == one.round
-
-
 def test_the_training_loss_is_at_the_methods_temperature(own, tmp_path, capsys):
     """One step of all a client's samples: CE(z / T) of what it received, and its mean over samples."""
     local = {**SMALL["local"], "batch_size": 2000, "optimizer": {"name": "sgd", "lr": 0.1}}
@@ -347,20 +320,6 @@ def test_nothing_is_observed_where_nothing_is_asked_for(tmp_path, monkeypatch):
     assert "measure" not in host["host_s"]
 
 
-def test_an_empty_list_is_none(tmp_path):
-    """The run is the one without the key, to its identity."""
-    with_key = dry_run_id(tmp_path, small())
-    without = dry_run_id(tmp_path, SMALL)
-    assert with_key == without != dry_run_id(tmp_path, small("forgetting"))
-
-
-def dry_run_id(folder: Path, scenario: dict) -> str:
-    """The identity of a scenario's run."""
-    path = folder / "scenario.json"
-    path.write_text(json.dumps(scenario), encoding="utf-8")
-    return dry_run(str(path))[0].summary.run_id
-
-
 def test_measures_change_no_result_and_no_cost(tmp_path):
     """Events, prices, evaluations and models are those of a run without; time is the host's alone."""
     plain, measured = (
@@ -374,13 +333,6 @@ def test_measures_change_no_result_and_no_cost(tmp_path):
     host = json.loads((measured.folder / "host.json").read_text(encoding="utf-8"))
     assert host["host_s"]["measure"] > 0
     assert measured.summary().measures_host_s == host["host_s"]["measure"]
-
-
-def test_the_null_engine_measures_nothing(tmp_path):
-    """The clock runs without training, and so without measures."""
-    (run,) = edgefl.run(small(*MEASURES), out=tmp_path / "run", engine="null").runs
-    assert run.table("measures") == []
-    assert run.summary().measures == {}
 
 
 def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
@@ -426,12 +378,6 @@ def test_mistakes_are_refused_before_the_run(tmp_path, capsys, measures, what, h
     assert not (tmp_path / "run").exists()
 
 
-def test_names_are_spelled_as_their_files(tmp_path):
-    """In any case, with hyphens or underscores: one measure, one name in the table."""
-    (run,) = edgefl.run(small("Class_Accuracy"), out=tmp_path / "run").runs
-    assert {row["measure"] for row in run.table("measures")} == {"class-accuracy"}
-
-
 def test_a_measure_of_ones_own(own, tmp_path):
     """A file on EDGEFL_PATH, with parameters, is taken, stored and shown."""
     own("spy", SPY)
@@ -457,14 +403,6 @@ def test_mistakes_in_ones_own_measure_are_named(own, tmp_path, body, what):
     assert run.status == "failed"
     assert what in run.reason
     assert path.name in run.reason
-
-
-def test_a_measure_without_its_function_is_refused(own, tmp_path):
-    """It says which function every measure has."""
-    own("mine", '"""Mine."""\n')
-    with pytest.raises(UserError) as caught:
-        edgefl.run(small("mine"), out=tmp_path / "run")
-    assert "has no function 'measure'" in caught.value.what
 
 
 def test_rows_that_are_no_numbers_are_left_out(own, tmp_path):
@@ -539,29 +477,6 @@ def test_all_readers_have_them(tmp_path, capsys):
     spread = average["figures"]["measures.logit-entropy.figures.global"]
     assert spread["mean"] == pytest.approx(np.mean(both))
     assert spread["deviation_over_seeds"] == pytest.approx(np.std(both, ddof=1))
-
-
-def test_a_damaged_table_is_noticed(tmp_path):
-    """As any other."""
-    (run,) = edgefl.run(small("forgetting"), out=tmp_path / "run").runs
-    with closing(sqlite3.connect(run.folder / "run.sqlite")) as database, database:
-        database.execute("UPDATE measures SET value = value + 1 WHERE rowid = 1")
-    with pytest.raises(UserError) as caught:
-        Reader(run.folder)
-    assert "table measures" in caught.value.what
-
-
-def test_commands_know_the_kind(capsys):
-    """list, show and schema."""
-    _, out, _ = run_command(capsys, "list", "measures")
-    assert all(name in out for name in MEASURES)
-    _, out, _ = run_command(capsys, "show", "measure", "calibration-error")
-    assert "Guo et al. 2017" in out
-    assert "bins" in out
-    _, out, _ = run_command(capsys, "schema")
-    asked = json.loads(out)["$defs"]["Evaluate"]["properties"]["measures"]
-    assert {"type": "array", "items": {"$ref": "#/$defs/measures"}} in asked["anyOf"]
-    assert "linear-cka" in json.dumps(json.loads(out)["$defs"]["measures"])
 
 
 @pytest.mark.parametrize("name", MEASURES)

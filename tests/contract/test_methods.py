@@ -320,17 +320,6 @@ def test_memory_has_the_parts_that_the_methods_say(mlp: Net):
     assert sphere["parameters"] == nbytes(weights["body"]) + nbytes(weights["head"]["weight"])
 
 
-def test_two_views_double_the_batch_in_memory(mlp: Net):
-    """FedClassAvg holds two views of each sample, and the body's activations of both."""
-    one, two = (peak_of("fedclassavg", mlp, rho=0.0, contrastive=weight) for weight in (0.0, 1.0))
-    pixels, width, size = 64, 24, 64
-    # Labels are int64 and come once.
-    assert one["input"] == 4 * pixels * size + 8 * size
-    assert two["input"] == 4 * pixels * 2 * size + 8 * size
-    # Each sample's hidden layer before and after its ReLU is one value a unit twice, or once where in place.
-    assert two["activations"] >= one["activations"] + 4 * width * size
-
-
 # What stands in for FedAvg bit for bit in methods that have no neutral parameters.
 WITHOUT_NEUTRAL = {
     "feddyn": "test_feddyn_begins_as_fedprox",
@@ -345,7 +334,7 @@ SCENARIO = {
     "task": {"dataset": "digits", "partition": {"name": "dirichlet", "alpha": 0.5}, "clients": 5},
     "fleet": "home-lab",
     "local": {"steps": 4, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},
-    "server": {"rounds": 3, "participants": 3},
+    "server": {"rounds": 2, "participants": 3},
     "evaluate": {"every": 1, "models": ["global", "personal"]},
 }
 
@@ -370,7 +359,7 @@ def test_neutral_parameters_are_fedavg_bit_for_bit(tmp_path, mlp: Net):
     """At its neutral parameters a method evaluates, costs and weighs what FedAvg does, to the last bit."""
     model = {"name": "spherefed_convnet", "norm": "batch"}
     expected = learned(tmp_path / "fedavg", {"name": "fedavg"}, model=model)
-    assert len(expected[0]) == 6
+    assert len(expected[0]) == 4
     assert expected[1]
     for name in NAMES:
         neutral = build_method(name, mlp).neutral
@@ -501,10 +490,3 @@ def test_spherefed_stands_on_every_base_that_shares_the_body(mlp: Net, base: Any
     federation = Federation(method, mlp).through()
     train = next(one for one in method.exchanges if one.name == "train")
     assert "head" not in train.down(federation.server, 0)
-
-
-def test_a_model_without_clients_is_traced(mlp: Net):
-    """Where no client has the model there are no steps to price, but payloads still have their bytes."""
-    method = build_method("fedavg", mlp)
-    traced = meta.trace(method, method.exchanges[0], mlp, [])
-    assert traced.down == traced.up == bytes_by_part(mlp.on_meta())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from concurrent.futures import Executor, Future
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,29 +68,6 @@ def test_the_best_rate_is_chosen_and_no_rate_above_divergence_is_tried(file):
         assert results.rate(method, "iid") == max((0.01, 0.3), key=lambda rate: method_runs.last(tuned[rate]))
 
 
-def test_what_is_there_is_not_done_again(file, tmp_path):
-    """Only a run that is missing is done, and the tables are the same as before."""
-    known = json.loads(file.read_text(encoding="utf-8"))
-    del known["runs"][next(key for key, run in known["runs"].items() if not run["tuning"])]
-    again = tmp_path / "again.json"
-    again.write_text(json.dumps(known), encoding="utf-8")
-    pool = Here()
-    methods.work(method_runs.Results(DIGITS, again), NAMES, None, pool, 2)
-    assert pool.done == 1
-    tables = [method_tables.document(method_runs.Results(DIGITS, path)) for path in (file, again)]
-    assert tables[0] == tables[1]
-    assert "| FedAvg | 0.3 | " in tables[0]
-
-
-def test_a_run_of_other_settings_is_another(file):
-    """A run is known by its scenario: with another fleet nothing has been done."""
-    results = method_runs.Results(DIGITS, file)
-    changed = replace(DIGITS, common={**DIGITS.common, "fleet": "city-phones"})
-    (task, *_) = results.counted("FedAvg", "iid")
-    assert task in results
-    assert task not in method_runs.Results(changed, file)
-
-
 def test_costs_to_a_target_are_those_of_compare(file, tmp_path):
     """Seconds, bytes, joules and operations to a target are the summary's."""
     results = method_runs.Results(DIGITS, file)
@@ -103,20 +78,6 @@ def test_costs_to_a_target_are_those_of_compare(file, tmp_path):
         found = result.runs[0].summary(goal).target.global_
         expected = [found.round + 1, found.accuracy, found.t_s, found.bytes, found.energy.joules, found.flops]
         assert method_tables.reached(kept, goal) == pytest.approx(expected, abs=1e-3)
-
-
-def test_an_interval_is_students():
-    """Half the width over three values is 4.303 deviations over the root of three."""
-    assert method_tables.shown([1.0, 2.0, 3.0], 3, "{:.4f}".format) == f"2.0000 ± {4.30265 / 3**0.5:.4f}"
-
-
-def test_a_failure_that_is_no_divergence_ends_the_table(tmp_path, monkeypatch):
-    """A run that failed is not taken for one that diverged."""
-    failed = edgefl.RunResult("FedAvg", tmp_path, "failed", "no space is left")
-    monkeypatch.setattr(edgefl, "run", lambda *_, **__: edgefl.Result(tmp_path, (failed,)))
-    (task, *_) = method_runs.Results(DIGITS, tmp_path / "results.json").tuning("FedAvg", "iid")
-    with pytest.raises(RuntimeError, match="FedAvg: no space is left"):
-        method_runs.trained(task.scenario(DIGITS), None)
 
 
 def test_rounds_are_timed_beside_fedavgs():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
+from calibrated import Worker, trace_once
 from commands import run_command
 
 import edgefl
+from edgefl.calibrate import calibrate
 
 TINY = {"sweep": None, "server.rounds": 1, "task.clients": 4, "server.participants": 2}
 
@@ -31,6 +35,9 @@ def run(tmp_path_factory):
 def test_nothing_is_overwritten_unasked(name, command, run, tmp_path, monkeypatch, capsys):
     """Not even what the same command wrote; the message is the same everywhere."""
     monkeypatch.chdir(tmp_path)
+    # A real one takes half a minute.
+    trace_once(monkeypatch)
+    monkeypatch.setattr("edgefl.calibrate.calibrate", partial(calibrate, run=Worker()))
     given = [run.folder if word == "RUN" else word for word in command] + [name]
     (tmp_path / name).write_text("mine")
     hint = "choose another --out, or overwrite it with --force"

@@ -64,15 +64,3 @@ def test_the_records_are_those_so_far(tmp_path, error, status):
     assert [one["round"] for one in last.plots["accuracy"]] == [[1], [1]]
     equal(paged(tmp_path / "run"), summaries([tmp_path / "run"])[0])
     assert paged(tmp_path / "run").told.runs[0].summary.status == status
-
-
-def test_a_run_that_ended_at_its_first_merge_has_one_round(tmp_path):
-    """Without training; at the merge itself nothing was written yet."""
-    watcher = _Watcher(KeyboardInterrupt(), at=0)
-    with suppress(KeyboardInterrupt):
-        edgefl.run("quickstart", overrides=SMALL, callbacks=watcher, engine="null", out=tmp_path / "run")
-    ((before, _),) = watcher.pages
-    assert [before.plots[one] for one in ("durations", "round", "active", "participation")] == [[]] * 4
-    after = paged(tmp_path / "run")
-    equal(after, summaries([tmp_path / "run"])[0])
-    assert (after.plots["accuracy"], [one["version"] for one in after.plots["round"]]) == ([], [1])

@@ -61,7 +61,6 @@ def test_an_error_names_its_file_and_line(scenario, tmp_path, capsys, plant, err
     status, out, err = _run(path, tmp_path, capsys, plant)
     assert status == plant.status
     assert f"{file}:{line}" in err
-    assert "Traceback" not in err
     assert len(err.splitlines()) < 8
     assert ("SystemExit: 0" if error == "SystemExit" else f"{error}: planted") in err
     traces = [*tmp_path.glob("edgefl-traceback-*.txt"), *tmp_path.glob("run/traceback.txt")]

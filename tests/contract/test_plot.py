@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import resource
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
@@ -139,17 +137,6 @@ def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, ca
     assert "pip install 'edgefl-emulator[plot]'" in err
     with pytest.raises(edgefl.UserError, match="figures need Matplotlib"):
         result.plot()
-
-
-def test_nothing_is_drawn_with_until_it_is_asked_for():
-    """Neither the help nor the import of edgefl imports Matplotlib, Plotly or pandas."""
-    code = (
-        "import sys, edgefl, edgefl.cli\n"
-        "from edgefl.show import charts\n"
-        "print([name for name in ('matplotlib', 'pandas') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])

@@ -150,14 +150,6 @@ def test_a_profile_has_costs_alone(capsys, tmp_path):
     assert mine["here"] == pytest.approx(its["here"], rel=1e-9)
 
 
-def test_published_figures_change_no_identity(folder, tmp_path):
-    """A run with them, and at a scale, has the identity of one without."""
-    plain = {key: value for key, value in SCENARIO.items() if key not in {"published", "scales", "sweep"}}
-    other = edgefl.run({**plain, "server": {"rounds": 3}}, engine="loop", out=tmp_path / "run").runs[0]
-    ours = next(run for run in summaries([folder]) if (run.method, run.seed) == ("fedavg", 0))
-    assert (ours.run_id, ours.event_hash) == (other.summary().run_id, other.summary().event_hash)
-
-
 @pytest.mark.parametrize(
     ("runs", "what"),
     [

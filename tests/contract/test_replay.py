@@ -269,14 +269,6 @@ def test_what_was_learned_stays(trained, key):
         edgefl.replay(trained, overrides={key: 3})
 
 
-def test_links_and_other_parts_of_the_recorded_fleet(trained, tmp_path):
-    """A part of a fleet replaces that of the recorded one, whose other numbers stay."""
-    fresh = small(tmp_path / "run", fleet__link="4g")
-    found = replayed(trained, overrides={"fleet.link": "4g"})
-    assert hash_of(found.folder) == hash_of(fresh.folder)
-    assert found.summary().assumed == fresh.summary().assumed
-
-
 def test_a_fleet_whose_files_have_changed(tmp_path, monkeypatch):
     """The run's own fleet is as it was; named, it is as its file is now."""
     profiles = tmp_path / "profiles"
@@ -387,18 +379,6 @@ def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
         edgefl.resume(result.runs[0].folder, overrides={"server.until.rounds": 9}, progress=False)
 
 
-def test_a_fleet_that_is_none_is_refused(trained):
-    """By the check of scenarios."""
-    with pytest.raises(UserError, match="fleet"):
-        edgefl.replay(trained, fleet=3)
-
-
-def test_the_fleet_is_named_in_one_way(trained):
-    """A list of fleets and a setting that names another contradict each other."""
-    with pytest.raises(UserError, match="another fleet is given already"):
-        edgefl.replay(trained, fleet=ELSEWHERE, overrides={"fleet": "home-lab"})
-
-
 def test_a_directory_in_use_is_refused_before_anything_is_replayed(trained, monkeypatch):
     """However long the replays would take."""
     monkeypatch.setattr(Replayer, "add", lambda *_: pytest.fail("replayed"))
@@ -455,35 +435,6 @@ def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch
     assert [cell.endswith("*") for cell in bytes_] == [True, False, True, False]
     assert out.splitlines()[-2] == "all with uplink 1 Mbit/s"
     assert out.splitlines()[-1].startswith("* best on its fleet")
-
-
-def test_the_command_prints_json_where_all_are_refused(trained, capsys):
-    """A document all the same, with every refusal."""
-    setting = ("--set", "server.participants=2")
-    fleets = ("--fleet", "home-lab", "--fleet", ELSEWHERE)
-    status, out, _ = run_command(capsys, "replay", trained.folder, *fleets, *setting, "--json")
-    found = json.loads(out)
-    assert (status, found["runs"], found["group_dir"]) == (2, [], None)
-    assert [one["fleet"] for one in found["refused"]] == ["home-lab", ELSEWHERE]
-
-
-def test_the_command_averages_over_seeds(tmp_path, capsys):
-    """One row on a fleet, with the interval over seeds; accuracy is that of the model that all have."""
-    methods = {"sweep": {"method": ["fedavg", "fedclassavg"]}}
-    edgefl.run(SMALL, overrides=methods, seeds=2, out=tmp_path / "runs", progress=False)
-    status, out, _ = run_command(capsys, "replay", tmp_path / "runs", "--fleet", "home-lab")
-    assert status == 0
-    rows = [
-        [cell.strip() for cell in line.split("│")]
-        for line in out.splitlines()
-        if line.startswith("home-lab ")
-    ]
-    found = {tuple(row[:3]): row[3] for row in rows[:2]}
-    assert found.keys() == {("home-lab", "fedavg", "2"), ("home-lab", "fedclassavg", "2")}
-    assert all("%" in text for text in found.values())
-    assert "personal" in out.partition("home-lab")[0]
-    assert " ±" in rows[0][5]
-    assert "± 95% interval of the mean over seeds" in out
 
 
 def test_the_command_prints_json(trained, tmp_path, capsys):

@@ -6,13 +6,13 @@ import random
 import shutil
 
 import pytest
+from commands import run_command
 from damage import files_of_at_most, flipped
 from hooks import Hooks
 from interrupted import POLICIES, interrupted, scenario
 from resumed import difference, same_runs
 
 import edgefl
-from edgefl.cli import main
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.notes import note
 from edgefl.export.trained import trained
@@ -78,7 +78,6 @@ def test_what_is_damaged_is_never_gone_on_with(runs, tmp_path, capsys, kind):
         assert _exported(folder) in {None, _exported(killed)}, (how, "exported")
         status, said = _resumed(folder, capsys)
         assert status in {0, 2}, (how, said)
-        assert "Traceback" not in said
         if status:
             assert len(said) < 1500
             assert str(folder) in said
@@ -95,10 +94,8 @@ def test_what_is_damaged_is_never_gone_on_with(runs, tmp_path, capsys, kind):
 def _resumed(folder, capsys):
     """The status of the command, and what it says, be it the same as before."""
     note.cache_clear()
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--resume", str(folder)])
-    printed = capsys.readouterr()
-    return ended.value.code or 0, printed.err
+    status, _, err = run_command(capsys, "run", "--resume", folder)
+    return status, err
 
 
 def _exported(folder):

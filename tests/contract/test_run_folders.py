@@ -11,12 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from commands import run_command
 from damage import flipped, rewritten
 from hooks import Hooks
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.cli import main
 from edgefl.core.errors import UserError
 from edgefl.export.make import as_reported
 from edgefl.export.trained import trained
@@ -99,14 +99,6 @@ def test_a_run_that_was_killed_while_it_was_made_is_none(tmp_path):
     assert not is_run(tmp_path / "group" / "02-b")
 
 
-def _command(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(one) for one in arguments])
-    printed = capsys.readouterr()
-    assert "Traceback" not in printed.err
-    return ended.value.code or 0, printed.out, printed.err
-
-
 def _another_number(folder):
     """One row of ``jobs`` has another number, as a flipped bit would leave it."""
     unstamp(folder)
@@ -119,26 +111,26 @@ def test_a_run_of_a_group_that_cannot_be_read_is_named(group, capsys):
     """It is skipped with a note; named alone it is an error; where none is left that is one too."""
     first, second = runs_in(group)
     (first / "run.sqlite").write_bytes(b"not a database" * 400)
-    status, out, err = _command(capsys, "compare", group, "--json")
+    status, out, err = run_command(capsys, "compare", group, "--json")
     assert status == 0
     assert [run["run_dir"] for run in json.loads(out)["runs"]] == [str(second)]
     assert f"note: {first} is left out: run.sqlite cannot be read" in err
     for named in ([first], [group, first]):
-        status, out, err = _command(capsys, "compare", *named)
+        status, out, err = run_command(capsys, "compare", *named)
         assert (status, out) == (2, "")
         assert f"{first.name}: run.sqlite cannot be read" in err
     (second / "run.sqlite").write_bytes(b"")
-    assert _command(capsys, "compare", group)[0] == 2
+    assert run_command(capsys, "compare", group)[0] == 2
 
 
 def test_damage_of_a_database_is_named(group, capsys):
     """Compare refuses it with the table's name; of a group it is left out with a note."""
     run, other = runs_in(group)
     _another_number(run)
-    status, out, err = _command(capsys, "compare", run)
+    status, out, err = run_command(capsys, "compare", run)
     assert (status, out) == (2, "")
     assert "table jobs of run.sqlite is damaged" in err
-    status, out, err = _command(capsys, "compare", group, "--json")
+    status, out, err = run_command(capsys, "compare", group, "--json")
     assert status == 0
     assert f"note: {run} is left out: table jobs of run.sqlite is damaged" in err
     assert [one["run_dir"] for one in json.loads(out)["runs"]] == [str(other)]
@@ -153,7 +145,7 @@ def test_damaged_versions_are_not_exported(group, capsys):
     alien = (other / "versions" / file.name).read_bytes()
     for damaged in (flipped(content, 8 * len(content) - 9), alien, b"", content[:-8]):
         file.write_bytes(damaged)
-        status, out, err = _command(capsys, "export", run)
+        status, out, err = run_command(capsys, "export", run)
         assert (status, out) == (2, "")
         assert f"{file.name} is damaged" in err
     assert not (run / "export").exists()
@@ -186,7 +178,7 @@ def test_a_model_that_contradicts_its_run_is_not_exported(group, capsys):
     """Whole files, but other weights or other data than the run had."""
     run = runs_in(group)[0]
     rewritten(run, "UPDATE evaluations SET accuracy = accuracy - 0.04")
-    status, out, err = _command(capsys, "export", run)
+    status, out, err = run_command(capsys, "export", run)
     assert (status, out) == (2, "")
     assert "but the run reported" in err
     assert list((run / "export").iterdir()) == []

@@ -8,14 +8,14 @@ import sqlite3
 
 import numpy as np
 import pytest
+from commands import run_command
 
 import edgefl
 from edgefl.analysis.summary import summaries
-from edgefl.cli import main
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
-from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.errors import UserError
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
 from edgefl.store.digests import Digests
@@ -92,29 +92,6 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
     assert dry.notes[0] == "mnist: no files, so labels are assumed balanced"
 
 
-def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsys):
-    """A comparison has rows for the settings in which runs differ, by key, and for no others."""
-    group = edgefl.run(small(), out=tmp_path / "one", engine="null")
-    other = small(task={"dataset": "mnist", "clients": 7}, model={"name": "mlp", "hidden": [8]})
-    edgefl.run(other, out=tmp_path / "other", engine="null", offline=True)
-    main_ok(["compare", str(group.folder), str(group.runs[0].folder)])
-    alone = capsys.readouterr().out
-    assert alone.count("small") == 1
-    assert not any(line.startswith(("task.", "model.")) for line in alone.splitlines())
-    main_ok(["compare", str(tmp_path / "one"), str(tmp_path / "other"), "--all"])
-    rows = {line.split("│")[0].strip(): line.split("│")[1:] for line in capsys.readouterr().out.splitlines()}
-    assert [cell.strip() for cell in rows["task.dataset.name"]] == ["digits", "mnist"]
-    assert [cell.strip() for cell in rows["task.clients"]] == ["6", "7"]
-    assert "model.name" not in rows
-
-
-def main_ok(arguments):
-    """Runs a command that must succeed."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert not ended.value.code
-
-
 def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
     """Without files the null engine assumes labels and says so."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
@@ -127,27 +104,13 @@ def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
     assert not (tmp_path / "real").exists()
 
 
-def test_models_may_differ_between_clients(tmp_path):
-    """FedClassAvg shares heads between bodies of two shapes; FedAvg refuses them and names a method."""
-    models = [{"name": "mlp", "hidden": [16]}, {"name": "mlp", "hidden": [32, 16]}]
-    run = edgefl.run(small(model=models, method="fedclassavg"), out=tmp_path / "run").runs[0]
-    assert run.status == "done"
-    assert {row["model"] for row in run.table("clients")} == {"mlp #1", "mlp #2"}
-    moved = {(row["model"], row["part"], row["bytes"]) for row in run.table("payloads")}
-    assert moved == {("mlp #1", "head", 4 * (16 * 10 + 10)), ("mlp #2", "head", 4 * (16 * 10 + 10))}
-    with pytest.raises(ScenarioError, match=r"model 1 \(mlp\) and model 2 \(mlp\)") as caught:
-        edgefl.run(small(model=models), out=tmp_path / "refused")
-    assert "fedclassavg" in caught.value.hint
-
-
 def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
     """It is marked failed, with the reason and its figures so far; the exit status is 1."""
     path = tmp_path / "sweep.yaml"
     path.write_text(json.dumps(small(sweep={"local.optimizer.lr": [1e9, 0.1]})), encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(path), "--out", str(tmp_path / "group"), "--json"])
-    assert ended.value.code == 1
-    found = json.loads(capsys.readouterr().out)
+    status, out, _ = run_command(capsys, "run", path, "--out", tmp_path / "group", "--json")
+    assert status == 1
+    found = json.loads(out)
     bad, good = found["runs"]
     assert (bad["status"], good["status"]) == ("failed", "done")
     assert "diverged" in bad["reason"]
@@ -249,19 +212,6 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     assert (unknown.energy.joules, unknown.joules_by_phase) == (None, {})
 
 
-def test_radios_draw_no_more_than_their_tails_do(tmp_path):
-    """On 4G, the radios of quickstart's clients never leave their tails, of 1.06 W each."""
-    fleet = "fleet={members: [{device: raspberry-pi-4b, link: 4g-2012}]}"
-    group = edgefl.run("quickstart", overrides=["sweep=null", fleet], engine="null", out=tmp_path / "run")
-    (found,) = summaries([group.folder])
-    assert 0 < found.joules_by_phase["tail"] <= 20 * 1.06 * found.virtual_s
-    tails = [row["joules"] for row in group.runs[0].table("settled_tails")]
-    jobs = group.runs[0].table("jobs")
-    earlier_j = math.fsum(row["work_tail_j"] + row["earlier_tail_j"] for row in jobs)
-    assert found.joules_by_phase["tail"] == pytest.approx(earlier_j + math.fsum(tails))
-    assert len(tails) > 1
-
-
 @pytest.mark.parametrize(
     "name", [name for name in catalogue.entries("scenarios") if name.startswith("tuning/")]
 )
@@ -314,26 +264,10 @@ def test_a_mistake_gets_one_block(tmp_path, capsys, monkeypatch, arguments, what
     """What, where and what to do, on standard error; exit status 2, no traceback, nothing made."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.yaml").write_text(json.dumps(BASE), encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "s.yaml", "--out", "made", *arguments])
-    printed = capsys.readouterr()
-    assert ended.value.code == 2
-    assert printed.out == ""
-    assert printed.err.startswith("error: ")
-    assert what in printed.err
-    assert hint in printed.err
-    assert len(printed.err) < 600
+    status, out, err = run_command(capsys, "run", "s.yaml", "--out", "made", *arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ")
+    assert what in err
+    assert hint in err
+    assert len(err) < 600
     assert not (tmp_path / "made").exists()
-
-
-def test_compare_shows_a_runs_own_target_and_state(tmp_path, capsys):
-    """Runs with different targets keep their own."""
-    runs = [
-        edgefl.run(small(evaluate={"target": target}), out=tmp_path / f"t{target}").folder
-        for target in (0.9, 0.1)
-    ]
-    with pytest.raises(SystemExit):
-        main(["compare", *map(str, runs)])
-    printed = capsys.readouterr().out
-    assert "time to its target" in printed
-    assert "t0.9, seed 0" in printed

@@ -93,21 +93,6 @@ def products(phase: PhaseTrace, size: int = 6) -> int:
     return sum(kernel.flops * count for kernel, count in phase.steps[size] if kernel.kind != ELEMENTWISE)
 
 
-def test_the_pass_of_option_i_costs_a_step_without_its_update(mlp: Net):
-    """Each step over the plain data has the forward and backward passes of a training step."""
-    train, control = traced("scaffold", mlp, option="I").phases
-    assert control.name == "control"
-    assert products(control) == products(train) > 0
-    assert len(traced("scaffold", mlp).phases) == 1
-
-
-def test_the_fisher_phase_costs_a_backward_pass_a_sample(mlp: Net):
-    """Sample by sample or together, gradients take the same products; only their squares are more."""
-    train, fisher = traced("fedcurv", mlp).phases
-    assert fisher.name == "fisher"
-    assert products(fisher) == products(train) > 0
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_a_base_that_averages_nothing_is_refused(mlp: Net, name: str):
     """Without a merge of trained weights there is nothing to correct: refused, naming both."""

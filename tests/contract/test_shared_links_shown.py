@@ -10,11 +10,6 @@ from plans import sourced
 from replayed import assert_same
 
 import edgefl
-from edgefl.analysis.explain.transfers import shared_time
-from edgefl.analysis.run import Run
-from edgefl.show.perfetto.choice import Window
-from edgefl.show.perfetto.counters import counters
-from edgefl.store import read, read_plan
 
 FAST = {"sweep": None, "server.rounds": 5}
 SLOW = {**FAST, "server.uplink": "200 kbit/s"}
@@ -84,17 +79,6 @@ def test_an_explanation_tells_sharing_from_the_clients_own_links(capsys, folder)
     assert "server link twice as fast" in out
 
 
-def test_a_check_and_an_explanation_say_the_same_of_sharing(tmp_path):
-    """Also where rounds begin in the middle of transfers."""
-    changes = {**SLOW, "server.policy": "fedasync"}
-    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "run").runs
-    with read(run.folder) as reader:
-        found = shared_time(reader, read_plan(reader))
-    told = run.explain()
-    seconds = sum(phase.by_cause.get("sharing", 0) for phase in told.phases)
-    assert found.share == pytest.approx(seconds / told.seconds)
-
-
 def test_a_replay_on_another_uplink_is_a_run_there(tmp_path, folder):
     """Row for row, on a link that another run did not have, and back."""
     for name, other, uplink in (("fast", "slow", "200 kbit/s"), ("slow", "fast", None)):
@@ -117,24 +101,3 @@ def test_a_replay_on_a_fleet_with_cells_takes_longer(folder):
     assert saved["unshared"] == pytest.approx(found.seconds - alone.explain().seconds)
     assert found.seconds / 3 < saved["cells"] < found.seconds / 2
     assert "server" not in saved
-
-
-def test_a_comparison_names_the_uplink_with_its_unit(capsys, folder):
-    """The runs differ in it."""
-    lines = printed(capsys, "compare", folder / "fast", folder / "slow", "--all").splitlines()
-    (line,) = [line for line in lines if line.startswith("server.uplink")]
-    assert [cell.strip() for cell in line.split("│")[1:]] == ["-", "200 kbit/s"]
-
-
-def test_a_timeline_counts_the_transfers_that_share_a_link(folder):
-    """As many uploads at once as clients are asked, and no such counter where nothing is shared."""
-    found = {}
-    for name in ("fast", "slow"):
-        with read(folder / name) as reader:
-            found[name] = {one.name: one for one in counters(Run(reader), Window())}
-    assert found["slow"].keys() - found["fast"].keys() == {"downloads", "uploads"}
-    uploads = found["slow"]["uploads"].value
-    with read(folder / "slow") as reader:
-        (asked,) = reader.query("SELECT COUNT(*) AS jobs FROM jobs WHERE round = 0")
-    assert uploads.max() == asked["jobs"]
-    assert uploads[-1] == 0

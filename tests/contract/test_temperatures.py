@@ -78,15 +78,6 @@ def test_stacked_runs_have_the_temperatures_of_the_loop(tmp_path, variant: str):
         )
 
 
-def test_workers_know_the_devices(tmp_path):
-    """A worker process trains each client at its device's temperature, to the bit of the loop."""
-    expected = ran(tmp_path / "loop", VARIANTS["device"])
-    found = ran(tmp_path / "processes", VARIANTS["device"], {"name": "processes", "workers": 1})
-    assert_identical(found, expected)
-    one = ran(tmp_path / "one", 0.25)
-    assert not all(torch.equal(one[key], value) for key, value in expected.items())
-
-
 @pytest.mark.parametrize(
     ("temperature", "engine"),
     paired(
@@ -106,15 +97,6 @@ def test_a_constant_temperature_is_the_number_bit_for_bit(tmp_path, temperature:
     """A temperature that is 0.3 for every device, round, share of work or sample learns what 0.3 learns."""
     expected = ran(tmp_path / "number", 0.3, engine)
     assert_identical(ran(tmp_path / "kind", temperature, engine), expected)
-
-
-@pytest.mark.parametrize("engine", [LOOP, VMAPPED], ids=lambda engine: engine["name"])
-def test_a_jobs_temperature_reaches_a_second_model(tmp_path, engine: Any):
-    """Ditto's personal model trains at the temperature of its job, as it does at the number."""
-    base = {"method": {"base": "ditto"}}
-    expected = ran(tmp_path / "number", 0.3, engine, **base)
-    by_round = {"by": "round", "start": 0.3, "end": 0.3}
-    assert_identical(ran(tmp_path / "round", by_round, engine, **base), expected)
 
 
 def test_a_schedule_knows_the_rounds_of_the_run(tmp_path):

@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 import torch
 from builders import NETS, Federation, build_method, build_net, learned
-from nightly import mostly
 
 import edgefl
 from edgefl.compute import meta
-from edgefl.core.cost import FROZEN, GRAD_INPUT, GRAD_WEIGHT, Kernel
+from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
-from edgefl.protocol import Net, leaves, nbytes, tensors_before
-from edgefl.runs.contract import check_method
+from edgefl.protocol import Net, nbytes
 
 SIZE = 8
 METHODS = ("fedprox", "moon", "fedcka", "fedntd", "fedalign")
-# A net of three layers, with the operations of each for 8 samples.
-CNN = {"conv1": 2 * 25 * 4 * 12 * 12 * SIZE, "conv2": 2 * 25 * 4 * 6 * 2 * 2 * SIZE, "fc1": 2 * 6 * 16 * SIZE}
-WIDTHS = (4 * 12 * 12, 6 * 2 * 2, 16)
 
 
 @pytest.fixture(scope="module")
@@ -54,47 +49,10 @@ def flops(kernels: Sequence[Kernel], part: str | None = None) -> int:
     return sum(one.flops for one in kernels if part in (None, one.part))
 
 
-def backward(kernels: Sequence[Kernel]) -> int:
-    return sum(one.flops for one in kernels if one.role in (GRAD_INPUT, GRAD_WEIGHT))
-
-
 def copies(name: str, net: Net, **settings: Any) -> int:
     """The bytes of frozen copies that a job holds at its peak."""
     method = build_method(name, net, Local(optimizer=Sgd(lr=0.1)), **settings)
     return meta.trace(method, method.exchanges[0], net, [[{SIZE: 1}]]).peaks[SIZE,].get("kept copies", 0)
-
-
-@pytest.mark.parametrize(("name", "passes"), [("fedprox", 0), ("moon", 2), ("fedntd", 1)])
-@pytest.mark.parametrize("model", ["cnn", "normed"])
-def test_frozen_models_run_whole(name: str, passes: int, model: str, request):
-    """A step of MOON has two forward passes more than FedAvg's, one of FedNTD one; backward none has."""
-    net = request.getfixturevalue(model)
-    found, plain = step(name, net), step("fedavg", net)
-    assert flops(found, FROZEN) == passes * flops(meta.forward_kernels(net, SIZE))
-    assert flops(found) == flops(plain) + flops(found, FROZEN)
-    assert backward(found) == backward(plain)
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_fedcka_runs_the_first_layers_of_two_models(layers: int, cnn: Net):
-    """Two frozen passes end after layer M; CKA has a Gram matrix a model, one of them with a gradient."""
-    plain, cosine, linear = (
-        step("fedavg", cnn),
-        step("fedcka", cnn, layers=layers, similarity="cosine"),
-        step("fedcka", cnn, layers=layers),
-    )
-    assert flops(cosine, FROZEN) == flops(linear, FROZEN) == 2 * sum(list(CNN.values())[:layers])
-    assert flops(cosine) == flops(plain) + flops(cosine, FROZEN)
-    grams = sum(2 * SIZE * SIZE * width for width in WIDTHS[:layers])
-    assert backward(linear) == backward(plain) + 2 * grams
-    assert flops(linear) == flops(cosine) + (3 + 2) * grams
-
-
-def test_fedalign_runs_the_last_stage_again(cnn: Net):
-    """At half its width: half of both channels of conv2, forward and backward for the weight alone."""
-    found = [one for one in step("fedalign", cnn, width=0.5) if one.op == "convolution"]
-    plain = [one for one in step("fedavg", cnn) if one.op == "convolution"]
-    assert flops(found) == flops(plain) + 2 * CNN["conv2"] // 4
 
 
 def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):
@@ -107,15 +65,6 @@ def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):
     kernels = {"conv1": 4 * (25 * 4 + 4), "conv2": 4 * (25 * 4 * 6 + 6), "fc1": 4 * (6 * 16 + 16)}
     for layers in (1, 2, 3):
         assert copies("fedcka", cnn, layers=layers) == 2 * sum(list(kernels.values())[:layers])
-
-
-def test_what_inner_layers_need(cnn: Net, normed: Net):
-    """Weights and running statistics of the layers before, and of no later ones."""
-    assert tensors_before(cnn, ["relu1"]) == {"body": ("conv1.weight", "conv1.bias")}
-    assert tensors_before(normed, ["relu1"]) == {
-        "body": ("conv1.weight", "norm1.weight", "norm1.bias"),
-        "buffers": ("norm1.running_mean", "norm1.running_var"),
-    }
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -139,17 +88,6 @@ SCENARIO: dict[str, Any] = {
     "fleet": "home-lab",
     "server": {"rounds": 3, "participants": 3},
 }
-RUNS: dict[str, dict[str, Any]] = {
-    **{name: {"name": name} for name in METHODS},
-    "fedcka, kernel": {"name": "fedcka", "similarity": "kernel"},
-    "fedcka, frobenius": {"name": "fedcka", "similarity": "frobenius", "mu": 0.01},
-    "fedntd, mixed": {"name": "fedntd", "kd_mix": 0.5},
-    "moon on fedprox, chilled": {
-        "name": "flexchill",
-        "temperature": {"by": "device", "values": {"raspberry-pi-4b": 0.5}},
-        "base": {"name": "moon", "base": {"name": "fedprox"}},
-    },
-}
 
 
 def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
@@ -165,14 +103,6 @@ def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
         torch.testing.assert_close(
             together[key], value, rtol=2e-3, atol=2e-4, msg=lambda text, k=key: f"{k}: {text}"
         )
-
-
-@pytest.mark.parametrize(
-    "case", mostly(RUNS, ("fedcka, kernel", "fedntd, mixed", "moon on fedprox, chilled"))
-)
-def test_stacked_clients_learn_what_the_loop_learns(tmp_path, case: str):
-    """Whole runs agree up to rounding, previous models and their rounds among what is compared."""
-    assert_engines_agree(tmp_path, {"method": RUNS[case]})
 
 
 @pytest.mark.parametrize("name", ["moon", "fedcka", "fedalign"])
@@ -195,12 +125,6 @@ def test_stacked_clients_have_statistics_of_their_own(tmp_path, name: str):
             return
 
 
-def test_a_stack_of_terms_keeps_the_promises_of_methods():
-    """`edgefl check --method` finds nothing in a chilled MOON on FedProx."""
-    found = check_method(RUNS["moon on fedprox, chilled"])
-    assert [finding.promise for finding in found if not finding.kept] == []
-
-
 @pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
 def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     """Two of them go through a round, and a step has the work of both."""
@@ -216,34 +140,12 @@ def test_a_method_with_a_previous_model_cannot_stand_on_itself(name: str, cnn: N
         Federation(build_method(name, cnn, base={"name": name}), cnn)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_terms_stand_on_spherefed(name: str, cnn: Net):
-    """A fixed head, unit features and a squared error below a term: a round is finite."""
-    federation = Federation(build_method(name, cnn, base={"name": "spherefed"}), cnn).through()
-    assert all(leaf.isfinite().all() for leaf in leaves(federation.server))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_terms_see_the_first_view(name: str, cnn: Net):
-    """On FedClassAvg's two views, a frozen model and inner layers have as many samples as cross-entropy."""
-    base = {"name": "fedclassavg", "share_body": True}
-    Federation(build_method(name, cnn, base=base), cnn).through()
-    assert flops(step(name, cnn, base=base), FROZEN) == flops(step(name, cnn), FROZEN)
-
-
 @pytest.mark.parametrize("name", ["moon", "fedcka", "fedntd"])
 @pytest.mark.parametrize("base", ["local", "fedclassavg"])
 def test_a_term_needs_what_it_compares_with(name: str, base: str, cnn: Net):
     """Where clients receive no body there is no model to be near to."""
     with pytest.raises(UserError, match=f"{name} needs a base that sends its clients the body, which {base}"):
         build_method(name, cnn, base={"name": base})
-
-
-def test_fedprox_needs_a_trained_part(cnn: Net):
-    """A received head is enough for a pull; nothing is not."""
-    build_method("fedprox", cnn, base={"name": "fedclassavg"})
-    with pytest.raises(UserError, match="the body or the head, which local does not"):
-        build_method("fedprox", cnn, base={"name": "local"})
 
 
 def test_a_model_without_a_stage_is_refused():

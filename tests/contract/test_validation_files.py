@@ -96,10 +96,11 @@ def test_what_a_board_was_fitted_to_is_marked(file):
 
 @pytest.fixture(scope="module")
 def found():
-    """All files held against their boards."""
+    """All files held against their boards; by day docs/validation.md has their figures."""
     return validation(FILES)
 
 
+@pytest.mark.nightly
 def test_every_row_has_a_prediction(found):
     """On every board every measured time has one, whether it counts or not."""
     times = [one for one in found.comparisons if one.quantity == "time"]
@@ -107,6 +108,7 @@ def test_every_row_has_a_prediction(found):
     assert all(row.predicted > 0 for one in times for row in one.rows)
 
 
+@pytest.mark.nightly
 def test_boards_and_networks_that_nothing_was_fitted_to(found):
     """At least four boards have at least three networks each whose times count."""
     networks = {}
@@ -116,6 +118,7 @@ def test_boards_and_networks_that_nothing_was_fitted_to(found):
     assert sum(len(names) >= 3 for names in networks.values()) >= 4
 
 
+@pytest.mark.nightly
 def test_rows_that_were_fitted_count_only_where_they_were_left_out_of_the_fit(found):
     """A row that counts has no number fitted to it but those that were fitted again without its network."""
     by_name = {name: read(name).benchmark for name in FILES}

@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 from builders import merge_need
+from commands import run_command
 
 import edgefl
-from edgefl.cli import main
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
@@ -176,16 +176,6 @@ def test_a_payload_without_tensors_is_not_coded(own):
     assert found._apart is False  # noqa: SLF001
 
 
-def test_parameters_are_part_of_a_runs_identity():
-    """A default that is written out is the same run; another share is another."""
-    found = [
-        plan(drafts({**SHORT, "wire": {"up": up}})[0], DataAccess()).run_id
-        for up in ("topk", {"name": "topk", "share": 0.1}, {"name": "topk", "share": 0.2}, "raw")
-    ]
-    assert found[0] == found[1]
-    assert len(set(found)) == 3
-
-
 def learner_of(**wire):
     planned = plan(drafts({**SHORT, "wire": wire})[0], DataAccess())
     context = Context(planned, States(None, 0))
@@ -248,37 +238,16 @@ def test_what_is_merged_is_what_was_decoded():
     assert not equal(found, flatten({part: context.versions[1][part] for part in NUMBERS}))
 
 
-@pytest.mark.parametrize("up", ["raw", "fp16", "int8", TOPK], ids=str)
-def test_uploads_coded_together_are_coded_alone(up):
-    """To the last bit, in groups of any size and with references of their own."""
-    (draft,) = drafts({**SHORT, "wire": {"up": up}})
-    one = codec(draft.scenario.wire, "up", draft.document)
-    generator = torch.Generator().manual_seed(0)
-    uploads = [{"body": {"w": torch.randn(9, 7, generator=generator) * 1.1**n}} for n in range(70)]
-    other = {"body": {"w": torch.randn(9, 7, generator=generator)}}
-    for references in ([uploads[0]] * 70, [uploads[0], other] * 35):
-        found = one.carried_all(uploads, references)
-        alone = [one.carried(*pair) for pair in zip(uploads, references, strict=True)]
-        assert all(equal(flatten(x), flatten(y)) for x, y in zip(found, alone, strict=True))
-    assert one.carried_all([], []) == []
-
-
 def test_what_needs_a_reference_is_refused_on_the_way_down(tmp_path, capsys):
     """With the scenario's line, and what to do instead."""
     path = tmp_path / "mine.yaml"
     lines = [f"{key}: {json.dumps(value)}" for key, value in SHORT.items()]
     path.write_text("\n".join([*lines, "wire:", "  up: topk", "  down: {name: topk, share: 0.1}", ""]))
-    assert status(["check", str(path)]) == 2
-    told = capsys.readouterr().err
+    status, _, told = run_command(capsys, "check", path)
+    assert status == 2
     assert "'topk' cannot carry what clients receive" in told
     assert f"{path}:{len(lines) + 3}, key 'wire.down'" in told
     assert "wire.up" in told
-
-
-def status(arguments):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    return caught.value.code
 
 
 SIZED = {
@@ -317,18 +286,6 @@ def carried(params, payload, reference):
     assert "entropy.py" in caught.value.where
     assert "'wire.up'" in caught.value.where
     assert "time is known before training" in caught.value.hint
-
-
-def test_a_value_sized_codec_ends_a_command_with_one_block(own, capsys):
-    """No traceback."""
-    own(
-        "entropy",
-        "def sizes(p, payload, r): return {'all': int(sum(payload))}\ndef carried(p, x, r): return x",
-    )
-    assert status(["profile", "quickstart", "--set", "wire.down=entropy", "--set", "sweep=null"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: the codec 'entropy' cannot size a payload from shapes")
-    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize(

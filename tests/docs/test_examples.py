@@ -198,31 +198,3 @@ def test_a_wrong_output_is_found():
     """The comparison sees a changed line, and lets only ``...`` and trailing blanks pass."""
     assert difference("a ... d  \n\n", "a b\nc d\n") == ""
     assert "-a 1\n+a 2" in difference("a 1\nb\n", "a 2\nb\n")
-
-
-def test_what_a_python_block_prints_is_compared():
-    """With the block after it, if that says so; a wrong line is found."""
-    code, right, wrong = blocks_of(
-        "```python\nprint(1)\n```\n```text printed\n1\n```\n```text printed\n2\n```\n"
-    )
-    assert failures_of_python(code, ROOT, {}) == failures_of_python(code, ROOT, {}, right) == []
-    (failure,) = failures_of_python(code, ROOT, {}, wrong)
-    assert failure.startswith("line 8:")
-    assert "-2\n+1" in failure
-
-
-def test_commands_are_read_as_written():
-    """A command may go on over several lines, its output is what follows, and its line is the page's."""
-    page = "text\n\n```console exit=2\n$ edgefl show \\\n    method x\nerror: no\n$ edgefl list\n```\n"
-    block = blocks_of(page)[0]
-    assert block.info == {"exit": "2"}
-    assert commands_of(block) == [
-        Command("edgefl show method x", "error: no\n", 4),
-        Command("edgefl list", "", 7),
-    ]
-
-
-def test_titles_are_files():
-    """A block's title is the path of the file that it is."""
-    block = blocks_of("```yaml title=devices/mine.yaml\ntitle: Mine\n```\n")[0]
-    assert (block.info["title"], block.text, block.line) == ("devices/mine.yaml", "title: Mine\n", 2)

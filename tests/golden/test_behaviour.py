@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from mixed import MIXED
+from nightly import mostly
 
 from edgefl.runs import run
 
@@ -51,7 +52,7 @@ def _processor():
     return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", mostly(SCENARIOS, ("quickstart", "mixed")))
 def test_behaviour(scenario, request, tmp_path):
     """Who did what, when, at what cost, and what was learned in the end: as recorded."""
     result = run(SCENARIOS[scenario], engine="loop", offline=True, out=tmp_path / "out")

@@ -6,7 +6,6 @@ import json
 import shutil
 
 import pytest
-from commands import run_command
 from damage import rewritten
 
 import edgefl
@@ -101,15 +100,3 @@ def test_where_nothing_happened_there_is_no_hash():
     )
     assert len(event_hash(store.reader())) == 16
     store.abandon()
-
-
-def test_a_single_run_ends_with_its_hash(loop, tmp_path, capsys):
-    """Below where it is saved; of several runs there is none, since each has its own."""
-    path = tmp_path / "hashed.json"
-    path.write_text(json.dumps(SCENARIO), encoding="utf-8")
-    arguments = "run", path, "--engine", "null", "--out"
-    _, out, _ = run_command(capsys, *arguments, tmp_path / "one")
-    assert f"saved in {tmp_path / 'one'}\nevent hash {_hash(loop)}\n" in out
-    _, out, _ = run_command(capsys, *arguments, tmp_path / "two", "--set", "sweep.seed=[0, 1]")
-    assert f"saved in {tmp_path / 'two'}\n" in out
-    assert "event hash" not in out

@@ -79,12 +79,3 @@ def test_the_first_work_is_fedproxs():
     prox.round(COHORTS[0])
     for client in COHORTS[0]:
         assert same_trees(ours.uploads[client], prox.uploads[client])
-
-
-def test_feddyn_chilled():
-    """FLex&Chill on FedDyn trains at the temperature, with the same h."""
-    ours = Rounds("flexchill", temperature=0.25, base={"name": "feddyn", "alpha": ALPHA})
-    theirs = Worked()
-    for cohort in COHORTS:
-        theirs.round(cohort, temperature=0.25)
-        check(ours.round(cohort).global_model(), theirs.w)

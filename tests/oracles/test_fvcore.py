@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from builders import build_net
+from builders import BY_DAY, build_net
+from nightly import mostly
 
 from edgefl.compute.modules import fvcore_flops, layers, traced_flops
 from edgefl.core import catalogue
 
 
-@pytest.mark.parametrize("name", catalogue.entries("models"))
+@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), BY_DAY))
 def test_fvcore_agrees_on_the_forward_pass(name: str):
     """Fvcore's multiply-adds of convolutions and linear layers are half of the traced operations, exactly."""
     net = build_net(name, (3, 32, 32), 10)

@@ -12,7 +12,6 @@ from builders import build_method, build_net
 from exact import CLASSES, CLOSE, NET, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, unit, wide
 
 from edgefl.compute import meta
-from edgefl.compute.tracer import Tracer
 from edgefl.core.errors import UserError
 from edgefl.methods.ccvr import Params, virtual_features
 from edgefl.protocol import nbytes
@@ -140,20 +139,6 @@ def test_moments_are_gathered_batch_by_batch(labels):
     assert not moments["means"][3].any()
 
 
-@pytest.mark.parametrize("classes", [2, 10, 100])
-def test_squares_take_two_operations_a_row_and_entry(classes):
-    """2 B l^2, and as many for at most 64 rows of zeros, however many classes there are; means 2 B C l."""
-    batch, width = 64, 512
-    with torch.device("meta"):
-        shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
-        moments = {key: torch.empty(shape) for key, shape in shapes.items()}
-        tracer = Tracer()
-        with tracer:
-            add_moments(moments, torch.empty(batch, width), torch.empty(batch, dtype=torch.int64))
-    flops = sum(kernel.flops for kernel in tracer.kernels) - 2 * batch * classes * width
-    assert 2 * batch * width**2 <= flops <= 2 * (batch + 64) * width**2
-
-
 def test_covariances_pool_to_those_of_all_samples():
     """Merged statistics of clients are those of their samples together, class by class."""
     clients = [*CLIENTS, [data(1, 5, [2])]]
@@ -217,17 +202,6 @@ def test_ccvr_trains_the_head_on_virtual_features():
     for key, value in arrays(done.server).items():
         np.testing.assert_allclose(value, model[key], **CLOSE)
     assert np.abs(model["head"] - before["head"]).max() > 1e-2
-
-
-@pytest.mark.parametrize("temperature", [0.5, {"by": "sample", "easy": 0.5}], ids=["one", "by sample"])
-def test_ccvr_fine_tunes_at_temperature_1(temperature: Any):
-    """FLex&Chill around it changes what clients train, and not what the server makes of their statistics."""
-    settings = {"virtual": 20, "lr": 0.05, "epochs": 2}
-    plain = Exact("ccvr", CLIENTS, settings).do("statistics")
-    base = {"name": "ccvr", **settings}
-    chilled = Exact("flexchill", CLIENTS, {"temperature": temperature, "base": base}).do("statistics")
-    for key, value in arrays(plain.server).items():
-        np.testing.assert_array_equal(arrays(chilled.server)[key], value)
 
 
 def traced_bytes(name: str, exchange: str, **settings) -> tuple[int, int]:

@@ -304,18 +304,6 @@ def test_the_traffic_of_a_round_is_the_published_one():
     assert (first.down["public"] + each.down["target"]) / 2**20 == pytest.approx(8.90, abs=0.005)
 
 
-def test_a_round_has_a_training_and_a_forward_pass_over_the_public_images(net: Net):
-    """Distilling multiplies what training does, predicting a third less one product: forward alone."""
-    method = built(net)
-    trace = meta.trace(method, method.exchanges[1], net, [[{6: 1}] * 3])
-    distil, train, predict = (phase.steps[6].flops for phase in trace.phases)
-    forward = 2 * 6 * (12 * 8 + 8 * CLASSES)
-    assert predict == forward
-    assert distil == train == forward + 2 * 6 * (12 * 8 + 8 * CLASSES) + 2 * 6 * 8 * CLASSES
-    state = sum(leaf.numel() * leaf.element_size() for leaf in flatten(net.on_meta()).values())
-    assert trace.resident == state
-
-
 def test_without_public_images_it_is_refused(net: Net):
     """The message names the key."""
     with pytest.raises(UserError, match="ktpfl works on public data, and the task has none") as caught:

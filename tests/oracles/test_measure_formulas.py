@@ -71,18 +71,6 @@ def test_class_accuracy():
     }
 
 
-def test_class_accuracy_by_hand():
-    """A model that always says 2 is right about 2 alone; a class without samples has no accuracy."""
-    labels = np.array([0, 2, 2, 0])
-    seen = seen_with(onehot([2, 2, 2, 2]), labels=labels)
-    found = rows_of("class-accuracy", seen)
-    by_class = {label: value for (figure, _, _, label), value in found.items() if label and not figure}
-    assert by_class.pop("2") == 1
-    assert by_class.pop("0") == 0
-    assert all(np.isnan(value) for value in by_class.values())
-    assert found["", "global", None, ""] == 0.5
-
-
 def test_class_accuracy_similarity():
     """The cosine of two vectors of accuracies: after the last merge, and before it."""
     after, before = (class_accuracies_by_hand(layers(seed)["logits"]) for seed in (MERGED, BEFORE))
@@ -127,15 +115,6 @@ def test_forgetting():
         assert module_rows[last]["", "global", None, ""] == near(drop.mean())
         for label in range(CLASSES):
             assert module_rows[last]["", "global", None, str(label)] == near(drop[label])
-
-
-def test_forgetting_by_hand():
-    """Class 0 was at 1 and is at 0, class 1 was at 0 and is at 1: F = (1 - 1) / 2."""
-    best = [Row(value, "best so far", label=str(label)) for label, value in enumerate((1.0, 0.0))]
-    seen = seen_with(onehot([1, 1]), labels=np.array([0, 1]), classes=2, earlier={"forgetting": best})
-    found = rows_of("forgetting", seen)
-    assert [found["", "global", None, label] for label in ("0", "1", "")] == [1.0, -1.0, 0.0]
-    assert [found["best so far", "global", None, label] for label in ("0", "1")] == [1.0, 1.0]
 
 
 def test_local_accuracy():
@@ -393,16 +372,6 @@ def _unit(features: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(features, dim=-1)
 
 
-def test_linear_cka_by_hand():
-    """A model is like itself, and like itself with a head that is twice as large."""
-    net, model = net_of(), predictor(net_of(), 2)
-    twice = {**model.weights, "head": {name: 2 * leaf for name, leaf in model.weights["head"].items()}}
-    one = participant(net, 0, model, 10)
-    larger = type(one)(0, net, model, Predictor(twice, net.logits), model, ("body", "head"))
-    found = rows_of("linear-cka", observation(global_model=model, participants_of=lambda: (larger,)))
-    assert all(value == near(1) for value in found.values())
-
-
 def test_weight_divergence():
     """|w - w_k| over all weights and by layer; beside it |A_G - p_k| of the model received."""
     seen = observation()
@@ -433,21 +402,6 @@ def test_weight_divergence():
     assert found["distribution", "trained", None, ""] == near(np.mean(apart))
 
 
-def test_weight_divergence_by_hand():
-    """Parts that are not sent do not count; a client that moved nothing is at 0."""
-    net, model = net_of(), predictor(net_of(), 1)
-    one = participant(net, 0, model, 10, sent=("head",))
-    seen = observation(participants_of=lambda: (one,))
-    moved = sum(
-        float((one.trained.weights["head"][key] - model.weights["head"][key]).abs().sum())
-        for key in ("weight", "bias")
-    )
-    assert rows_of("weight-divergence", seen)["", "trained", 0, ""] == near(moved)
-    still = type(one)(0, net, model, model, model, ("body", "head"))
-    found = rows_of("weight-divergence", observation(participants_of=lambda: (still,)))
-    assert found["", "trained", 0, ""] == 0
-
-
 def preferences(activations: np.ndarray) -> np.ndarray:
     """Each neuron's class: the largest sum over equally many samples of each class."""
     least = np.bincount(LABELS).min()
@@ -472,22 +426,6 @@ def test_neuron_alignment():
             np.mean(preferences(before[name]) == preferences(after[name]))
         )
     assert found["", "trained", None, ""] == near(np.mean(means))
-
-
-def test_neuron_alignment_by_hand():
-    """A channel is one neuron, whatever its positions; samples are capped, class by class."""
-    net = net_of("cnn2", shape=(1, 16, 16), channels=(3, 4), hidden=5)
-    seen = observation(net)
-    found = rows_of("neuron-alignment", seen, samples=2)
-    places = np.sort(np.concatenate([np.flatnonzero(label == LABELS)[:2] for label in range(CLASSES)]))
-    x, labels = seen.images(places), LABELS[places]
-    classes = []
-    for model in (seen.before, seen.participants[0].trained):
-        body = model.weights["body"]
-        active = torch.conv2d(x, body["conv1.weight"], body["conv1.bias"]).relu().sum(dim=(2, 3)).numpy()
-        sums = [active[labels == label].sum(axis=0) for label in range(CLASSES)]
-        classes.append(np.argmax(sums, axis=0))
-    assert found["", "trained", 0, "relu1"] == near(np.mean(classes[0] == classes[1]))
 
 
 def test_no_neuron_stands_for_a_class_without_test_samples():
@@ -539,16 +477,6 @@ def test_gradient_diversity(samples, sent):
     assert found["", "global", None, ""] == near(np.mean(squares) / np.sum(np.mean(each, axis=0) ** 2))
     for client in (0, 1):
         assert found["norm", "global", client, ""] == near(np.sqrt(squares[client]))
-
-
-def test_gradient_diversity_by_hand():
-    """Clients of the same data are at 1, and one alone too."""
-    net, start = net_of(), predictor(net_of(), BEFORE)
-    batch = observation().training(2, None)
-    for count in (1, 3):
-        people = tuple(participant(net, client, start, 10) for client in range(count))
-        seen = observation(training=lambda *_: batch, participants_of=lambda people=people: people)
-        assert rows_of("gradient-diversity", seen)["", "global", None, ""] == near(1)
 
 
 def test_gradients_of_many_samples_are_added_up(monkeypatch):
@@ -669,18 +597,3 @@ def test_classifier_consistency():
         for label in range(CLASSES)
     ]
     assert found["norm difference", "trained", None, ""] == near(np.mean(apart))
-
-
-def test_classifier_consistency_by_hand():
-    """Heads of one direction, one twice as long: cosine 1, and the difference is the shorter one's norm."""
-    net, model = net_of(), predictor(net_of(), 1)
-    twice = {**model.weights, "head": {name: 2 * leaf for name, leaf in model.weights["head"].items()}}
-    one = participant(net, 0, model, 10)
-    people = tuple(
-        type(one)(client, net, model, Predictor(weights, net.logits), model, ("body", "head"))
-        for client, weights in enumerate((model.weights, twice))
-    )
-    found = rows_of("classifier-consistency", observation(participants_of=lambda: people))
-    assert found["cosine", "trained", None, ""] == near(1)
-    norms = np.linalg.norm(model.weights["head"]["weight"].numpy(), axis=1)
-    assert found["norm difference", "trained", None, ""] == near(norms.mean())

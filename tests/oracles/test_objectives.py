@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from builders import arrival, build_method, build_net
@@ -12,7 +10,7 @@ from torch.nn import functional as F
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.methods.fedclassavg import supervised_contrastive
-from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten
+from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, flatten
 from edgefl.protocol.calibration import solve
 
 CLASSES = 5
@@ -141,17 +139,6 @@ def test_fedclassavg_minimises_its_three_terms(net: Net):
         torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-5)
 
 
-def test_fedclassavg_sends_the_classifier_alone():
-    """512 features and 10 classes: (512 * 10 + 10) * 4 = 20,520 bytes each way."""
-    wide = build_net("mlp", (1, 3, 4), 10, hidden=(512,))
-    method = build_method("fedclassavg", wide)
-    (found,) = method.exchanges
-    payload = found.down(method.server(wide.init(0)), 0)
-    assert bytes_by_part(payload) == {"head": 20_520}
-    carry = found.work.start(payload, method.client(wide.init(0)), ctx())
-    assert bytes_by_part(found.work.finish(carry, ctx())[0]) == {"head": 20_520}
-
-
 def test_fedclassavg_scores_a_client_with_the_head_it_trained(net: Net):
     """A client's own model is its body under its own head, not under the merged one."""
     method = build_method("fedclassavg", net, plain())
@@ -237,15 +224,6 @@ def test_ffc_is_least_squares_on_all_features(net: Net):
     )
 
 
-def test_ffc_of_several_clients_is_ffc_of_their_pool(net: Net):
-    """U and V are sums over samples: who holds them, and in which batches, does not matter."""
-    method = build_method("spherefed", net)
-    parts = [batch(seed=seed, size=10 + seed) for seed in range(3)]
-    pool = Batch(torch.cat([one.x for one in parts]), torch.cat([one.y for one in parts]))
-    apart, together = calibrated(net, method, [[one] for one in parts]), calibrated(net, method, [[pool]])
-    torch.testing.assert_close(apart, together, rtol=1e-3, atol=1e-4)
-
-
 def test_a_dead_feature_takes_the_pseudo_inverse():
     """A feature that is always 0 makes V singular; the least-norm solution gives it no weight."""
     f = torch.randn(30, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -270,14 +248,3 @@ def test_the_calibration_upload_is_u_and_v(net: Net):
     found = trained(build_method("spherefed", net), net, "calibrate", [batch()])
     assert sum(value.numel() for value in found.values()) == 8 * (8 + CLASSES)
     assert {value.shape for value in found.values()} == {(8, CLASSES), (8, 8)}
-
-
-def test_chilling_reaches_every_objective(net: Net):
-    """A chilled net's SphereFed divides the logits in its squared error too."""
-    one = batch()
-    cold = build_method("spherefed", replace(net, temperature=0.5), plain())
-    warm = build_method("spherefed", net, plain())
-    assert not torch.equal(
-        trained(cold, net, "train", [one])["body/fc1.weight"],
-        trained(warm, net, "train", [one])["body/fc1.weight"],
-    )

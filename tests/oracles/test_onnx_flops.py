@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 import torch
-from builders import build_net
+from builders import BY_DAY, build_net
+from nightly import mostly
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
@@ -28,7 +29,7 @@ def products(found):
     return Counter((one.kind, one.m, one.n, one.k, one.groups) for one in found if one.flops)
 
 
-@pytest.mark.parametrize("name", catalogue.entries("models"))
+@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), BY_DAY))
 def test_graph_and_trace_have_the_same_products(name: str, tmp_path):
     """Every shipped model, at two batch sizes: the same FLOPs, product by product."""
     net, form = build_net(name, SHAPE, CLASSES), Form()

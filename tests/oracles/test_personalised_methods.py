@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 import edgefl
 from edgefl.compute import meta
 from edgefl.compute.threads import one_thread
-from edgefl.core.cost import GRAD_INPUT, GRAD_WEIGHT, PhaseTrace, Trace
+from edgefl.core.cost import PhaseTrace, Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
 from edgefl.core.training import Local
-from edgefl.protocol import BUFFERS, Batch, Ctx, Exchange, Method, Net, Tree, flatten, nbytes, tree_map
+from edgefl.protocol import BUFFERS, Batch, Ctx, Exchange, Method, Net, Tree, flatten, tree_map
 
 CLASSES, PIXELS, WIDTH = 5, 12, 8
 RATE, MOMENTUM = 0.3, 0.9
@@ -270,31 +270,6 @@ def test_only_what_is_shared_travels(net: Net):
     announced, tuned = (traced("fedbabu", net, one) for one in ("announce", "fine-tune"))
     assert (announced.down, announced.up) == ({"head": head}, {})
     assert (tuned.down, tuned.up) == ({"body": body, "buffers": 0}, {})
-
-
-def test_frozen_parts_have_no_gradient(net: Net):
-    """FedRep's phases, FedBABU's rounds and its fine-tuning have no products for what they do not train."""
-    whole = products(traced("fedavg", net).phases[0])
-    assert whole[("body", GRAD_WEIGHT)] == whole[("head", GRAD_WEIGHT)] == whole[("head", GRAD_INPUT)] == 1
-    of_head, of_body = (products(phase) for phase in traced("fedrep", net).phases)
-    assert of_head == whole - Counter({("body", GRAD_WEIGHT): 1, ("head", GRAD_INPUT): 1})
-    assert of_body == whole - Counter({("head", GRAD_WEIGHT): 1})
-    assert products(traced("fedbabu", net).phases[0]) == of_body
-    for parts, expected in (("head", of_head), ("body", of_body), ("all", whole)):
-        (phase,) = traced("fedbabu", net, "fine-tune", parts=parts).phases
-        assert products(phase) == expected
-
-
-def test_ditto_pays_for_a_second_model(net: Net):
-    """Beside FedAvg: as many products again, a second model with its momentum, and a copy of the received."""
-    plain, ours = traced("fedavg", net), traced("ditto", net)
-    assert products(ours.phases[0]) == products(ours.phases[1]) == products(plain.phases[0])
-    (before,), (after,) = (one.peaks.values() for one in (plain, ours))
-    weights = nbytes(net.on_meta())
-    assert after["parameters"] == before["parameters"] + weights
-    assert after["optimizer"] == before["optimizer"] + weights
-    assert after["kept copies"] == weights
-    assert ours.resident == weights
 
 
 @pytest.mark.parametrize("name", ["fedrep", "fedbabu"])

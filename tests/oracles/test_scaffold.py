@@ -115,21 +115,6 @@ def test_the_servers_control_variate_is_the_mean_of_all_clients():
         check(arrays(ours.server["scaffold"]["control"]), mean(own))
 
 
-@pytest.mark.parametrize("option", ["I", "II"])
-@pytest.mark.parametrize("order", ["outside", "inside"])
-def test_chilled_gradients_enter_the_control_variates(order: str, option: str):
-    """FLex&Chill on SCAFFOLD, and SCAFFOLD on FLex&Chill: c_k is of the gradients at the temperature."""
-    scaffold, cold = {"name": "scaffold", "option": option}, {"name": "flexchill", "temperature": 0.25}
-    outer, inner = (cold, scaffold) if order == "outside" else (scaffold, cold)
-    name, settings = outer["name"], {key: value for key, value in outer.items() if key != "name"}
-    ours, theirs = Rounds(name, **settings, base=inner), Worked()
-    for cohort in COHORTS:
-        ours.round(cohort)
-        theirs.round(cohort, option=option, temperature=0.25)
-        check(ours.global_model(), theirs.w)
-        check(arrays(ours.server["scaffold"]["control"]), theirs.c)
-
-
 def test_scaffold_on_fedprox_corrects_the_pulled_gradients():
     """After one step, c_k is the gradient of the whole objective; the pull itself is 0 there."""
     pulled = Rounds("scaffold", base={"name": "fedprox", "mu": 0.5})

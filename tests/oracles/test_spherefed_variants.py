@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from builders import build_method, build_net
-from exact import CLOSE, NET, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, stepped, unit
+from exact import CLOSE, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, stepped, unit
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -105,23 +105,6 @@ def test_tammes_steps_by_hand(monkeypatch: pytest.MonkeyPatch):
             gradient[j] += rows[i] / 5
         rows = unit(rows - 0.1 * gradient)
     np.testing.assert_allclose(found, rows, **CLOSE)
-
-
-def test_tammes_where_no_simplex_fits():
-    """Six rows in three dimensions are an octahedron's corners: each row's nearest are at a right angle."""
-    rows = head("tammes", 6, 3)
-    assert np.abs((rows @ rows.T - 2 * np.eye(6)).max(axis=1)).max() < 0.06
-
-
-def test_tammes_is_reckoned_once_for_a_net():
-    """Clients and server ask for the same rows; another seed has others."""
-    fixed_heads.apart.cache_clear()
-    method = build_method("spherefed", NET, head="tammes")
-    initial = NET.init(0)
-    found = [method.server(initial)["head"]["weight"], method.client(initial)["head"]["weight"]]
-    assert torch.equal(*found)
-    assert fixed_heads.apart.cache_info().misses == 1
-    assert not torch.equal(found[0], method.server(NET.init(1))["head"]["weight"])
 
 
 def test_a_random_head_is_hes():

@@ -326,7 +326,6 @@ CASES: dict[str, tuple[str, dict[str, Any], Loss]] = {
     "fedntd, squares": ("fedntd", {"beta": 0.8, "distance": "mse"}, partial(ntd, squared=True)),
     "fedalign": ("fedalign", {"width": 0.5}, align_dense),
 }
-FIVE = ("fedprox", "moon", "fedcka", "fedntd", "fedalign")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -339,21 +338,6 @@ def test_a_term_is_minimised_as_the_paper_prints_it(case: str, mlp: Net):
 def test_fedalign_pools_and_slices_convolutions(conv: Net):
     """The stage's input is pooled to its output's size, and half the width has half the channels."""
     assert_agrees(build_method("fedalign", conv, LOCAL, width=0.5), conv, align_conv)
-
-
-@pytest.mark.parametrize(
-    ("case", "order"),
-    [*((name, "outside") for name in FIVE), ("fedntd", "inside"), ("fedalign", "inside")],
-)
-def test_a_temperature_divides_the_cross_entropy_alone(case: str, order: str, mlp: Net):
-    """FLex&Chill on a term, or below it: CE(z / T) and the same term, FedAlign's scaled by the chilled CE."""
-    name, settings, loss = CASES[case]
-    if order == "outside":
-        method = build_method("flexchill", mlp, LOCAL, temperature=2.0, base={"name": name, **settings})
-    else:
-        base = {"name": "flexchill", "temperature": 2.0}
-        method = build_method(name, mlp, LOCAL, **settings, base=base)
-    assert_agrees(method, mlp, partial(loss, t=2.0))
 
 
 @pytest.mark.parametrize("name", ["moon", "fedcka"])

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Set as AbstractSet
 from importlib import import_module
 
+import pytest
+
 import edgefl
 
 ERRORS = {"EdgeflError", "RunError", "UserError"}
@@ -84,28 +86,38 @@ with contextlib.suppress(SystemExit):
 """
 
 
-def test_import_is_light():
-    """``import edgefl`` loads neither torch nor SimPy; nor do its functions before they are called."""
-    assert _loaded("import edgefl; edgefl.check, edgefl.report, dir(edgefl)") == set()
+RUN = """
+import edgefl, tempfile
+from edgefl.show import charts
+short = {"sweep": None, "server.rounds": 1}
+edgefl.run("quickstart", overrides=short, engine="null", out=tempfile.mkdtemp() + "/run", progress=False)
+"""
+DATA = """
+from edgefl.core import catalogue
+for name in catalogue.entries("datasets"):
+    catalogue.load("datasets", name)
+import edgefl.models.mlp
+"""
+READS_IMAGES = {"torchvision", "sklearn", "PIL", "pyarrow"}
+TRACKS = {f"edgefl.trackers.{name}" for name in ("mlflow", "tensorboard", "wandb")}
 
 
-def test_errors_are_light():
-    """The errors can be caught without loading torch."""
-    assert _loaded("import edgefl; edgefl.UserError") == set()
-
-
-def test_help_is_light():
-    """``edgefl --help`` answers without them, and so does the help of a command that needs them."""
-    assert _loaded(_command("--help"), {"jinja2", "numpy", "pydantic"}) == set()
-    code = "".join(_command(name, "--help") for name in ("report", "plot", "table", "compare", "run"))
-    assert _loaded(code) == set()
-
-
-def test_list_is_light():
-    """``edgefl list`` reads no code of what it lists."""
-    assert _loaded(_command("list")) == set()
-
-
-def test_show_device_is_light():
-    """A device is a YAML file, and showing it needs no torch."""
-    assert _loaded(_command("show", "device", "raspberry-pi-5")) == set()
+@pytest.mark.parametrize(
+    ("code", "but", "more"),
+    [
+        ("import edgefl; edgefl.check, edgefl.report, edgefl.UserError, dir(edgefl)", set(), set()),
+        (_command("--help"), set(), {"jinja2", "numpy", "pydantic"}),
+        (
+            "".join(_command(name, "--help") for name in ("report", "plot", "table", "compare", "run")),
+            set(),
+            set(),
+        ),
+        (_command("list") + _command("show", "device", "raspberry-pi-5"), set(), set()),
+        (RUN, {"torch", "simpy"}, TRACKS),
+        (DATA, {"torch"}, READS_IMAGES),
+    ],
+    ids=["import", "help", "help of commands", "list and show", "run", "data and models"],
+)
+def test_what_is_not_needed_is_not_loaded(code, but, more):
+    """Neither torch nor SimPy before anything is simulated or trained; no library that is not asked for."""
+    assert _loaded(code, more) <= but

@@ -115,19 +115,6 @@ def test_an_unusable_name_or_file_is_refused_before_measuring(name, settings, sa
     assert processes.calls == []
 
 
-def test_a_file_is_overwritten_only_with_force(folder):
-    """Without it, the error suggests --force."""
-    path = folder / "devices" / "mine.yaml"
-    path.parent.mkdir()
-    path.write_text("title: precious\n", encoding="utf-8")
-    with pytest.raises(UserError, match="exists") as refused:
-        calibrate("mine", run=Processes(), effort=QUICK)
-    assert "--force" in refused.value.hint
-    assert path.read_text(encoding="utf-8") == "title: precious\n"
-    calibrate("mine", run=Processes(), effort=QUICK, force=True)
-    assert isinstance(device("mine"), Roofline)
-
-
 def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
     """``out`` may be in any folder that exists; the result says how to have the file found."""
     folder = tmp_path / "elsewhere" / "devices"

@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import run_command
 
 from edgefl.cli.answering import _print, main, stdout
 from edgefl.core import catalogue
 from edgefl.show.answers import Answer
 
-# Help, a table, a text and a document.
-COMMANDS = [["--help"], ["list"], ["show", "--raw", "fedavg"], ["show", "link", "ethernet", "--json"]]
+# What typer prints, and what we print.
+COMMANDS = [["--help"], ["show", "link", "ethernet", "--json"]]
 
 
 def command(arguments, stdout, **given):
@@ -38,7 +37,16 @@ def test_a_full_disk_is_one_message(arguments):
 def test_where_results_could_not_be_printed_they_are_saved(tmp_path):
     """The message names the folder."""
     with Path("/dev/full").open("w") as full:
-        given = ["--engine", "null", "--set", "server.rounds=1", "--out", str(tmp_path / "made")]
+        given = [
+            "--engine",
+            "null",
+            "--set",
+            "server.rounds=1",
+            "--set",
+            "sweep=null",
+            "--out",
+            str(tmp_path / "made"),
+        ]
         status, err = command(["run", "quickstart", *given, "--json"], full)
     assert status == 1
     assert err.endswith(f"No space left on device\n  hint:  saved in {tmp_path / 'made'}\n")
@@ -93,8 +101,6 @@ def test_only_the_document_is_on_stdout(tmp_path):
     done = subprocess.run([*line, "--json"], capture_output=True, text=True, check=True, env=known)
     assert [run["status"] for run in json.loads(done.stdout)["runs"]] == ["done"]
     assert {"printed", "other"} <= {*done.stderr.splitlines()}
-    done = subprocess.run(line, capture_output=True, text=True, check=True, env=known)
-    assert {"printed", "other"} <= {*done.stdout.splitlines()}
 
 
 def test_a_document_is_printed_whole_or_not_at_all(capsys):
@@ -118,13 +124,6 @@ def test_columns_set_the_width(columns, width, monkeypatch):
     """Also where stdout is no terminal; 100 if COLUMNS is unset or no number."""
     monkeypatch.setenv("COLUMNS", columns)
     assert stdout().width == width
-
-
-def test_a_table_keeps_to_columns(monkeypatch, capsys):
-    """Every line of a real command."""
-    monkeypatch.setenv("COLUMNS", "60")
-    _, out, _ = run_command(capsys, "list", "devices")
-    assert 50 < max(map(len, out.splitlines())) <= 60
 
 
 def test_whatever_is_raised_ends_in_a_message(capsys):

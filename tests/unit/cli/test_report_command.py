@@ -60,7 +60,6 @@ def test_a_place_that_cannot_be_is_refused_before_runs_are_read(capsys, out, wor
     """One message and exit status 2, even where the runs do not exist."""
     status, _, err = run_command(capsys, "report", "no-run", "--out", out)
     assert (status, words in err) == (2, True)
-    assert "Traceback" not in err
 
 
 def test_a_factor_below_one_is_refused_before_runs_are_read(capsys, here):

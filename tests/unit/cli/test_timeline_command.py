@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sqlite3
-from contextlib import closing
 
 import pytest
 from commands import run_command
 from hooks import Hooks
-from traced import as_text, read_back
+from traced import read_back
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.show.perfetto import build, choice, packets
-from edgefl.store.checks import unstamp
+from edgefl.show.perfetto import build, choice
 
 STREAM = {
     "sweep": None,
@@ -67,33 +63,6 @@ def test_the_file_is_named_after_the_run(capsys, here, folder):
     found = read_back((here / "a-run.pftrace").read_bytes())
     assert clients_of(found)
     assert {one.arguments["round"] for one in found.named("evaluation")} == {1, 3, 5, 7, 9, 11}
-
-
-def test_pieces_of_a_file_make_one_trace(capsys, folder, monkeypatch):
-    """However few packets are written at a time, they say the same; no name is written twice."""
-    whole, _ = shown(capsys, folder)
-    monkeypatch.setattr(packets, "_PACKETS", 8)
-    pieces, _ = shown(capsys, folder)
-    assert as_text(pieces) == as_text(whole)
-
-
-def test_json_counts_what_was_written(capsys, here, folder):
-    """`--json` prints the file, its size, and how much of the run it has."""
-    status, out, _ = run_command(capsys, "timeline", folder, "--out", "run.perfetto-trace", "--json")
-    content = (here / "run.perfetto-trace").read_bytes()
-    found = read_back(content)
-    points = sum(map(len, found.counters.values()))
-    assert (status, json.loads(out)) == (
-        0,
-        {
-            "file": "run.perfetto-trace",
-            "bytes": len(content),
-            "events": 2 * len(found.slices) + len(found.instants) + points,
-            "clients": len(clients_of(found)),
-            "jobs": len(jobs_of(found)),
-            "rounds": 12,
-        },
-    )
 
 
 @pytest.mark.parametrize(
@@ -231,53 +200,6 @@ def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
     assert not any(one.name == "away" for one in found.slices)
 
 
-def test_batteries_are_drained_as_in_the_run(capsys, tmp_path):
-    """Phones that train while they charge: a job begins and ends between the times away."""
-    settings = {"sweep": None, "fleet": "city-phones-at-night", "server.rounds": 40}
-    edgefl.run("night-charging", overrides=settings, engine="null", out=tmp_path / "run")
-    found, err = shown(capsys, "run")
-    assert err == ""
-    spans = [one for one in found.slices if one.name == "away"]
-    assert spans
-    for job in jobs_of(found):
-        for span in spans:
-            if span.track == job.track:
-                assert span.to_ns <= job.from_ns or job.to_ns <= span.from_ns
-
-
-class Watching(Hooks):
-    """Writes a timeline of the run as far as it is."""
-
-    def began(self, run):
-        """Remembers where it is."""
-        self.folder, self.found = run.folder, []
-
-    def evaluated(self, so_far):  # noqa: ARG002
-        """Reads it."""
-        path = self.folder.parent / "now.pftrace"
-        edgefl.open(self.folder).runs[0].timeline(path)
-        self.found.append(read_back(path.read_bytes()))
-
-
-def test_runs_in_progress(tmp_path):
-    """As far as they were committed: the jobs that had ended are those of the whole run."""
-    watching = Watching()
-    settings = {"sweep": None, "server.rounds": 6}
-    result = edgefl.run(
-        "quickstart", overrides=settings, out=tmp_path / "run", callbacks=watching, progress=False
-    )
-    merges = [len(found.named("merge")) for found in watching.found]
-    assert merges == sorted(merges)
-    assert merges[0] < merges[-1] <= 6
-    last = read_back(result.runs[0].timeline(tmp_path / "end.pftrace").read_bytes())
-    assert len(last.named("merge")) == 6
-    whole = {one.arguments["job"]: one.arguments for one in jobs_of(last)}
-    for found in watching.found:
-        jobs = jobs_of(found)
-        assert len(jobs) == found.counters["active clients"][0][1] * len(found.named("merge"))
-        assert all(whole[one.arguments["job"]] == one.arguments for one in jobs)
-
-
 def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
     """A note says that jobs under way are missing; what is there ends well."""
 
@@ -300,19 +222,6 @@ def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
     assert "note: the run was interrupted: jobs that were under way are not shown" in err
     assert len(found.named("merge")) in {2, 3}
     assert found.counters["active clients"][-1][1] == 0
-
-
-def test_a_damaged_run_is_refused(capsys, folder, tmp_path):
-    """By the name of what was damaged."""
-    shutil.copytree(folder, tmp_path / "damaged")
-    unstamp(tmp_path / "damaged")
-    with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
-        database.execute("UPDATE merges SET t_s = t_s + 1")
-        database.commit()
-    status, _, err = run_command(capsys, "timeline", "damaged")
-    assert status == 2
-    assert "table merges of run.sqlite is damaged" in err
-    assert not list(tmp_path.glob("*.pftrace"))
 
 
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
@@ -339,11 +248,3 @@ def test_from_python(folder, tmp_path):
         run.timeline(path, clients=[-1])
     with pytest.raises(UserError, match="no clients are named"):
         run.timeline(path, clients=[])
-
-
-def test_what_bounds_work_is_named(capsys, folder):
-    """Each compute slice says what most of its kind's work is bound by."""
-    found, _ = shown(capsys, folder)
-    texts = {one.arguments["bound_by"] for one in found.slices if one.name.startswith("compute")}
-    assert texts
-    assert all(text.split()[0] in {"compute", "memory", "launch"} for text in texts)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SerializeAsAny
 
-from edgefl.core import yamls
 from edgefl.core.components import OfKind
 from edgefl.core.errors import ScenarioError
 from edgefl.core.overrides import Override, put
@@ -211,7 +210,10 @@ def test_a_dump_does_not_depend_on_those_before():
     assert dump({}) == "{}\n"
 
 
-LINES = st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join)
+WORDS = st.sampled_from(
+    ["null", "Yes", "1e5", "0x1", ".5", "1:30", "~", "2024-01-01", "a: b", "a #b", "a\tb"]
+)
+LINES = WORDS | st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join)
 KEYS = st.sampled_from(["a", "b", "a-b", "-a"])
 DATA = st.recursive(
     LINES | st.integers(0, 9),
@@ -221,12 +223,9 @@ DATA = st.recursive(
 
 
 @given(st.dictionaries(KEYS, DATA, max_size=2))
-@settings(max_examples=20)
-def test_long_texts_are_read_back(data):
-    """Written line by line wherever they stand, they are what they were; others are written as before."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yamls, "_LONG", 3)
-        assert Document.value(dump(data), "x").data == data
+def test_texts_are_read_back(data):
+    """Of several lines, with signs of YAML's own, or taken for something else without quotes."""
+    assert Document.value(dump(data), "x").data == data
 
 
 def test_a_long_text_keeps_its_lines():

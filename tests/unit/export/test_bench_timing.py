@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 
 import numpy as np
@@ -126,26 +125,6 @@ def grown_by_large_session():
 def test_a_session_is_still_in_memory_when_its_growth_is_read():
     """Without a high-water mark, as on macOS, a model counts that is freed after its last call."""
     assert fresh.call(grown_by_large_session) >= 60_000_000
-
-
-def loaded_while_growing(model):
-    """The packages of the modules that are loaded while the memory of a model is watched."""
-    real, loaded = timing.growth, set()
-
-    def watched(work):
-        before = set(sys.modules)
-        grown = real(work)
-        loaded.update(name.partition(".")[0] for name in set(sys.modules) - before)
-        return grown
-
-    timing.growth = watched
-    time_onnx(Measurement(model, runs=1))
-    return loaded
-
-
-def test_libraries_are_not_counted_as_the_models_memory(model):
-    """They are loaded before, so that the figure does not depend on what else imports them."""
-    assert not fresh.call(loaded_while_growing, str(model)) & {"numpy", "onnxruntime", "hashlib"}
 
 
 def test_a_fresh_process(model):

@@ -8,11 +8,11 @@ from contextlib import suppress
 import numpy as np
 import onnx
 import pytest
+from commands import run_command
 from graphs import BYTE, FLOAT, floats, write
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from edgefl.cli import main
 from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError, UserError
 from edgefl.core.host import cores
@@ -96,15 +96,6 @@ def test_graphs_without_work(tmp_path, image, nodes):
     assert survives(path, image) == 2
 
 
-@pytest.mark.parametrize("shape", [IMAGES, ["batch"], [], ["batch", 0], ["batch", 1, "h", "w"]])
-def test_inputs_and_outputs_of_any_rank(tmp_path, image, shape):
-    """A classifier gives one number a class; anything else is not classified."""
-    path = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, shape, facts=FACTS)
-    survives(path, image)
-    with pytest.raises(UserError, match=r"gives values of shape|cannot run the model"):
-        infer(path, [image])
-
-
 PIXELS = {"UINT8", "FLOAT", "FLOAT16"}
 NUMBERS = {"BOOL", "DOUBLE", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
 
@@ -120,25 +111,12 @@ def test_every_element_type(tmp_path, image, name):
     )
 
 
-def test_an_unknown_element_type(tmp_path, image):
-    """Of an input and of a weight."""
-    other = onnx.TensorProto(name="w", data_type=77, dims=[16, 3], raw_data=bytes(192))
-    y = helper.make_tensor_value_info("y", FLOAT, [None, 3])
-    flat = helper.make_node("Flatten", ["x"], ["f"])
-    assert (
-        survives(saved(tmp_path / "w.onnx", [flat, node("Gemm", ["f", "w"])], [X], [y], [other]), image) == 0
-    )
-    x = helper.make_tensor_value_info("x", 0, IMAGES)
-    assert survives(saved(tmp_path / "x.onnx", [node("Relu", ["x"])], [x], [y]), image) == 0
-
-
 VALUES = [None, "x", [], {}, True, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]]]
 VALUES += ["[" * 9999]
 SHAPES = [[1, 4, 4.5], [0, 4, 4], [-1, 4, 4], [1, 2**40, 2**40], [1, 65535, 65535], [2, 4, 4]]
 SHAPES += [["1", "4", "4"]]
 # Of those, what is valid.
 VALID = [("mean", [0.0]), ("class_names", ["1", "4", "4"])]
-MODES = "1 L LA P RGB RGBA CMYK YCbCr HSV LAB I F".split()  # noqa: SIM905 - names as words
 
 
 @pytest.mark.parametrize("kind", [FLOAT, BYTE])
@@ -298,19 +276,6 @@ def test_odd_graphs(tmp_path, image, name):
     assert survives(saved(tmp_path / "m.onnx", *graphs()[name]), image) == RESULTS.get(name, 0)
 
 
-def test_weights_outside_the_folder_are_not_read(tmp_path, image):
-    """A file may not name others of the machine's."""
-    path = saved(tmp_path / "m.onnx", *graphs()["weights outside the folder"])
-    assert survives(path, image) == 0
-
-
-@pytest.mark.parametrize(("opset", "results"), [(7, 2), (99, 1)])
-def test_other_opsets(tmp_path, image, opset, results):
-    """An old one runs; one that ONNX Runtime does not know yet is priced."""
-    path = saved(tmp_path / "m.onnx", [node("Relu", ["x"])], [X], [Y], opset=opset)
-    assert survives(path, image) == results
-
-
 def test_flipped_bytes(tmp_path, image):
     """Seeded damage to a small network, cut now and then."""
     nodes = [("Conv", ["x", "k"], ["c"]), ("Relu", ["c"], ["r"]), ("Flatten", ["r"], ["f"])]
@@ -332,10 +297,8 @@ def test_flipped_bytes(tmp_path, image):
 def test_threads_without_cores(tmp_path, capsys):
     """A million threads would never answer."""
     path = write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES)
-    with pytest.raises(SystemExit) as ended:
-        main(["bench", str(path), "--threads", "1000000"])
-    assert ended.value.code == 2
-    assert f"use at most {cores()}" in capsys.readouterr().err
+    status, _, err = run_command(capsys, "bench", path, "--threads", "1000000")
+    assert (status, f"use at most {cores()}" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

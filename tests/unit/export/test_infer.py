@@ -181,4 +181,3 @@ def test_the_command(tmp_path, capsys):
     assert "metadata lacks shape, class_names, mean, std" in err
     status, _, err = run_command(capsys, "infer", model, tmp_path / "none.png")
     assert status == 2
-    assert "Traceback" not in err

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 
-import numpy as np
 import onnx
 import pytest
 from exported import exported, images
-from nightly import mostly
 from onnx import TensorProto
 
 from edgefl.export import quantise
@@ -78,23 +75,3 @@ def test_the_tools_leave_nothing_behind(mlp, capfd):
     quantise.to_fp16(model, FORM, {})
     assert (list(sys.path), list(logging.getLogger().handlers)) == before
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("first", mostly(["to_fp16", "to_int8"], ["to_int8"]))
-def test_the_tools_can_be_imported_in_any_order(mlp, tmp_path, first):
-    """In one process, whichever of them is imported first."""
-    model, x = mlp
-    (tmp_path / "model.onnx").write_bytes(model)
-    np.save(tmp_path / "x.npy", x)
-    code = f"""
-import numpy as np, torch
-from edgefl.export import quantise; from edgefl.export.model import Form
-model, x = open("model.onnx", "rb").read(), torch.from_numpy(np.load("x.npy"))
-for name in sorted(("to_fp16", "to_int8"), key="{first}".__ne__):
-    print(len(getattr(quantise, name)(model, Form(), *([x] if name == "to_int8" else []), {{}})))
-"""
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    assert len(ran.stdout.split()) == 2

@@ -65,14 +65,6 @@ def test_the_wrap_ends_the_body():
     assert net.feature_width == 16
 
 
-def test_torchvision_is_one_module():
-    """Asking twice gives the same module, with models and transforms in it."""
-    module = torchvision()
-    assert module is torchvision()
-    assert callable(module.models.resnet18)
-    assert callable(module.transforms.RandomCrop)
-
-
 def test_other_import_errors_are_not_hidden(monkeypatch):
     """Only the missing operators are mended; any other failure of torchvision's import is passed on."""
 

@@ -156,15 +156,6 @@ def test_a_stacked_step_waits_for_the_client_with_the_most(tmp_path):
     assert shape.together == sum(-(-count // 32) for count in samples) / stacked
 
 
-def test_more_jobs_than_are_looked_at_count_all_the_same(tmp_path, monkeypatch):
-    """3 of 12 clients with the same number of samples stand for all of them."""
-    whole = choice(tmp_path, MANY).shape
-    monkeypatch.setattr(auto, "_MOST_JOBS", 3)
-    few = choice(tmp_path, MANY).shape
-    assert few.jobs == 3
-    assert few.expected_s == pytest.approx(whole.expected_s, rel=0.1)
-
-
 def test_workers_train_what_takes_long(tmp_path, monkeypatch):
     """As many as there are cores and units of work; a number that is given is honoured."""
     monkeypatch.setattr(auto, "cores", lambda: 8)
@@ -224,21 +215,6 @@ def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
     engine = chosen(tmp_path / "1", method="lists", **MANY)
     assert engine["name"] == "loop"
     assert "_foreach_mul" in engine["auto"]["why"]
-
-
-def test_trying_it_changes_no_result(tmp_path):
-    """A run by auto is, to the last bit, a run by the engine that it chose, in any number of processes."""
-    engine = chosen(tmp_path / "1", **MANY)
-    assert engine["name"] == "vmapped"
-    chosen(tmp_path / "2", "vmapped", **MANY)
-    assert chosen(tmp_path / "3", {"name": "auto", "workers": 2}, **MANY)["workers"] == 2
-    one, *others = (learned(tmp_path / name) for name in ("1", "2", "3"))
-    assert others == [one, one]
-    trainers = []
-    for name in ("1", "2", "3"):
-        with read(tmp_path / name) as reader:
-            trainers.append(reader.meta["trainer"])
-    assert trainers == [trainers[0]] * 3
 
 
 def test_the_environment_pins_it(tmp_path, monkeypatch):

@@ -13,8 +13,6 @@ from commands import run_command
 
 import edgefl
 from edgefl.cli import main
-from edgefl.core.errors import UserError
-from edgefl.runs.group import find_scenario
 from edgefl.store import read
 
 SCENARIO = {
@@ -104,13 +102,6 @@ def test_a_mistake_is_placed_at_its_option(tmp_path, scenario, capsys, arguments
     assert not (tmp_path / "runs").exists()
 
 
-def test_the_version_is_told(capsys):
-    """By the command and by the package, the same."""
-    status, out, _ = run_command(capsys, "--version")
-    assert (status, out.strip()) == (0, f"edgefl {edgefl.__version__}")
-    assert edgefl.__version__[0].isdigit()
-
-
 @pytest.mark.parametrize("engine", ["auto", "processes"])
 def test_more_workers_than_a_machine_holds_are_refused(tmp_path, scenario, capsys, monkeypatch, engine):
     """Before any is started: each takes memory, and there are too few cores for them."""
@@ -150,13 +141,3 @@ def test_a_list_of_runs_goes_on_without_a_folder_that_may_not_be_read(tmp_path, 
 
     monkeypatch.setattr(Path, "is_file", refused)
     assert run_command(capsys, "runs", tmp_path)[:2] == (0, f"no runs in {tmp_path}\n")
-
-
-def test_a_folder_hides_no_scenario(tmp_path, monkeypatch):
-    """A run may have been saved under its scenario's name."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("quickstart", "other"):
-        (tmp_path / name).mkdir()
-    assert find_scenario("quickstart").name == "quickstart.yaml"
-    with pytest.raises(UserError, match="other is a directory, not a scenario"):
-        find_scenario("other")

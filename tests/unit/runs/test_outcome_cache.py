@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import busy
 import pytest
 import torch
-from builders import learned
 
-import edgefl
 from edgefl.compute.job import Outcome
 from edgefl.core.event import Job
 from edgefl.runs.outcome_cache import OutcomeCache
@@ -87,39 +84,6 @@ def test_work_without_states_depends_on_nothing():
     cache.take(job(0))
     assert trained(cache, [job(2)], [job(1)]) == []
     assert begins(cache, job(1)) is None
-
-
-@pytest.fixture
-def seen(tmp_path, monkeypatch):
-    """The jobs of every call of an engine, and those whose states were committed, in order."""
-    busy.policies(tmp_path / "own", monkeypatch)
-    return busy.watched(monkeypatch)
-
-
-@pytest.mark.parametrize("policy", ["first", "moody"])
-@pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
-def test_engines_agree_whatever_the_policy(tmp_path, seen, method, policy):
-    """One job at its merge or many ahead of it: the same events, states in the same order, near weights."""
-    calls, committed = seen
-    seen_by = {}
-    for engine in ("loop", "vmapped"):
-        scenario = {**busy.SCENARIO, "method": method, "server": {"policy": policy, "rounds": 16}}
-        (run,) = edgefl.run(scenario, engine=engine, out=tmp_path / engine).runs
-        seen_by[engine] = run.table("events"), learned(run), list(calls), list(committed)
-        calls.clear()
-        committed.clear()
-    (events, expected, alone, kept), (same, got, ahead, also) = seen_by["loop"], seen_by["vmapped"]
-    assert same == events
-    assert sum(row["kind"] == "merged" for row in events) == 16
-    assert also == kept
-    assert len(kept) == (0 if method == "fedavg" else 16 * busy.POLICIES[policy]["merged"])
-    assert got.keys() == expected.keys()
-    for key, leaf in expected.items():
-        torch.testing.assert_close(got[key], leaf, rtol=1e-4, atol=1e-5)
-    if policy == "first":
-        assert [len(call) for call in alone] == [1] * 16
-        assert len(ahead) < 16
-        assert max(map(len, ahead)) > 3
 
 
 def test_a_job_that_is_trained_again_has_another_outcome(cache):

@@ -132,7 +132,6 @@ FIGURES = {
 }
 SO_FAR = Progress("study", "merged", "", 12, 11, 100, 11_520.0, 125.4, FIGURES, FIGURES)
 BEGAN = Began("study", "group", 1, 1, 100, "0", 1, Path("runs/study"), Path("runs/study"), {}, {})
-NAMES = ["study", "a long name of a run, with many words", "\u540d" * 30, "a\x1b[2Jb\nc"]
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -166,19 +165,6 @@ def test_no_line_is_wider_than_the_terminal(width, name, rounds):
     assert ("3 h 12 min" in second) == (width > 40)
     assert ("12% wasted" in second) == (width > 70)
     assert "[2J" not in "".join(lines).replace("\\x1b[2J", "")
-
-
-def test_figures_at_widths():
-    """From all that is known down to the accuracies; none is broken off."""
-    found = {
-        width: lines_of(display_on({"force_terminal": True, "width": width}))[1] for width in (80, 66, 54, 40)
-    }
-    assert found == {
-        80: "  global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted",
-        66: "  global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB",
-        54: "  global 81.2%, personal 75.4%, clock 3 h 12 min",
-        40: "  global 81.2%, personal 75.4%",
-    }
 
 
 def test_a_run_that_is_stopped_keeps_its_last_figures():

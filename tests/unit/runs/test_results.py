@@ -97,18 +97,6 @@ def test_frames_without_rows_keep_their_columns(swept):
     assert swept.frame("evaluations", kind="arrow").num_rows == 0
 
 
-def test_a_table_in_arrow_is_the_one_in_pandas(swept):
-    """The same columns and values, settings that differ among them; unknown kinds are refused."""
-    found, frame = swept.frame("jobs", kind="arrow"), swept.frame("jobs")
-    assert found.column_names == list(frame.columns)
-    assert found.column("method.temperature").to_pylist() == frame["method.temperature"].tolist()
-    assert found.column("received_s").to_pylist() == frame["received_s"].tolist()
-    assert found.column("ending").to_pylist() == frame["ending"].tolist()
-    assert swept.runs[1].frame("jobs", kind="arrow").num_rows == 4
-    with pytest.raises(edgefl.UserError, match="must be 'pandas' or 'arrow', not 'polars'"):
-        swept.frame("jobs", kind="polars")
-
-
 @pytest.mark.parametrize(
     ("library", "kind", "message", "extra"),
     [

@@ -92,13 +92,6 @@ def test_progress_without_training_and_without_energies(tmp_path, monkeypatch):
     assert seen.progress[-1].figures["jobs"] == summary.jobs
 
 
-def test_where_nobody_listens_nothing_is_reckoned(tmp_path, monkeypatch):
-    """Progress is not even put together."""
-    monkeypatch.setattr("edgefl.runs.so_far.Progress", None)
-    (run,) = edgefl.run(SCENARIO, engine="null", out=tmp_path / "run").runs
-    assert run.status == "done"
-
-
 def test_the_time_left_by_hand(tmp_path, monkeypatch):
     """Half a second a merge: the limit that is met first counts; nothing is left at the end."""
     now = iter(range(100))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -54,10 +53,6 @@ def _names(folder):
 def _held(states):
     """The clients whose state is in memory, the least recently used first."""
     return list(states._held)  # noqa: SLF001 - nothing else tells memory from disk
-
-
-def test_a_tree_has_the_size_that_these_tests_reckon_with():
-    assert nbytes(_tree(0)) == SIZE
 
 
 CLIENT = st.integers(0, 4)
@@ -167,15 +162,6 @@ def test_nothing_is_written_within_the_budget(tmp_path):
     assert _held(states) == [2, 0, 3]
 
 
-def test_a_new_state_of_a_client_takes_the_place_of_its_old_one(tmp_path):
-    """It does not count twice, and the old one is not written."""
-    states = _filled(tmp_path, 2, 2 * SIZE)
-    states.put(0, 20, _tree(7))
-    assert _held(states) == [1, 0]
-    assert _names(tmp_path) == set()
-    assert _bits(states.get(0)) == _bits(_tree(7))
-
-
 def test_without_a_folder_everything_stays_in_memory():
     """Whatever the budget."""
     states = _filled(None, 3, 0)
@@ -183,33 +169,6 @@ def test_without_a_folder_everything_stays_in_memory():
     assert [_bits(states.get(client)) for client in range(3)] == [_bits(_tree(client)) for client in range(3)]
     assert states.get(3) is None
     assert [states.path(client) for client in range(4)] == [None] * 4
-
-
-def test_a_state_that_was_read_again_counts_and_leaves_without_a_write(tmp_path, monkeypatch):
-    """Its file is there already; and the one that it pushed out is written once."""
-    states = _filled(tmp_path, 2, SIZE)
-    written = []
-    monkeypatch.setattr("edgefl.runs.states.write_tree", lambda path, _: written.append(path))
-    states.get(0)
-    assert (_held(states), states.held_bytes, written) == ([0], SIZE, [tmp_path / state_file(11)])
-    states.put(2, 12, _tree(2))
-    assert (_held(states), len(written)) == ([2], 1)
-
-
-def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
-    """The store has written the files."""
-    store = Store.create(tmp_path / "run", write_tree)
-    states = _filled(store.folder / "states", 3, 3 * SIZE)
-    with states.saving() as changed:
-        assert sorted(changed) == [0, 1, 2]
-        store.checkpoint(_place(1), Saved({}, changed))
-    monkeypatch.setattr("edgefl.runs.states.write_tree", None)
-    states.put(3, 13, _tree(3))
-    assert _held(states) == [1, 2, 3]
-    assert _bits(states.get(1)) == _bits(_tree(1))
-    monkeypatch.undo()
-    assert _bits(states.get(0)) == _bits(_tree(0))
-    store.close("done")
 
 
 def test_a_state_on_disk_is_not_written_again_for_a_checkpoint(tmp_path):
@@ -279,21 +238,6 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     store.close("done")
 
 
-def test_a_failed_checkpoint_keeps_its_states_changed(tmp_path, monkeypatch):
-    """The next one has them again."""
-    store = Store.create(tmp_path / "run", write_tree)
-    states = _filled(store.folder / "states", 2, 2 * SIZE)
-    with monkeypatch.context() as patch:
-        _full(patch)
-        with pytest.raises(RunError, match="No space left"), states.saving() as changed:
-            store.checkpoint(_place(1), Saved({}, changed))
-    with states.saving() as changed:
-        assert sorted(changed) == [0, 1]
-        store.checkpoint(_place(1), Saved({}, changed))
-    assert _names(store.folder / "states") == {state_file(10), state_file(11)}
-    store.close("done")
-
-
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b""), None])
 def test_a_lost_file_fails_the_run(tmp_path, damage):
     """Somebody cleared the run's folder meanwhile, or one bit is another: no bad input, and never used."""
@@ -348,13 +292,3 @@ def test_a_state_that_was_read_keeps_no_mapping(tmp_path):
     tree = states.get(0)
     assert str(tmp_path) not in MAPS.read_text(encoding="utf-8")
     assert all(leaf.data_ptr() % 16 == 0 for leaf in leaves(tree))
-
-
-def test_a_file_can_be_read_in_another_process(tmp_path):
-    """What is sent is a name and the order of keys; what is read has the same bits."""
-    states = _filled(tmp_path, 2, SIZE)
-    sent = pickle.dumps(states.file(0))
-    assert len(sent) < 500
-    assert _bits(pickle.loads(sent).read()) == _bits(_tree(0))  # noqa: S301 - our own bytes
-    assert states.file(1) is None
-    assert states.file(2) is None

@@ -118,12 +118,6 @@ def test_an_unknown_energy_is_left_out_and_said():
     assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
 
 
-def test_nothing_evaluated_is_an_error():
-    """As of runs on the null engine."""
-    with pytest.raises(UserError, match="nothing was evaluated"):
-        chart_of({"a": [[]], "b": [[]]})
-
-
 def test_a_logarithmic_axis_has_no_zero():
     """What is at zero is left out, with a note."""
     chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, Choice(log_x=True))

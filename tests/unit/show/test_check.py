@@ -7,8 +7,8 @@ import os
 from dataclasses import replace
 
 import pytest
-from commands import run_command, shown
-from compared import cells, comparison, every, lines_of, tables_of
+from commands import shown
+from compared import cells, comparison, every, tables_of
 from toys import TOYS
 from unfinished import UNPOWERED
 
@@ -26,9 +26,7 @@ from edgefl.show.table import UNKNOWN
 from edgefl.show.values import between, cell
 
 PHONE = "fleet={members: [{device: pixel-6, link: ethernet}, {device: laptop-cpu, link: ethernet}]}"
-CARBON = "fleet={like: home-lab, carbon: {regions: DE, server: {power: 20 W}}}"
 _AT = "status: assumed, source: for this test"
-_SOURCE = {"status": "assumed", "source": "for this test"}
 BOARD = f"""
 title: a board
 category: sbc
@@ -109,22 +107,6 @@ def below(view):
     }
 
 
-def test_a_dry_run_is_a_row():
-    """With what it takes; what is waited for, and CO2e, where there is any."""
-    found = dry("server.rounds=3")
-    (table,) = tables_of(dry_runs([found]))
-    assert table.heads[:5] == ["scenario", "run", "clients", "refused", "rounds"]
-    assert table.heads[5:] == ["virtual time", "bytes", "energy", "idle while waiting"]
-    assert table.rows[0][:5] == ["quickstart", "quickstart", "20", "0", "3"]
-    carbon = dry(CARBON, "server.rounds=3")
-    view = dry_runs([carbon, found])
-    total, server = (carbon.summary.costs["carbon"].whole[name] for name in ("total", "server"))
-    column = [row[tables_of(view)[0].heads.index("CO2e")] for row in tables_of(view)[0].rows]
-    assert column == [cell(Value(total.amount, total.between), "g"), "-"]
-    assert below(view)["server"] == [cell(Value(server.amount, server.between), "g")]
-    assert carbon.summary.costs["carbon"].about in lines_of(view)
-
-
 def test_a_dry_run_shows_waste_below_its_row(monkeypatch):
     """Only of runs that wasted something; no line is wider than the terminal."""
     monkeypatch.setenv("EDGEFL_PATH", str(TOYS))
@@ -144,33 +126,6 @@ def test_a_wasted_energy_that_nobody_knows_is_unknown(monkeypatch):
     found = dry("server.policy=toy", f"fleet={{members: [{{device: {UNPOWERED}, link: 4g}}]}}").summary
     assert found.wasted.joules is None
     assert cells(every([found]))["wasted energy"] == [UNKNOWN]
-
-
-def test_batteries_have_a_row_of_a_table():
-    """A laptop is taken to be plugged in, a board has none."""
-    settings = ["task.clients=4", "server={participants: 3, rounds: 3}"]
-    found = dry(*settings, PHONE)
-    use = found.summary.batteries["pixel-6"]
-    bounded = Value(use.per_round, use.per_round_between)
-    (row,) = tables_of(dry_runs([found]))[1].rows
-    assert row == [
-        "quickstart", "quickstart", "pixel-6", cell(bounded, "battery"), cell(Value(use.per_day), "battery"),
-        cell(Value(use.days), "days"),
-    ]  # fmt: skip
-    board = dry(*settings, "fleet.members=[{device: raspberry-pi-4b, link: ethernet}]")
-    assert "battery" not in shown(dry_runs([board]), 100)
-
-
-def test_check_prints_json(capsys):
-    """The summary's figures, and notes, of every run; errors go elsewhere."""
-    status, out, _ = run_command(capsys, "check", "quickstart", "--set", "sweep=null", "--json")
-    (found,) = json.loads(out)["runs"]
-    assert status == 0
-    assert (found["scenario"], found["rounds"], found["stopped"]) == ("quickstart", 30, "rounds")
-    assert list(found["spent"]) == ["merged", "late", "lost", "cut"]
-    assert found["spent"]["merged"]["jobs"] == found["jobs"] == 300
-    status, out, _ = run_command(capsys, "check", "nonsense", "--json")
-    assert (status, json.loads(out)) == (2, {"runs": []})
 
 
 @pytest.mark.parametrize("policy", ["sync", "{name: fedasync, concurrency: 4}"])

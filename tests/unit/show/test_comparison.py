@@ -7,14 +7,11 @@ from dataclasses import replace
 import pytest
 from commands import shown
 from compared import (
-    RICH,
     cells,
     dry,
     every,
     lines_of,
-    rich,
     run_of,
-    score,
     seeds,
     tables_of,
     to_target,
@@ -23,8 +20,6 @@ from compared import (
 
 from edgefl.analysis.carbon import Amount
 from edgefl.analysis.groups import seeds_together
-from edgefl.analysis.history import Target
-from edgefl.analysis.summary import Measured, summaries
 from edgefl.analysis.sums import Turnout
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
@@ -35,48 +30,12 @@ from edgefl.show.formats import latex
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
 CARBON = "fleet={like: home-lab, carbon: {regions: DE, server: {power: 20 W}, embodied: busy}}"
-BOTH = {name: score(0.95) for name in ("global", "personal")}
 
 
 def quick(name, accuracy, seconds, **more):
     """A run that took some seconds, and as many bytes, and its target half of them."""
     run = run_of(accuracy, name=name, virtual_s=seconds, bytes=int(1000 * seconds), **more)
     return to_target(run, took(seconds / 2), 0.8)
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory):
-    """A run with something in every row."""
-    (found,) = summaries([rich(tmp_path_factory.mktemp("compare") / "run").folder])
-    return replace(found, settings=None)
-
-
-def test_three_rich_runs_fit_a_screen(full):
-    """With waste, carbon, batteries, measures, two models and a target: at most 16 rows, without bounds."""
-    found = cells(comparison([replace(full, name=name) for name in "abc"]))
-    assert {"wasted energy to 5%", "CO2e", "waited most for", "peak device memory"} <= found.keys()
-    assert not any(" to " in text or "±" in text for texts in found.values() for text in texts)
-    assert RICH["evaluate"]["measures"][0] in str(found)
-    carbon = full.costs["carbon"]
-    whole = {**carbon.whole, "total": replace(carbon.whole["total"], known=1)}
-    energy = full.energy._replace(energy_known=1)
-    reached = replace(full.target.global_, energy=energy)
-    bill = replace(carbon, whole=whole, to_target=dict.fromkeys(carbon.to_target, whole))
-    target = replace(full.target, global_=reached, personal=reached)
-    some = replace(full, energy=energy, costs={"carbon": bill}, target=target, refused=1)
-    for runs in ([full] * 3, [some] * 3):
-        (table,) = tables_of(comparison([replace(run, name=str(n)) for n, run in enumerate(runs)]))
-        assert len(table.rows) <= 16
-
-
-def test_the_short_table_has_the_figures_that_runs_are_judged_by():
-    """In this order."""
-    run = to_target(run_of(BOTH, peak_bytes=2**20, refused=2, path={}), took(5.0), personal=took(6.0))
-    assert list(cells(comparison([run]))) == [
-        "accuracy, global", "accuracy, personal", "time to 90%", "bytes to 90%", "energy to 90%",
-        "virtual time", "bytes of all clients", "energy of all clients", "clients refused",
-        "peak device memory",
-    ]  # fmt: skip
 
 
 def test_who_is_ahead_stands_in_one_line():
@@ -121,15 +80,6 @@ def test_marks_and_notes_are_of_what_is_shown():
     assert r"& -- &" in latex(comparison(best))
 
 
-def test_a_name_is_broken_where_no_column_fits_beside_it():
-    """A name is broken, and the first column stands beside it."""
-    runs = [run_of(0.9 + place / 100, name="a" * 50 + str(place)) for place in range(4)]
-    lines = shown(comparison(runs), 40).splitlines()
-    names = "".join(line.split("│")[0].strip() for line in lines if "│" in line)
-    assert names == "".join(run.name for run in runs)
-    assert all(any(f"{90 + place}.0%" in line for line in lines) for place in range(4))
-
-
 def test_bounds_stand_in_one_line():
     """The widest of each kind, of all that is shown; ``--all`` has them cell by cell."""
     runs = [
@@ -171,16 +121,6 @@ def test_seeds_are_averaged():
     assert any(line.endswith("; of 2 seeds it is 9 times the standard deviation") for line in told)
 
 
-def test_counts_of_several_seeds_are_means():
-    """Of clients that were merged, and of those that never trained."""
-    runs = [
-        replace(run, merged_clients=merged, fairness=0.5)
-        for run, merged in zip(seeds("a", [0.5] * 2), (14, 16), strict=True)
-    ]
-    assert cells(every(runs))["clients that were merged"][0].startswith("15 ±")
-    assert cells(every(runs[:1]))["clients that were merged"] == ["14"]
-
-
 def test_an_average_has_the_bounds_of_all_its_runs():
     """Their means; none where one has none. What is known of some clients is no amount of all."""
 
@@ -198,51 +138,6 @@ def test_an_average_has_the_bounds_of_all_its_runs():
     assert average(replace(known, known=1), other) == ["20 g (10 to 27.5) (1 of 2)"]
     lower = Amount(10.0, 1, 2, Interval(5, None)), Amount(20.0, 1, 2, Interval(15, None))
     assert average(*lower) == ["at least 10 g"]
-
-
-def test_emissions_have_rows_and_what_they_count():
-    """Every component that some run counts; a run that does not count it has "-". The boundary is below."""
-    fleet = "fleet={like: home-lab, carbon: {regions: FR, network: '0 kWh/GB'}}"
-    runs = [dry(CARBON, "server.rounds=1"), dry(fleet, "server.rounds=1"), dry("server.rounds=1")]
-    view = every(runs)
-    found = cells(view)
-    assert found["network"][1:] == ["0 g", "-"]
-    assert found["server"][1:] == found["embodied"][1:] == ["-", "-"]
-    assert found["CO2e"][2] == "-" != found["CO2e"][1] != found["CO2e"][0]
-    assert {run.costs["carbon"].about for run in runs[:2]} <= {*lines_of(view)}
-    assert runs[0].costs["carbon"].about in lines_of(comparison(runs[:1]))
-    assert "CO2e" not in shown(every(runs[2:]), 200)
-    carbon = runs[0].costs["carbon"]
-    target = {"target": Target(0.9, None, None), "accuracy": {"global": score(0.5)}}
-    missed = replace(runs[0], **target)
-    reached = replace(missed, costs={"carbon": replace(carbon, to_target={"global": carbon.whole})})
-    reached = replace(reached, target=Target(0.9, took(1.0), None))
-    assert cells(every([reached, missed, replace(runs[2], **target)]))["CO2e to 90%"] == [
-        found["CO2e"][0], "not reached", "-"
-    ]  # fmt: skip
-
-
-def test_batteries_have_three_rows():
-    """Of each device that has one; a laptop is taken to be plugged in."""
-    fleet = "fleet={members: [{device: pixel-6, link: ethernet}, {device: laptop-cpu, link: ethernet}]}"
-    run = dry("task.clients=4", "server={participants: 3, rounds: 3}", fleet)
-    use = run.batteries["pixel-6"]
-    assert (list(run.batteries), use.clients) == (["pixel-6"], 2)
-    assert use.days == pytest.approx(1 / use.per_day)
-    found = cells(every([run]))
-    labels = list(found)
-    place = labels.index("battery of pixel-6, a round")
-    assert labels[place + 1 : place + 3] == ["a day", "one charge lasts"]
-    low, high = use.per_round_between
-    assert low < use.per_round < high
-    assert " (" in found[labels[place]][0]
-    assert found["one charge lasts"][0].endswith(("days", "day", "min"))
-
-
-def test_measures_have_their_unit_and_three_digits():
-    """What is no amount of time, bytes or energy has no other text."""
-    run = run_of(0.9, measures={"logit-entropy": Measured(3, "nats", {"global": 1.82779})})
-    assert cells(comparison([run]))["logit-entropy, global"] == ["1.83 nats"]
 
 
 def test_what_stopped_a_run_is_told_unless_it_is_its_rounds():
@@ -383,14 +278,6 @@ def test_rounds_of_few_say_so(asked):
     )
     assert line in lines_of(comparison([run]))
     assert few(seeds_together([dry("server.rounds=1")])) == []
-
-
-def test_lost_jobs_are_no_participation():
-    """Of all that began, those that were lost are told apart from those that were not there."""
-    run = dry("server.rounds=4", "fleet={like: home-lab, failures: {crash: 0.9}}")
-    (line,) = few(seeds_together([run]))
-    assert "away or busy" not in line
-    assert line.endswith(f"{run.turnout.dispatched - run.turnout.merged:.1f} were late or lost")
 
 
 def test_few_of_several_seeds_are_one_line():

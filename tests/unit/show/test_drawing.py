@@ -15,11 +15,10 @@ import numpy as np  # noqa: E402
 from charted import chart_of, history, target_chart  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.colors import to_rgb  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
 from edgefl.show.charts import Choice  # noqa: E402
-from edgefl.show.drawing import draw, figure, write_figure  # noqa: E402
+from edgefl.show.drawing import figure, write_figure  # noqa: E402
 
 SEEDS = [[history([0.1, 0.5, 0.95])], [history([0.2, 0.4, 1])], [history([0.3, 0.6, 0.9])]]
 # As many as there are colours.
@@ -136,33 +135,6 @@ def test_a_character_that_the_font_lacks_is_a_note(tmp_path):
     assert (tmp_path / "fig.pdf").stat().st_size
 
 
-def test_a_notebook_shows_a_figure():
-    """As a PNG file, without pyplot."""
-    assert figure(chart_of({"a": SEEDS}))._repr_png_().startswith(b"\x89PNG")
-
-
-def test_axes_of_the_user_get_lines_with_labels():
-    """A legend is the user's to place; the figure keeps its size."""
-    made = Figure(figsize=(5, 4))
-    left, right = made.subplots(1, 2)
-    draw(chart_of({"a": SEEDS, "b": SEEDS}), left)
-    assert left.get_legend_handles_labels()[1] == ["a", "b"]
-    assert (left.get_xlabel(), left.get_ylabel()) == ("virtual time (s)", "accuracy (%)")
-    assert right.lines[:] == []
-    assert tuple(made.get_size_inches()) == (5, 4)
-
-
-def test_long_lines_have_markers_apart():
-    """As far from each other on the page, on any scale; at each point where there is a gap."""
-    long = [place / 100 for place in range(100)]
-    made = figure(
-        chart_of({"a": [[history(long)]], "b": [[history([*long, float("nan")])]]}, Choice(log_x=True))
-    )
-    even, gap = made.axes[0].lines
-    assert (even.get_markevery(), gap.get_markevery()) == ((0.0, 0.14), None)
-    texts(made)
-
-
 class Picture:
     """What is painted of a figure: (rows, columns, 3), from 0 to 1."""
 
@@ -237,7 +209,7 @@ def test_a_legend_says_what_is_drawn():
 
 
 @pytest.mark.parametrize(("columns", "x"), [(1, "time"), (2, "time,bytes,joules")])
-@pytest.mark.parametrize("count", [2, 3, 8])
+@pytest.mark.parametrize("count", [2, 8])
 def test_rows_of_runs_fit_and_do_not_overlap(columns, x, count):
     """Of two targets, with long names and one run that reached neither; one panel, or three abreast."""
     spent = {f"a rather long name of run {place}": [place + 1.0, place + 2.0] for place in range(count - 1)}

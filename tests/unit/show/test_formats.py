@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from compared import every, lines_of, tables_of
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Group
@@ -191,14 +190,3 @@ def test_marks_keep_the_figures_of_a_column_aligned():
         r"b & 2.5\phantom{ *} \\",
         r"c & -- \\",
     ]
-
-
-def test_a_comparison_is_the_same_in_every_format():
-    """Of few runs a column each, of many a row each; all cells of the tables are there."""
-    for found in (runs(), [replace(runs()[2], name=f"run {n}", settings=None) for n in range(6)]):
-        view = every(found)
-        tables, marked, typeset = tables_of(view), markdown(view), latex(view)
-        assert marked.count("| :-- |") == typeset.count(r"\toprule") == len(tables)
-        assert marked.count("\n|") + 1 == sum(len(table.rows) + 2 for table in tables)
-        assert typeset.count(" \\\\\n") == sum(len(table.rows) + 1 for table in tables)
-        assert all(line in typeset for line in lines_of(view))

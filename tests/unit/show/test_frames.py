@@ -18,7 +18,7 @@ from damage import rewritten
 from pyarrow import parquet
 
 import edgefl
-from edgefl.show.frames import TableSource, sources, to_arrow, to_csv, to_pandas
+from edgefl.show.frames import sources, to_arrow, to_csv, to_pandas
 from edgefl.store import COLUMNS, TABLES, read
 
 ARROW = {"INTEGER": pa.int64(), "REAL": pa.float64(), "TEXT": pa.string()}
@@ -94,18 +94,6 @@ def test_awkward_values_are_the_stores(runs, tmp_path, capsys):
         assert [row["x"] for row in written[:: len(rows)]] == ["true", ""]
 
 
-def test_missing_values_are_of_each_type(found):
-    """Jobs that were late were merged into no version and have reached no station after it."""
-    frame = to_pandas(found, "jobs")
-    late = frame[frame["ending"] == "late"]
-    assert len(late)
-    assert late["into_version"].isna().all()
-    assert late["into_version"].dtype == "Int64"
-    merged = frame[frame["ending"] == "merged"]
-    assert merged["into_version"].notna().all()
-    assert merged["arrived_s"].notna().all()
-
-
 def test_settings_of_several_types_are_text_in_arrow(found):
     """A column of Arrow has one type; one that holds a number in each run has numbers."""
     mixed = [source._replace(own={"run": "a", "seed": 1, "x": value, "y": number})
@@ -114,35 +102,6 @@ def test_settings_of_several_types_are_text_in_arrow(found):
     assert set(table.column("x").to_pylist()) == {"all", "3"}
     assert set(table.column("y").to_pylist()) == {1.0, 0.5}
     assert set(to_pandas(mixed, "merges")["x"]) == {"all", 3}
-
-
-def test_pieces_are_the_table(runs):
-    """However small; none is empty."""
-    with read(runs.runs[0].folder) as reader:
-        pieces = list(reader.pieces("jobs", size=4))
-        rows = [row for piece in pieces for row in zip(*piece, strict=True)]
-        assert rows == [tuple(row.values()) for row in reader.rows("jobs")]
-    assert {len(piece[0]) for piece in pieces[:-1]} == {4}
-    assert len(pieces) > 1
-
-
-def test_csv_has_every_value(runs, capsys):
-    """On standard output; with the run's name, where a spreadsheet would reckon it as text."""
-    status, out, _ = run_command(capsys, "table", runs.folder, "jobs")
-    assert status == 0
-    assert out.endswith("\r\n")
-    found = list(csv.DictReader(io.StringIO(out, newline="")))
-    rows = [row for run in runs.runs for row in run.table("jobs")]
-    for one, row in zip(found, rows, strict=True):
-        assert {name: one[name] for name in row} == {
-            name: "" if value is None else str(value) for name, value in row.items()
-        }
-    assert [one["method.name"] for one in found[:: len(rows) // 2]][:2] == ["fedavg", "fedprox"]
-    assert {one["method.mu"] for one in found} == {"", "0.1"}
-    stream = io.StringIO()
-    to_csv([TableSource(runs.runs[0].folder, {"run": "=1+1", "seed": -1})], "merges", stream)
-    assert {line.split(",")[0] for line in stream.getvalue().splitlines()[1:]} == {"'=1+1"}
-    assert {line.split(",")[1] for line in stream.getvalue().splitlines()[1:]} == {"-1"}
 
 
 def test_files_hold_the_table(runs, tmp_path, capsys):

@@ -28,13 +28,6 @@ def inferred(name, *files):
     return shown(inference(Inference("m.onnx", (1, 8, 8), images)), 80)
 
 
-def test_names_are_not_markup():
-    """A file's name may look like markup."""
-    found = inferred("[/b]", "[red].png")
-    assert "[red].png" in found
-    assert "[/b]" in found
-
-
 @pytest.mark.parametrize(
     ("files", "cells"),
     [

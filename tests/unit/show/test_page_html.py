@@ -120,11 +120,6 @@ def test_it_is_small(tmp_path):
     assert len(text) + 9 * data_of_one <= 3.2e6
 
 
-def test_the_same_page_twice(record):
-    """A page has no time and no chance in it."""
-    assert html(record) == html(record)
-
-
 def test_every_figure_is_in_the_text(parsed, record):
     """Of each row of the comparison, the label and each group's text."""
     for row in record.told.figures:

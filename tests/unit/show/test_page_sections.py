@@ -15,7 +15,7 @@ from edgefl.analysis.run import Run
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
 from edgefl.show.page.records import Read
-from edgefl.show.page.sections import measures, partition, provenance
+from edgefl.show.page.sections import measures, partition
 from edgefl.store import read
 
 
@@ -66,19 +66,6 @@ def test_parts_of_costs_add_up_to_the_groups(page):
         assert sum(devices["joules"]) == pytest.approx(found["joules"])
         assert devices["device"] == ["pixel-6", "raspberry-pi-4b", "raspberry-pi-zero-2w"]
         assert [one is not None for one in devices["per_day"]] == [True, False, False]
-
-
-def test_fronts_are_of_the_groups_figures(page, runs):
-    """Their values are the groups' means; a run alone has no front."""
-    (plot,) = (one for one in page.sections["curves"].plots if one.id == "pareto")
-    assert {"accuracy.global.value", "accuracy.personal.value"} == set(plot.y)
-    assert {"virtual_s", "bytes", "joules"} <= set(plot.x)
-    figures = {one.metric.key: one for one in page.told.figures}
-    for block in page.plots["pareto"]:
-        for key in (*plot.x, *plot.y):
-            assert block[key] == figures[key].values[block["group"]].mean
-    assert "accuracy.personal.value joules" in plot.joined
-    assert paged(runs.runs[0].folder).plots["pareto"] == []
 
 
 REFUSED = {
@@ -189,15 +176,6 @@ def test_every_number_has_its_source(page):
     for kind, name in [("device", "pixel-6"), ("device", "raspberry-pi-4b"), ("link", "4g")]:
         assert found[f"{kind} {name}"] == describe(kind, name).rows
     assert {"regions.DE", "server.power", "server.pue"} <= {name for name, *_ in found["carbon"]}
-
-
-def test_long_settings_are_cut(monkeypatch, runs):
-    """A fleet may hold a trace of millions of rows; the page says how much is left out."""
-    whole = read_of(runs.runs[0], provenance).scenario
-    monkeypatch.setattr(provenance, "_MOST_CHARACTERS", 100)
-    kept, last = read_of(runs.runs[0], provenance).scenario.rstrip("\n").rsplit("\n", 1)
-    assert whole.startswith(kept + "\n")
-    assert last == f"# {len(whole) - len(kept):,} more characters are in plan.yaml."
 
 
 def test_pairs_of_clients_are_the_last_versions_matrix(tmp_path):
