@@ -25,7 +25,6 @@ from edgefl.core.draws import Floats
 from edgefl.core.repricing import Taken
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
-from edgefl.store import read_prices
 
 HOUR_S = 3600.0
 J_PER_KWH = 3.6e6
@@ -57,8 +56,8 @@ def bill(run: Run, _: Usage | None, ended: Until, reached: Mapping[str, Reached]
     region = dealt(carbon, len(run.clients.kind), run.reader.meta["seed"])
     times = [ended, *(one.until for one in reached.values())]
     until = [math.inf, *(one.t_s for one in reached.values())]
-    sums = sums_of(run, run.bounds.by_job(ended.t_s) if run.bounds else (), region, grid, until)
-    if has_interval(carbon) and run.bounds is None:
+    sums = sums_of(run, [end.by_job(ended.t_s) for end in run.corners], region, grid, until)
+    if has_interval(carbon) and not run.corners:
         sums = [each * 3 for each in sums]
     whole, *targets = (_emissions(run, carbon, grid, each, t) for each, t in zip(sums, times, strict=True))
     return Bill("CO2e", "g", whole, dict(zip(reached, targets, strict=True)), boundary(carbon))
@@ -224,8 +223,8 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
     """
     rows, jobs = run.jobs, run.repriced
     settled_s, settled_j = np.full(len(rows), np.nan), np.zeros(len(rows))
-    last = np.searchsorted(rows.job, run.tails["job"])
-    settled_s[last], settled_j[last] = run.tails["t_s"], run.tails["joules"]
+    last = np.searchsorted(rows.job, run.tails.job)
+    settled_s[last], settled_j[last] = run.tails.t_s, run.tails.joules
     joules = [
         rows.receive_j + rows.receive_idle_j,
         rows.work_j + rows.work_idle_j,
@@ -239,7 +238,7 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
     # A client's radio is the same in every exchange.
-    tail_s = read_prices(run.reader)[0].tail_s[jobs.kind]
+    tail_s = run.prices[0].tail_s[jobs.kind]
 
     def tail(since_s: Floats, until_s: Floats) -> tuple[Floats, Floats]:
         # NaN cuts none short.

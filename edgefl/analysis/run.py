@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
-from edgefl.core.repricing import Jobs, Repriced, Taken, at_corners, is_unbounded
+from edgefl.core.plan import Prices
+from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.store import Reader, read_prices
 
 Floats = NDArray[np.float64]
@@ -20,75 +21,25 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class JobColumns:
-    """Jobs that ended, (n,): a column for each name of ``core.event.JOB``, as an attribute or by the name."""
+class Columns:
+    """Rows of a run's long table, (n,): each column as an attribute, or by its name."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Takes all columns."""
         vars(self).update(columns)
 
+    def __getattr__(self, name: str) -> Any:
+        """None but those that there are."""
+        raise AttributeError(name)
+
     def __getitem__(self, which: str | Ints | Bools) -> Any:
-        """A column, or some of the jobs."""
+        """A column, or some of the rows."""
         if isinstance(which, str):
             return vars(self)[which]
-        return JobColumns({name: column[which] for name, column in vars(self).items()})
+        return Columns({name: column[which] for name, column in vars(self).items()})
 
     def __len__(self) -> int:
-        return len(self["job"])
-
-
-@dataclass(frozen=True, eq=False)
-class Merges:
-    """A run's merges, columns (n,) by ascending version: which one it made, in which exchange, by place.
-
-    The round is -1 before the first, the number of rounds after the last; ``server_s`` is how long the server
-    worked on it until ``t_s``.
-    """
-
-    version: Ints
-    exchange: Ints
-    round: Ints
-    t_s: Floats
-    server_s: Floats
-
-    def __len__(self) -> int:
-        return len(self.version)
-
-
-class Clients(NamedTuple):
-    """A run's clients, columns (clients,); device and kind are places in ``device_names`` and ``kinds``."""
-
-    device: Ints
-    kind: Ints
-    slowdown: Floats
-    admitted: Bools
-
-
-class Bounds(NamedTuple):
-    """A run whose devices or links have intervals, at both of their corners; see ``edgefl.core.repricing``.
-
-    Times are known there where a run is blind to them (``edgefl.world.blind``). Elsewhere they stand as they
-    are; where a device's launch overhead is unknown, as lower bounds: unbounded.
-    """
-
-    cheap: Repriced
-    costly: Repriced
-    unbounded: bool
-
-    def joules(self, t_s: float, version: int | None = None) -> Interval:
-        """The bounds of the energy of all clients until a virtual time, as of ``Repriced``."""
-        return Interval.of(self.cheap.joules(t_s, version), self.costly.joules(t_s, version))
-
-    def by_job(self, t_s: float) -> tuple[Iterator[tuple[slice, Taken]], Iterator[tuple[slice, Taken]]]:
-        """What each job took in a run that ended then, some of them at a time, at both corners."""
-        return self.cheap.by_job(t_s), self.costly.by_job(t_s)
-
-    def seconds(self, t_s: float, version: int | None = None) -> Interval | None:
-        """The bounds of a virtual time; None for none."""
-        low, high = self.cheap.seconds(version), self.costly.seconds(version)
-        if low is None or high is None:
-            return Interval(t_s, None) if self.unbounded else None
-        return Interval.of(low, high)
+        return len(next(iter(vars(self).values())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +49,9 @@ class Run:
     reader: Reader
 
     @cached_property
-    def jobs(self) -> Any:
-        """All jobs that ended, by number: ``JobColumns``."""
-        return JobColumns(self.reader.jobs())
+    def jobs(self) -> Columns:
+        """All jobs that ended, by number: those of ``core.event.JOB``."""
+        return Columns(self.reader.jobs())
 
     @cached_property
     def until_s(self) -> Floats:
@@ -117,15 +68,15 @@ class Run:
     def joules(self) -> Floats:
         """Each job's energy, with the tail that it left open at the run's end, NaN for unknown, (n,)."""
         found = joules(self.jobs)
-        np.add.at(found, np.searchsorted(self.jobs.job, self.tails["job"]), self.tails["joules"])
+        np.add.at(found, np.searchsorted(self.jobs.job, self.tails.job), self.tails.joules)
         return found
 
     @cached_property
-    def tails(self) -> dict[str, NDArray[Any]]:
+    def tails(self) -> Columns:
         """The radios' tails that were open in the end: ``client``, ``job``, ``t_s`` and ``joules``."""
-        kinds: dict[str, type[np.generic]] = {"client": np.int64, "job": np.int64}
         sql = "SELECT client, job, t_s, joules FROM settled_tails"
-        return self.reader.arrays(sql, **kinds, t_s=np.float64, joules=np.float64)
+        kinds: dict[str, type[np.generic]] = {"client": np.int64, "job": np.int64}
+        return Columns(self.reader.arrays(sql, **kinds, t_s=np.float64, joules=np.float64))
 
     @cached_property
     def known(self) -> Bools:
@@ -140,14 +91,18 @@ class Run:
         return np.bincount(self.jobs.client, minlength=len(self.clients.kind)) > 0
 
     @cached_property
-    def merges(self) -> Merges:
-        """All merges."""
+    def merges(self) -> Columns:
+        """All merges, by ascending ``version``: in which ``exchange``, by place, and when, ``t_s``.
+
+        The ``round`` is -1 before the first, the number of rounds after the last; ``server_s`` is how long
+        the server worked on it until then.
+        """
         sql = (
             "SELECT version, place, round, t_s, IFNULL(server_seconds, 0.0) AS server_s "
             "FROM merges CROSS JOIN exchanges USING (exchange) ORDER BY version"
         )
-        ints: dict[str, type[np.generic]] = dict.fromkeys(("version", "place", "round"), np.int64)
-        return Merges(*self.reader.arrays(sql, **ints, t_s=np.float64, server_s=np.float64).values())
+        ints: dict[str, type[np.generic]] = dict.fromkeys(("version", "exchange", "round"), np.int64)
+        return Columns(self.reader.arrays(sql, **ints, t_s=np.float64, server_s=np.float64))
 
     @cached_property
     def exchanges(self) -> list[dict[str, Any]]:
@@ -163,11 +118,6 @@ class Run:
     def at(self) -> list[str]:
         """When each exchange happens, by place: "start", "round" or "end"."""
         return [row["at"] for row in self.exchanges]
-
-    @property
-    def timed(self) -> bool:
-        """Whether the policy's rounds last a fixed time."""
-        return bool(self.reader.meta.get("timed"))
 
     @cached_property
     def in_rounds(self) -> Bools:
@@ -185,14 +135,13 @@ class Run:
         return sorted({row["device"] for row in self.kinds})
 
     @cached_property
-    def clients(self) -> Clients:
-        """All clients."""
-        kinds: dict[str, type[np.generic]] = {
-            "kind": np.int64, "slowdown": np.float64, "admitted": np.bool_,
-        }  # fmt: skip
-        columns = self.reader.arrays("SELECT kind, slowdown, admitted FROM fleet ORDER BY client", **kinds)
+    def clients(self) -> Columns:
+        """All clients: ``device`` and ``kind``, places in these, ``slowdown`` and ``admitted``."""
+        kinds: dict[str, type[np.generic]] = {"kind": np.int64, "slowdown": np.float64}
+        sql = "SELECT kind, slowdown, admitted FROM fleet ORDER BY client"
+        columns = self.reader.arrays(sql, **kinds, admitted=np.bool_)
         device = np.array([self.device_names.index(row["device"]) for row in self.kinds], dtype=np.int64)
-        return Clients(device[columns["kind"]], **columns)
+        return Columns({"device": device[columns["kind"]], **columns})
 
     def merged_in_rounds(self) -> Ints:
         """The places of the jobs that were merged in rounds, by ascending version."""
@@ -208,14 +157,26 @@ class Run:
         return Jobs.of_rows(self.jobs, self.clients.kind)
 
     @cached_property
-    def bounds(self) -> Bounds | None:
-        """The bounds of its times and energies; None where no number of devices and links is an interval."""
-        (found,) = self.reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
-        if not found["found"]:
-            return None
-        prices = read_prices(self.reader)
-        ends = at_corners(self.repriced, prices, blind=self.is_blind, shared=self.is_shared)
-        return Bounds(*ends, any(map(is_unbounded, prices)))
+    def prices(self) -> tuple[Prices, ...]:
+        """What the work of each kind of client is priced at, by exchange."""
+        return read_prices(self.reader)
+
+    @cached_property
+    def corners(self) -> tuple[Repriced, ...]:
+        """Its jobs at the cheap and at the costly corner of what its devices' and links' numbers may be.
+
+        There are none where no number is an interval.
+        """
+        if not any(one.corners for one in self.prices):
+            return ()
+        return tuple(
+            map(self.repriced_at, zip(*(one.corners or (one, one) for one in self.prices), strict=True))
+        )
+
+    @cached_property
+    def repriced_at(self) -> Callable[[Sequence[Prices]], Repriced]:
+        """Its jobs at other prices, by exchange."""
+        return partial(Repriced, self.repriced, self.prices, blind=self.is_blind, shared=self.is_shared)
 
     @property
     def is_blind(self) -> bool:
@@ -228,9 +189,16 @@ class Run:
         return bool(self.reader.meta.get("shared"))
 
     def between_s(self, t_s: float, version: int | None = None) -> Interval | None:
-        """The bounds of a virtual time, of which ``version`` is the server's; None for none."""
-        return self.bounds.seconds(t_s, version) if self.bounds else None
+        """The bounds of a virtual time, of which ``version`` is the server's; None for none.
+
+        Times are known at corners where a run is blind to them. Elsewhere they stand as they are; where a
+        device's launch overhead is unknown, as lower bounds.
+        """
+        ends = [end.seconds(version) for end in self.corners]
+        if None in ends:
+            return Interval(t_s, None) if any(map(is_unbounded, self.prices)) else None
+        return Interval.of(*ends) if ends else None
 
     def between_j(self, t_s: float, version: int | None = None) -> Interval | None:
-        """The bounds of all clients' energy until a virtual time; None for none."""
-        return self.bounds.joules(t_s, version) if self.bounds else None
+        """The bounds of all clients' energy until a virtual time, as of ``Repriced``; None for none."""
+        return Interval.of(*(end.joules(t_s, version) for end in self.corners)) if self.corners else None

@@ -10,12 +10,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from edgefl.analysis.groups import Group, Judged, seeds_together
-from edgefl.analysis.metrics import MODELS, Metric
+from edgefl.analysis.groups import Group, Judged, runs_of
+from edgefl.analysis.metrics import MODELS
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError
-from edgefl.core.repricing import Repriced
 from edgefl.planning.recorded import recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.planning.sensitivity import (
@@ -27,11 +26,6 @@ from edgefl.planning.sensitivity import (
     study,
 )
 from edgefl.store import read
-
-
-def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
-    """The sensitivity of runs, see ``of_groups``; those that differ in nothing but their seeds are one."""
-    return of_groups(seeds_together(runs), factor)
 
 
 def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) -> Sensitivity:
@@ -50,7 +44,7 @@ def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) ->
             numbers, or there is no number to sweep.
     """
     check_factor(factor)
-    runs = [run for one in groups for run in one.runs]
+    runs = runs_of(groups)
     model = _reached(runs, any if whole else all)
     found = [[_Run(run, model) for run in one.runs] for one in groups]
     records: dict[str, Any] = {}
@@ -105,7 +99,7 @@ class _Run:
         self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
         with read(Path(run.run_dir)) as reader:
             self._recorded, opened = recorded(reader), Opened(reader)
-            self._jobs, self.blind, self._shared = opened.repriced, opened.is_blind, opened.is_shared
+            self._repriced_at, self.blind = opened.repriced_at, opened.is_blind
             if model and run.target and (reached := run.target.of(model)):
                 sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
                 version = reader.query(sql, model, run.target.accuracy)[0]["version"]
@@ -124,9 +118,7 @@ class _Run:
         """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
         devices = {name: records.get(name, one) for name, one in self._recorded.devices.items()}
         links = {name: records.get(f"link {name}", one) for name, one in self._recorded.links.items()}
-        there = self._repricer.prices(devices, links)
-        prices = self._recorded.plan.prices
-        found = Repriced(self._jobs, prices, there, blind=self.blind, shared=self._shared)
+        found = self._repriced_at(self._repricer.prices(devices, links))
         figures = {}
         for end, (t_s, version) in self._ends.items():
             seconds = found.seconds(version)
@@ -165,11 +157,6 @@ def dependence(groups: Sequence[Group], factor: float) -> Dependence:
         return Dependence(None, error.what)
 
 
-def _is_of_numbers(metric: Metric) -> bool:
-    """Whether it is made of the devices' numbers: times, energies, and what these cost."""
-    return metric.unit in {"s", "J"} or metric.key.startswith("costs.")
-
-
 def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> Judged:
     """A judged figure, and whether its winner is ahead on other numbers of the devices too.
 
@@ -181,11 +168,10 @@ def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> J
         groups: those that are compared.
         found: what times and energies depend on; None where that was not asked for.
     """
-    runs = (run for each in groups for run in each.runs)
-    on_intervals = any(run.joules_between is not None for run in runs)
-    if one.winner is None or one.close_seeds is not None or not _is_of_numbers(one.metric):
-        return one
-    if not on_intervals:
+    # Times, energies and what these cost are made of the devices' numbers.
+    on_numbers = one.metric.unit in {"s", "J"} or one.metric.key.startswith("costs.")
+    on_intervals = on_numbers and any(run.joules_between is not None for run in runs_of(groups))
+    if one.winner is None or one.close_seeds is not None or not on_intervals:
         return one
     tested = found.verdicts(one.metric.key, groups[one.winner]) if found else {}
     others = [

@@ -143,7 +143,7 @@ def usage(run: Run, virtual_s: float) -> Usage:
     (total,), (wasted,) = sums(run), sums(run, np.where(jobs.ending == MERGED, -1, 0))
     known = int((run.known & run.took_part).sum())
     of_known = run.known[jobs.client]
-    tails = np.where(run.known[run.tails["client"]], run.tails["joules"], 0.0)
+    tails = np.where(run.known[run.tails.client], run.tails.joules, 0.0)
     phases = {
         phase: float(sum(jobs[name][of_known].sum() for name in names)) for phase, names in _PHASES.items()
     }
@@ -317,7 +317,7 @@ def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[flo
 def _battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
     """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
     capacities: dict[str, float] = run.reader.meta.get("batteries", {})
-    ends = run.bounds.by_job(virtual_s) if capacities and run.bounds else ()
+    ends = [end.by_job(virtual_s) for end in run.corners] if capacities else []
     rounds = [
         _drained(run, ((places, sum((*one.stage_j, *one.tail_j), np.zeros(1))) for places, one in end))[1]
         for end in ends

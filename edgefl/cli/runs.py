@@ -270,7 +270,8 @@ def compare(
 
     CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.analysis.sensitivity import of_runs
+    from edgefl.analysis.groups import seeds_together
+    from edgefl.analysis.sensitivity import of_groups
     from edgefl.analysis.summary import summaries
     from edgefl.core.errors import nearest
     from edgefl.core.units import show_count
@@ -293,7 +294,7 @@ def compare(
     notes: list[str] = []
     steps("reading runs", 0, 1)
     compared = summaries(folders_of(runs), target, note=notes.append)
-    found = None if sensitivity is None else of_runs(compared, sensitivity)
+    found = None if sensitivity is None else of_groups(seeds_together(compared), sensitivity)
     one_unit = chosen in {"latex", "markdown"}
     view = comparison(compared, every=all, names=rows, one_unit=one_unit)
 

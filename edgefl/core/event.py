@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,8 +69,8 @@ the job, 0 for a job that was lost on its own. Events of one time are ordered by
 """
 
 
-def joules(rows: np.ndarray) -> np.ndarray:
-    """Each job's energy, (n,), of rows of ``JOB``; NaN where a part is unknown."""
+def joules(rows: Any) -> np.ndarray:
+    """Each job's energy, (n,), of rows of ``JOB`` or its columns by name; NaN where a part is unknown."""
     total: np.ndarray = sum((rows[name] for name in JOULES[1:]), rows[JOULES[0]])
     return total
 

@@ -70,8 +70,8 @@ class Jobs(NamedTuple):
         return cls(**columns, earlier=earlier, last=moved)
 
     @classmethod
-    def of_rows(cls, rows: np.ndarray, kinds: Ints) -> Jobs:
-        """Jobs of rows of ``edgefl.core.event.JOB``, given the kind of each client."""
+    def of_rows(cls, rows: Any, kinds: Ints) -> Jobs:
+        """Jobs of rows of ``edgefl.core.event.JOB``, or its columns, given the kind of each client."""
         given = {name: rows[name] for name in COLUMNS if name != "kind"}
         given |= {"kind": kinds[rows["client"]], "into_version": np.maximum(rows["into_version"], 0)}
         return cls.of(given)
@@ -302,22 +302,6 @@ def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         np.maximum.at(longest, into_version, np.where(into_version > 0, took_s, 0.0))
     return longest
-
-
-def at_corners(
-    jobs: Jobs, prices: Sequence[Prices], *, blind: bool, shared: bool
-) -> tuple[Repriced, Repriced]:
-    """Jobs at the cheap and at the costly corner of their prices.
-
-    Args:
-        jobs: what was done.
-        prices: the run's, by exchange.
-        blind: whether the run is blind to time.
-        shared: whether links are shared or change.
-    """
-    ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
-    cheap, costly = (Repriced(jobs, prices, end, blind=blind, shared=shared) for end in ends)
-    return cheap, costly
 
 
 def is_unbounded(prices: Prices) -> bool:

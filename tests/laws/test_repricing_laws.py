@@ -195,8 +195,8 @@ def test_corners_are_what_a_run_there_takes(selector, end):
     here, at_corner = evaluated(found.plan), evaluated(other.plan)
 
     def bounded(reader):
-        bounds = Opened(reader).bounds
-        return [(bounds.seconds(*one[:2])[end], bounds.joules(*one[:2])[end]) for one in here]
+        run = Opened(reader)
+        return [(run.between_s(*one[:2])[end], run.between_j(*one[:2])[end]) for one in here]
 
     (bounds, until), (result, _) = summed(found, bounded), summed(other)
     assert bounds.virtual_s_between[end] == pytest.approx(result.virtual_s, rel=1e-9)

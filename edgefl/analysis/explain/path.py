@@ -140,7 +140,8 @@ class _Server:
         self._place, self._last = merges.exchange.tolist(), _last_jobs(found, until_s)
         self._acted_s = np.unique(np.concatenate([jobs.dispatched_s, merges.t_s]))
         self._seen_s = np.unique(np.concatenate([self._noted_s, merges.t_s]))
-        self._timed = found.in_rounds & found.timed
+        # Of a policy whose rounds last a fixed time.
+        self._timed = found.in_rounds & bool(found.reader.meta.get("timed"))
         self._merges = merges
 
     def direct(self, rounds: Rounds) -> Ints:

@@ -21,7 +21,7 @@ from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
-from edgefl.core.repricing import at_corners
+from edgefl.core.repricing import Repriced
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
@@ -295,7 +295,7 @@ def test_a_tail_emits_when_it_is_drawn(case):
     times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
     with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
-        corner, _ = at_corners(run.repriced, PLAN.prices, blind=False, shared=False)
+        corner = Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)
         sums = sums_of(run, [corner.by_job(case.end_s)], region, Seconds(), times)
     for t_s, each in zip(times, sums, strict=True):
         drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
