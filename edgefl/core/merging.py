@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from edgefl.core.cost import Kernel, Work
-from edgefl.core.devices import Board
-from edgefl.core.devices.board import TRACED
+from edgefl.core.devices import TRACED, Board
 from edgefl.core.ledger import known
 from edgefl.core.price import Working, in_dtype
 

@@ -32,8 +32,7 @@ import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
-from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, WIDTHS, Power
+from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Power
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
