@@ -10,8 +10,8 @@ from edgefl.core.devices._board import TRACED as TRACED
 from edgefl.core.devices._board import WIDTHS as WIDTHS
 from edgefl.core.devices._board import Board as Board
 from edgefl.core.devices._board import Bounds as Bounds
-from edgefl.core.devices._board import Clock as Clock
 from edgefl.core.devices._board import DType as DType
+from edgefl.core.devices._board import KernelClock as KernelClock
 from edgefl.core.devices._board import Power as Power
 from edgefl.core.devices._sustained import Battery as Battery
 from edgefl.core.devices._sustained import Throttling as Throttling

@@ -57,7 +57,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Clock:
+class KernelClock:
     """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
 
     Attributes:
@@ -213,7 +213,7 @@ class Board(Strict):
         """
 
     @abstractmethod
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> Clock:
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
         """A clock for work in one number type.
 
         Args:
