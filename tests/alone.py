@@ -10,7 +10,7 @@ from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, Energy, Working, above_idle_between
+from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between
 from edgefl.core.pricer import Pricer
 
 
@@ -37,7 +37,7 @@ class Price:
         ends = self.corners or (self, self)
         found = {name: self.between(lambda one, of=name: getattr(one.energy, of)) for name in Energy._fields}
         draws = ((one.compute_s, one.demand.draw.compute_w, one.demand.draw.idle_w) for one in ends)
-        return found | {"compute_j": above_idle_between(*(Working(*draw) for draw in draws))}
+        return found | {"compute_j": above_idle_between(*(WorkingDraw(*draw) for draw in draws))}
 
 
 def priced(pricer: Pricer, cost: Cost, link: Link, steps: int = 0) -> Price:

@@ -52,6 +52,7 @@ _CODE = {
     "datasets": "data/sources",
     "augmentations": "data/augmentations",
     "engines": "compute/engines",
+    "boards": "core/devices",
     "optimizers": "core/optimizers",
     "schedules": "core/schedules",
     "samplers": "core/samplers",
@@ -62,6 +63,7 @@ _CODE = {
 }
 # What the Params of a kind derive from, in the kind's own package; else from ``Component``.
 _BASES = {
+    "boards": "Board",
     "optimizers": "Optimizer",
     "schedules": "Schedule",
     "samplers": "Sampler",

@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError, closest, nearest
-from edgefl.core.params import Component
+from edgefl.core.params import Component, Strict
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RECORDED, Document
 
@@ -53,7 +53,7 @@ class OfKind:
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
         """The component that plain data name, as its file's ``Params``."""
-        if value is None or (isinstance(value, Component) and type(value) is not Component):
+        if value is None or (isinstance(value, Strict) and type(value) is not Component):
             return value
         given = {self.key: value} if isinstance(value, str) else value
         given = {"name": value.name} if isinstance(value, Component) else given
@@ -96,7 +96,7 @@ def _unknown(error: UnknownNameError, key: str, value: Any) -> ValidationError:
     return _at(key, value, "unknown_name", "{what}", what=error.what, hint=error.hint)
 
 
-def params_of(kind: str, module: ModuleType) -> type[Component]:
+def params_of(kind: str, module: ModuleType) -> type[Strict]:
     """The record of a component's parameters, of which it has none without ``Params``.
 
     Raises:

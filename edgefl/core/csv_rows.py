@@ -25,7 +25,7 @@ from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
 
 
-class Line(NamedTuple):
+class CsvLine(NamedTuple):
     """A line of a CSV file.
 
     Attributes:
@@ -46,7 +46,7 @@ class RowError(ValueError):
         self.line = line
 
 
-def lines(text: str) -> Iterator[Line]:
+def lines(text: str) -> Iterator[CsvLine]:
     """The lines of a CSV text that are not empty.
 
     Raises:
@@ -56,7 +56,7 @@ def lines(text: str) -> Iterator[Line]:
     try:
         for fields in reader:
             if fields:
-                yield Line([field.strip() for field in fields], reader.line_num)
+                yield CsvLine([field.strip() for field in fields], reader.line_num)
     except csv.Error as error:
         raise RowError(f"not valid CSV: {error}", reader.line_num) from None
 

@@ -13,7 +13,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.users import Floats, Ints, Named, Table
 
 
-class Dealt(NamedTuple):
+class DealtClients(NamedTuple):
     """What each client is.
 
     Attributes:
@@ -31,7 +31,7 @@ class Dealt(NamedTuple):
     user: Ints
 
 
-def dealt(fleet: Fleet, clients: int, root: int) -> Dealt:
+def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
     """What each client is.
 
     Where devices are recorded, a client's member is one with its device, by their shares; where no member has
@@ -49,7 +49,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> Dealt:
     # Of members that nobody is, there may be links that the fleet has not read.
     known = {name: place for place, name in enumerate(links)}
     places = np.array([known.get(name, -1) for name in link.names], dtype=np.int64)
-    return Dealt(
+    return DealtClients(
         member=member,
         device=own.device or _of(member, [one.device for one in members]),
         link=Named(places[link.place], links),
@@ -59,7 +59,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> Dealt:
     )
 
 
-class Kind(NamedTuple):
+class ClientKind(NamedTuple):
     """A device, the number type that it computes in and the link that it is behind."""
 
     device: str
@@ -67,11 +67,11 @@ class Kind(NamedTuple):
     link: str
 
 
-def kinds(fleet: Fleet) -> list[Kind]:
+def kinds(fleet: Fleet) -> list[ClientKind]:
     """The kinds of clients that a fleet can have, each once."""
     return list(
         dict.fromkeys(
-            Kind(device or member.device, member.dtype, link or member.link)
+            ClientKind(device or member.device, member.dtype, link or member.link)
             for device, link in _recorded(fleet)
             for member in (fleet.members[place] for place in _with(fleet, device))
         )

@@ -117,14 +117,14 @@ def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, li
 _SCALES = "for example scales: {small: {server.rounds: 2}}"
 
 
-class _Run(NamedTuple):
+class _SweptRun(NamedTuple):
     """One run's settings, by key, and the keys whose values name it."""
 
     settings: Mapping[str, Document]
     named: Sequence[str]
 
 
-def _swept(document: Document) -> list[_Run]:
+def _swept(document: Document) -> list[_SweptRun]:
     """The runs of a scenario's sweep: pairs of settings that belong together, and axes, all combined.
 
     Raises:
@@ -136,7 +136,7 @@ def _swept(document: Document) -> list[_Run]:
 
     sweep = document.at(SWEEP)
     if sweep is None or sweep.data is None:
-        return [_Run({}, [])]
+        return [_SweptRun({}, [])]
     if not isinstance(sweep.data, dict) or not sweep.data:
         raise wrong("a sweep must map keys to lists, or 'runs' to a list of settings")
     # What is null is taken out, as by --set sweep.KEY=null.
@@ -158,13 +158,13 @@ def _swept(document: Document) -> list[_Run]:
     ):
         own = {str(key): value for key, value in pair.inside().items()}
         named = ["name"] if "name" in own else list(own)
-        found.append(_Run({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
+        found.append(_SweptRun({**own, **dict(zip(parts, values, strict=True))}, [*named, *parts]))
     return found
 
 
-def _without(runs: Sequence[_Run], overrides: Sequence[Override]) -> list[_Run]:
+def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_SweptRun]:
     """Runs in which overrides win; of those that differ in nothing but a name then, the first stays."""
-    found: dict[str, _Run] = {}
+    found: dict[str, _SweptRun] = {}
     lost: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for run in runs:
         settings = dict(run.settings)
@@ -178,21 +178,21 @@ def _without(runs: Sequence[_Run], overrides: Sequence[Override]) -> list[_Run]:
                 if (before := item_at(value.data, override.keys[above:])) is not None:
                     lost[override.where, override.key][_words(before)] = None
                 settings[key] = put(value, override.keys, override.value, above)
+        plain = repr({key: value.data for key, value in settings.items() if key != "name"})
         if settings == run.settings:
-            found[repr(len(found))] = run
+            found[plain if plain not in found else repr(len(found))] = run
             continue
         # It was the name of what is there no more.
         named = [key for key in settings if key != "name"] if "name" in run.named else run.named
         settings.pop("name", None)
-        plain = repr({key: value.data for key, value in settings.items()})
-        found.setdefault(plain, _Run(settings, [key for key in named if key in settings]))
+        found.setdefault(plain, _SweptRun(settings, [key for key in named if key in settings]))
     for (where, key), values in lost.items():
         told = f"{short(', '.join(values))} ({show_count(len(values), 'value')})"
         note(f"{where} replaces the sweep's {key}: {told}")
     return list(found.values())
 
 
-def _repeated(runs: Sequence[_Run], document: Document, count: int) -> list[_Run]:
+def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list[_SweptRun]:
     """The runs with each of so many seeds."""
     where = f"--seeds {short(str(count))}"
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
@@ -204,7 +204,7 @@ def _repeated(runs: Sequence[_Run], document: Document, count: int) -> list[_Run
     seeds = [Override.of(_SEED, first + nth, where) for nth in range(count)] if whole else []
     runs = _without(runs, seeds[:1])
     return [
-        _Run({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
+        _SweptRun({**run.settings, _SEED: seed.value}, [*run.named, _SEED]) for seed in seeds for run in runs
     ] or list(runs)
 
 
@@ -218,7 +218,7 @@ def _check_size(count: int, document: Document) -> None:
         raise ScenarioError(f"{what}; the most is {MOST_VALUES:,} in all", where=where)
 
 
-def _one(base: Document, run: _Run, group: str) -> Draft:
+def _one(base: Document, run: _SweptRun, group: str) -> Draft:
     """One run, named by its settings."""
     document = base
     # What contains another setting comes first, and a component's name before its parameters.

@@ -54,7 +54,7 @@ class Totals(NamedTuple):
     energy: EnergyTotal
 
 
-class Spent(NamedTuple):
+class Outlay(NamedTuple):
     """What the jobs that ended have cost.
 
     Attributes:
@@ -114,11 +114,11 @@ class Ledger:
         np.add.at(self._joules, clients, spent_j)
         self._known_j += float(spent_j[~np.isnan(self._joules[clients])].sum())
 
-    def spent(self) -> Spent:
+    def spent(self) -> Outlay:
         """What the jobs that ended have cost."""
         self.catch_up()
         known_j = self._known_j if self._known else None
-        return Spent(self._jobs, *self._sums, self._client_s, self._wasted_bytes, known_j)
+        return Outlay(self._jobs, *self._sums, self._client_s, self._wasted_bytes, known_j)
 
     def totals(self, more: np.ndarray, open_j: Floats | float = 0.0) -> Totals:
         """The totals with what is not added: ``more`` jobs, and each client's joules of an open tail."""

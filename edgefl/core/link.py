@@ -19,7 +19,7 @@ from pydantic import (
 
 from edgefl.core import units
 from edgefl.core.draws import Floats
-from edgefl.core.link_traces import Dealt, LinkTrace, Way
+from edgefl.core.link_traces import DealtTraces, LinkTrace, Way
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
 from edgefl.core.sourced import Costs, Sourced
@@ -190,10 +190,10 @@ class Link(Strict):
         reached = np.minimum(bps, mathis_bps(latency_s, self.loss.known))
         return Rates(t_s, reached, latency_s * self.handshakes.known, length_s)
 
-    def dealt(self, root: int, clients: Ints) -> Dealt:
+    def dealt(self, root: int, clients: Ints) -> DealtTraces:
         """Which of the link's traces clients (n,) have, and where in it they begin; all 0 without a trace."""
         if self.trace is None:
-            return Dealt(np.zeros(len(clients), dtype=np.int64), np.zeros(len(clients)))
+            return DealtTraces(np.zeros(len(clients), dtype=np.int64), np.zeros(len(clients)))
         return self.trace.dealt(root, clients)
 
 

@@ -27,7 +27,7 @@ _APART_S, _ROUNDED = 0.001, 0.99
 _LEAST_HELD_BPS = 1.0
 
 
-class RowError(ValueError):
+class TraceRowError(ValueError):
     """A row is wrong.
 
     Attributes:
@@ -65,12 +65,12 @@ def series(text: str) -> Series:
     """The rows that ``written`` wrote, or a user.
 
     Raises:
-        RowError: they are not "seconds,value seconds,value ...", or see ``_check_times``.
+        TraceRowError: they are not "seconds,value seconds,value ...", or see ``_check_times``.
     """
     rows = [row.split(",") for row in text.split()]
     numbers = _numbers(rows, ["seconds", "value"])
     if not len(numbers) or numbers[0, 0]:
-        raise RowError("the first row must be at 0 s", 0)
+        raise TraceRowError("the first row must be at 0 s", 0)
     _check_times(numbers[:, 0])
     return Series(numbers[:, 0], numbers[:, 1])
 
@@ -95,17 +95,19 @@ def check_rates(rates: Series, way: str, *, held: bool) -> None:
         held: whether the last one holds for ever.
 
     Raises:
-        RowError: see above.
+        TraceRowError: see above.
     """
     last = len(rates.t_s) - 1
     if held and rates.value[last] < _LEAST_HELD_BPS:
-        raise RowError(f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends", last)
+        raise TraceRowError(
+            f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends", last
+        )
     if held:
         return
     if not last:
-        raise RowError("a trace that repeats needs a second row, which ends it", last)
+        raise TraceRowError("a trace that repeats needs a second row, which ends it", last)
     if not rates.value[:-1].any():
-        raise RowError(f"all {way} rates are 0: no transfer would ever end", last)
+        raise TraceRowError(f"all {way} rates are 0: no transfer would ever end", last)
 
 
 def from_csv(path: Path, *, held: bool) -> dict[str, str]:
@@ -121,7 +123,7 @@ def from_csv(path: Path, *, held: bool) -> dict[str, str]:
 def _from_csv(text: str, file: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
     """Cached, as the runs of a sweep share files."""
     try:
-        first, *rows = list(csv_rows.lines(text)) or [csv_rows.Line([], 1)]
+        first, *rows = list(csv_rows.lines(text)) or [csv_rows.CsvLine([], 1)]
     except csv_rows.RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None
     header = [name.lower() for name in first.fields]
@@ -130,14 +132,14 @@ def _from_csv(text: str, file: str, held: bool) -> dict[str, str]:  # noqa: FBT0
         raise UserError(what, where=f"{file}:{first.number}")
     try:
         return _columns(header, [row.fields for row in rows], held)
-    except RowError as error:
+    except TraceRowError as error:
         wrong = rows[min(error.row, len(rows) - 1)] if rows else first
         raise UserError(str(error), where=f"{file}:{wrong.number}") from None
 
 
 def _columns(header: Sequence[str], rows: Sequence[Sequence[str]], held: bool) -> dict[str, str]:  # noqa: FBT001
     if not rows:
-        raise RowError("there are no rows", 0)
+        raise TraceRowError("there are no rows", 0)
     numbers = _numbers(rows, header)
     t_s = numbers[:, 0]
     if t_s[0]:
@@ -154,12 +156,12 @@ def _numbers(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Floats:
     """The numbers of some rows, (n, columns)."""
     for place, row in enumerate(rows):
         if len(row) != len(names):
-            raise RowError(f"{_quoted(row)} must be {','.join(names)}", place)
+            raise TraceRowError(f"{_quoted(row)} must be {','.join(names)}", place)
     try:
         numbers = np.array([float(text) for row in rows for text in row]).reshape(-1, len(names))
     except ValueError:
         place = next(place for place, row in enumerate(rows) if not all(map(_is_number, row)))
-        raise RowError(f"{_quoted(rows[place])} must be {len(names)} numbers", place) from None
+        raise TraceRowError(f"{_quoted(rows[place])} must be {len(names)} numbers", place) from None
     for column, name in zip(numbers.T, names, strict=True):
         most = _MOST.get(name, _MOST["down"])
         # Seconds count from the first row.
@@ -168,7 +170,7 @@ def _numbers(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Floats:
         if wrong.any():
             place = int(wrong.argmax())
             given, limit = rows[place][names.index(name)], f"{most:,.0f}"
-            raise RowError(f"{name} must be between 0 and {limit}; got {_quoted([given])}", place)
+            raise TraceRowError(f"{name} must be between 0 and {limit}; got {_quoted([given])}", place)
     return numbers
 
 
@@ -188,7 +190,7 @@ def _check_times(t_s: Floats) -> None:
     """Refuses times that do not ascend by at least a millisecond."""
     wrong = np.diff(t_s) < _APART_S * _ROUNDED
     if wrong.any():
-        raise RowError("seconds must ascend, by at least 1 ms a row", int(wrong.argmax()) + 1)
+        raise TraceRowError("seconds must ascend, by at least 1 ms a row", int(wrong.argmax()) + 1)
 
 
 def from_mahimahi(path: Path, bin_ms: int) -> str:
@@ -210,7 +212,7 @@ def _from_mahimahi(text: str, file: str, bin_ms: int) -> str:
     numbered = [(line, number) for number, line in enumerate(lines, 1) if line.strip()]
     try:
         packets_ms = _milliseconds([line for line, _ in numbered])
-    except RowError as error:
+    except TraceRowError as error:
         line = numbered[error.row][1] if numbered else 1
         raise UserError(str(error), where=f"{file}:{line}") from None
     last_ms = int(packets_ms[-1])
@@ -231,16 +233,16 @@ _MOST_MS = int(_MOST["seconds"]) * 1000
 def _milliseconds(lines: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The lines of a file, (n,)."""
     if not lines:
-        raise RowError("there are no lines", 0)
+        raise TraceRowError("there are no lines", 0)
     for place, line in enumerate(lines):
         text = line.strip()
         if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_MS)):
             what = f"{_quoted([text])} must be a whole number of milliseconds up to {_MOST_MS:,}"
-            raise RowError(what, place)
+            raise TraceRowError(what, place)
     packets_ms = np.array(list(map(int, lines)), dtype=np.int64)
     falling = np.diff(packets_ms) < 0
     if falling.any():
-        raise RowError("milliseconds must not fall", int(falling.argmax()) + 1)
+        raise TraceRowError("milliseconds must not fall", int(falling.argmax()) + 1)
     if not 0 < packets_ms[-1] <= _MOST_MS:
-        raise RowError(f"the last line must be between 1 and {_MOST_MS:,} milliseconds", len(lines) - 1)
+        raise TraceRowError(f"the last line must be between 1 and {_MOST_MS:,} milliseconds", len(lines) - 1)
     return packets_ms

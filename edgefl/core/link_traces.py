@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model
 
 from edgefl.core import units
 from edgefl.core.draws import Floats, key, uniforms
-from edgefl.core.link_trace_files import RowError, check_rates, from_csv, from_mahimahi, series
+from edgefl.core.link_trace_files import TraceRowError, check_rates, from_csv, from_mahimahi, series
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
 from edgefl.core.user_files import found
@@ -50,7 +50,7 @@ class Pieces(NamedTuple):
     length_s: float
 
 
-class Dealt(NamedTuple):
+class DealtTraces(NamedTuple):
     """The traces of some clients.
 
     Attributes:
@@ -74,7 +74,7 @@ def _canonical(text: str) -> str:
 SeriesText: TypeAlias = Annotated[str, AfterValidator(_canonical)]
 
 
-class Rows(Strict):
+class TraceRows(Strict):
     """One trace as text: "seconds,value seconds,value ..." with seconds that ascend from 0.
 
     Attributes:
@@ -91,9 +91,9 @@ class Rows(Strict):
         return {name: text for name, text in written(self).items() if text is not None}
 
 
-def _rows(texts: Mapping[str, str]) -> Rows:
+def _rows(texts: Mapping[str, str]) -> TraceRows:
     """The rows of files, which were checked as they were read."""
-    return Rows.model_construct(None, **texts)
+    return TraceRows.model_construct(None, **texts)
 
 
 Files: TypeAlias = str | Annotated[tuple[str, ...], Field(min_length=1)]
@@ -141,7 +141,7 @@ class LinkTrace(Strict):
 
     csv: Files | None = None
     mahimahi: Mahimahi | None = None
-    rows: Annotated[tuple[Rows, ...], Field(min_length=1)] | None = None
+    rows: Annotated[tuple[TraceRows, ...], Field(min_length=1)] | None = None
     end: Literal["repeat", "hold"] = "repeat"
 
     @model_validator(mode="after")
@@ -157,7 +157,7 @@ class LinkTrace(Strict):
                 self._check(one, place)
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
-    def _read(self) -> Iterator[Rows]:
+    def _read(self) -> Iterator[TraceRows]:
         """The rows, of the files if there are any."""
         if self.rows is not None:
             yield from self.rows
@@ -170,11 +170,11 @@ class LinkTrace(Strict):
                 ways = {"down": from_mahimahi(found(down), bin_ms), "up": from_mahimahi(found(up), bin_ms)}
                 yield _rows(ways)
 
-    def _check(self, rows: Rows, place: int) -> None:
+    def _check(self, rows: TraceRows, place: int) -> None:
         try:
             for way in WAYS:
                 check_rates(series(getattr(rows, way)), way, held=self.holds)
-        except RowError as error:
+        except TraceRowError as error:
             raise ValueError(f"trace {place}: {error}") from None
         ends = {series(text).t_s[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
         if rows.latency is not None and len(ends) > 1:
@@ -190,7 +190,7 @@ class LinkTrace(Strict):
         return self.end == "hold"
 
     @property
-    def traces(self) -> tuple[Rows, ...]:
+    def traces(self) -> tuple[TraceRows, ...]:
         """The traces that are dealt out."""
         return self.rows or ()
 
@@ -230,7 +230,7 @@ class LinkTrace(Strict):
         length_s = float(t_s[-1]) if len(t_s) > _ONE_PIECE else math.inf
         return Pieces(t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], length_s)
 
-    def dealt(self, root: int, clients: Ints) -> Dealt:
+    def dealt(self, root: int, clients: Ints) -> DealtTraces:
         """The trace of each client and where in it the client begins, by its number alone.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
@@ -242,8 +242,8 @@ class LinkTrace(Strict):
         place, time = uniforms(key(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
-            return Dealt(which, np.zeros(len(which)))
-        return Dealt(which, time * np.array(self._lengths_s())[which])
+            return DealtTraces(which, np.zeros(len(which)))
+        return DealtTraces(which, time * np.array(self._lengths_s())[which])
 
     def _lengths_s(self) -> list[float]:
         """When the last row of each trace is, in its longer direction."""

@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from edgefl.core.cost import Kernel, Work
-from edgefl.core.devices import Board
-from edgefl.core.devices.board import TRACED
+from edgefl.core.devices import TRACED, Board
 from edgefl.core.ledger import known
-from edgefl.core.price import Working, in_dtype
+from edgefl.core.price import WorkingDraw, in_dtype
 
 
 class MergeCost(NamedTuple):
@@ -114,7 +113,7 @@ class ServerWork:
         if uploads and key not in self._known:
             trace = self.traces[exchange]
             work, peak = trace.work(uploads), in_dtype(trace.peak_bytes(uploads), self.dtype)
-            working = Working.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
+            working = WorkingDraw.of(self.board.power, self.board.clock(self.name, self.dtype).time(work))
             cost = working.seconds, work.flops, work.bytes, known(working.joules), peak
             self._known[key] = MergeCost(uploads, *cost)
         return self._known.get(key, MergeCost())

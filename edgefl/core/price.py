@@ -32,8 +32,7 @@ import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
-from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, WIDTHS, Power
+from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Power
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
@@ -257,7 +256,7 @@ class Energy(NamedTuple):
         return total(*self)
 
 
-class Working(NamedTuple):
+class WorkingDraw(NamedTuple):
     """The time and the power of some work; NaN for unknown ones.
 
     Attributes:
@@ -271,7 +270,7 @@ class Working(NamedTuple):
     idle_w: float
 
     @classmethod
-    def of(cls, power: Power, bounds: Bounds) -> Working:
+    def of(cls, power: Power, bounds: Bounds) -> WorkingDraw:
         """That of work on a device of some power."""
         return cls(bounds.seconds, _above_idle(power, bounds), _watts(power.idle))
 
@@ -286,7 +285,7 @@ class Working(NamedTuple):
         return float(times(self.above_idle_w + self.idle_w, self.seconds))
 
 
-def above_idle_between(cheap: Working, costly: Working) -> Interval:
+def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
     """The bounds of the joules above idle power, from the work at both corners.
 
     They are most where the idle power is least, and the other way about.

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
-from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED
+from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
 from edgefl.core.price import Demand, PowerDraw, in_dtype
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     Field,
-    PlainValidator,
     SerializeAsAny,
-    ValidationInfo,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -46,23 +42,6 @@ class Fit(Strict):
         return self
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _batch_size(value: Any) -> Any:
-    if not _whole(value) and value != "fit":
-        raise ValueError(f"a batch size must be a positive integer or 'fit', not {value!r}")
-    return value
-
-
-BatchSize = Annotated[
-    int | Literal["fit"],
-    PlainValidator(_batch_size),
-    WithJsonSchema({"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"const": "fit"}]}),
-]
-
-
 class Local(Strict):
     """A client's training in one round: its length, and how it steps.
 
@@ -82,7 +61,7 @@ class Local(Strict):
 
     epochs: Count | Fit | None = None
     steps: Count | Fit | None = None
-    batch_size: BatchSize = 32
+    batch_size: Count | Literal["fit"] = 32
     optimizer: Annotated[SerializeAsAny[Optimizer], OfKind("optimizers", "sgd")] = Sgd(lr=0.01)
     first_weights: Literal["alike", "own"] | None = None
 
@@ -91,18 +70,6 @@ class Local(Strict):
     def _default_by_its_name(cls, value: Any) -> Any:
         default = cls.model_fields["optimizer"].default
         return default if isinstance(value, str) and value.casefold() == default.name else value
-
-    @field_validator("epochs", "steps", mode="before")
-    @classmethod
-    def _number_or_fit(cls, value: Any, info: ValidationInfo) -> Any:
-        # Validated as what it is, so that an error is not reported for each member of the union.
-        if isinstance(value, Mapping):
-            return Fit.model_validate(value, context=info.context)
-        if value is not None and not isinstance(value, Fit) and not _whole(value):
-            raise ValueError(
-                f"{info.field_name} must be a positive integer or {{fit: TIME, most: NUMBER}}, not {value!r}"
-            )
-        return value
 
     @model_validator(mode="after")
     def _one_length(self) -> Local:

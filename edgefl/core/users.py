@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from edgefl.core import seeds
-from edgefl.core.csv_rows import Line, RowError, finite, kept, lines
+from edgefl.core.csv_rows import CsvLine, RowError, finite, kept, lines
 from edgefl.core.errors import Place, short
 from edgefl.core.params import Strict
 from edgefl.core.units import show_count
@@ -173,7 +173,7 @@ _READ: Mapping[str, tuple[Callable[[str], str], str]] = {
 def _canonical(text: str) -> str:
     """A file's text with its columns in order and nothing that means nothing."""
     rows = lines(text)
-    header = next(rows, Line([], 1))
+    header = next(rows, CsvLine([], 1))
     _check_header(header)
     found_: list[list[str]] = [[] for _ in header.fields]
     for fields, number in rows:
@@ -193,7 +193,7 @@ def _canonical(text: str) -> str:
     return _text({column: given[column] for column in COLUMNS if column in given})
 
 
-def _check_header(header: Line) -> None:
+def _check_header(header: CsvLine) -> None:
     names = header.fields
     if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
         *others, last = COLUMNS

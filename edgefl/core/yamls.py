@@ -146,7 +146,7 @@ class Document:
             ScenarioError: it is not valid YAML, repeats a key, has a tag that the core schema lacks, or
                 exceeds a limit.
         """
-        return _Reader(file, lines=lines, limited=limited).document(text)
+        return _Composed(file, lines=lines, limited=limited).document(text)
 
     @classmethod
     def of(cls, value: Any, file: str) -> Document:
@@ -251,7 +251,7 @@ def _plain_key(key: Any, file: str) -> str:
     return str(key)
 
 
-class _Reader:
+class _Composed:
     """Makes plain data of composed nodes, and takes down their places."""
 
     def __init__(self, file: str, *, lines: bool, limited: bool) -> None:

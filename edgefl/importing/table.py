@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.availability.intervals import Params
-from edgefl.core.csv_rows import Line, RowError, finite, lines
+from edgefl.core.csv_rows import CsvLine, RowError, finite, lines
 from edgefl.core.draws import Floats
 from edgefl.core.errors import Place, UserError, short
 from edgefl.core.units import parse, show_count
@@ -133,7 +133,7 @@ def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
 
 def _names(path: Path, text: str) -> list[str]:
     try:
-        return [name.lower() for name in next(lines(text), Line([], 1)).fields]
+        return [name.lower() for name in next(lines(text), CsvLine([], 1)).fields]
     except RowError as error:
         raise UserError(str(error), where=str(Place(str(path), error.line))) from None
 
@@ -141,7 +141,7 @@ def _names(path: Path, text: str) -> list[str]:
 def _parsed(text: str) -> tuple[dict[str, list[float | str]], list[str]]:
     """The values of each column that is read, and the names of the others."""
     rows = lines(text)
-    header = next(rows, Line([], 1))
+    header = next(rows, CsvLine([], 1))
     names = [name.lower() for name in header.fields]
     columns = [_COLUMNS.get(name) for name in names]
     given = [column.of for column in columns if column is not None]

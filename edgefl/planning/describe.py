@@ -83,11 +83,10 @@ def _headline(found: Board | Link) -> str:
             f"\ndataflow {found.dataflow}; strided input gradients by {found.stride_handling}; "
             f"depthwise convolutions on the {found.depthwise.replace('_', ' ')}"
         )
-    kind = found.kind  # type: ignore[attr-defined]  # every kind has it
     types = ", ".join(found.dtypes())
     if more := [dtype for dtype in found.dtypes(inference=True) if dtype not in found.dtypes()]:
         types += f", inference also in {', '.join(more)}"
-    return f"{found.title}; {found.category}, {kind}; in {types}{array}{training}"
+    return f"{found.title}; {found.category}, {found.kind}; in {types}{array}{training}"
 
 
 def _changes(trace: LinkTrace) -> str:

@@ -18,7 +18,7 @@ from edgefl.core.catalogue import load
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
 from edgefl.core.components import merges_stale
 from edgefl.core.cost import Trace
-from edgefl.core.dealing import Dealt, dealt, kinds
+from edgefl.core.dealing import DealtClients, dealt, kinds
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
@@ -250,7 +250,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
 
 
 def clients_of(
-    found: Dealt, model: Ints, samples: Ints, nets: Sequence[Net], boards: Mapping[str, Board]
+    found: DealtClients, model: Ints, samples: Ints, nets: Sequence[Net], boards: Mapping[str, Board]
 ) -> Clients:
     """Clients in no cell, all admitted; ``model``, an index into the nets, and ``samples`` are (clients,)."""
     names = [net.name for net in nets]

@@ -28,7 +28,7 @@ from edgefl.core.availability import DAY_S
 from edgefl.core.catalogue import load
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
-from edgefl.core.dealing import Dealt, Kind, kinds
+from edgefl.core.dealing import ClientKind, DealtClients, kinds
 from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
@@ -39,7 +39,7 @@ from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand, Energy, Working, above_idle_between, times
+from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, Task
 from edgefl.core.units import show_bytes
@@ -82,7 +82,7 @@ class ProfileOptions:
     measure: Collection[str] = ()
 
 
-def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[Kind]:
+def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[ClientKind]:
     """The devices given in the options, or every kind of client.
 
     Each has the given type, its clients', fp32, or the first that it supports; and the given link, its
@@ -95,13 +95,13 @@ def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions)
         supported = device.dtypes()
         dtype = "fp32" if "fp32" in supported else supported[0]
         setups += [
-            Kind(name, options.dtype or kind.dtype, options.link or kind.link)
-            for kind in own or [Kind(name, dtype, known[0].link)]
+            ClientKind(name, options.dtype or kind.dtype, options.link or kind.link)
+            for kind in own or [ClientKind(name, dtype, known[0].link)]
         ]
     return list(dict.fromkeys(setups))
 
 
-def _few(setups: Sequence[Kind], links: Mapping[str, Link]) -> list[Kind]:
+def _few(setups: Sequence[ClientKind], links: Mapping[str, Link]) -> list[ClientKind]:
     """The same, but of a device on many links those of the slowest, the median and the fastest upload."""
     behind: dict[tuple[str, str], list[str]] = {}
     for device, dtype, name in setups:
@@ -146,7 +146,7 @@ class _Kinds:
         )
         device, dtype, route = (Named(places, tuple(names.tolist())) for names, places in columns)
         each = np.arange(count)
-        found = Dealt(each, device, route, dtype, slowdown=None, user=each)
+        found = DealtClients(each, device, route, dtype, slowdown=None, user=each)
         samples = np.full(count, self.samples)
         clients = clients_of(found, each % models, samples, learning.nets, self.devices)
         # In the order of the setups.
@@ -211,7 +211,7 @@ class _Kinds:
         parts: list[Row] = [{**names, **part} for part in _part_works(layered)] if layered else []
         return {"prices": whole, "parts": parts, "part_prices": priced_parts}
 
-    def sides(self, setup: Kind) -> Iterator[Side]:
+    def sides(self, setup: ClientKind) -> Iterator[Side]:
         """The rounds of a kind's clients that have a price, to be studied."""
         for model, name in enumerate(self.models if setup in self.setups else ()):
             one = [self.setups.index(setup) * len(self.models) + model]
@@ -243,7 +243,7 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
         each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        works = (Working(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
+        works = (WorkingDraw(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
         cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
@@ -381,7 +381,7 @@ def swept_rounds(
     return found
 
 
-def _round(repricer: Repricer, setup: Kind, records: Records) -> dict[str, float]:
+def _round(repricer: Repricer, setup: ClientKind, records: Records) -> dict[str, float]:
     """The energy and the time of a round on other numbers; NaN for an unknown energy."""
     links = {setup.link: records[f"link {setup.link}"]}
     prices = repricer.prices({setup.device: records[setup.device]}, links)

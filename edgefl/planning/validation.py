@@ -24,7 +24,7 @@ from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.ledger import known
 from edgefl.core.notes import note
-from edgefl.core.price import Working, above_idle_between
+from edgefl.core.price import WorkingDraw, above_idle_between
 from edgefl.core.sourced import replaced, sourced
 from edgefl.core.yamls import text_of
 from edgefl.planning.benchmarks import (
@@ -62,7 +62,7 @@ class Sample(NamedTuple):
     measured: float
 
 
-Predict: TypeAlias = Callable[[Sample], Working]
+Predict: TypeAlias = Callable[[Sample], WorkingDraw]
 
 
 def validation(
@@ -273,21 +273,21 @@ def _predictor(name: str, board: Board) -> Predict:
     """Predicts samples on a board; remembers its clocks, and these their kernels' times."""
     clock = cache(lambda dtype, inference: board.clock(name, dtype, inference=inference))
 
-    def predict(sample: Sample) -> Working:
+    def predict(sample: Sample) -> WorkingDraw:
         timed = clock(sample.file.dtype, sample.file.measures == INFERENCE)
-        return Working.of(board.power, timed.time(sample.work))
+        return WorkingDraw.of(board.power, timed.time(sample.work))
 
     return predict
 
 
-def _bound(predict: Predict, sample: Sample) -> Working | None:
+def _bound(predict: Predict, sample: Sample) -> WorkingDraw | None:
     try:
         return predict(sample)
     except UserError:  # a number without a bound on this side
         return None
 
 
-def _figure(working: Working | None, sample: Sample) -> float | None:
+def _figure(working: WorkingDraw | None, sample: Sample) -> float | None:
     """Its seconds or joules; None if they are unknown."""
     if working is None:
         return None

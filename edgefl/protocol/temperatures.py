@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import torch
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from torch import Tensor
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UnknownNameError, nearest
+from edgefl.core.errors import UnknownNameError
 from edgefl.core.params import NonNegative, Positive, Strict
 from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
@@ -132,41 +131,6 @@ class BySample(Strict):
         return self.hard + (self.easy - self.hard) * right
 
 
-_KINDS: Mapping[str, type[Strict]] = {
-    "device": ByDevice,
-    "model": ByModel,
-    "round": ByRound,
-    "work": ByWork,
-    "sample": BySample,
-}
-
-
-def _temperature(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, tuple(_KINDS.values())):
-        return value
-    if isinstance(value, Mapping):
-        if "by" not in value:
-            raise ValueError(f"a temperature needs 'by', one of {', '.join(_KINDS)}")
-        by = str(value["by"])
-        if by not in _KINDS:
-            context = {"what": f"unknown temperature by {by!r}", "hint": nearest(by, _KINDS)}
-            raise PydanticCustomError("unknown_name", "{what}", context)
-        return _KINDS[by].model_validate(value, context=info.context)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:
-        raise ValueError(f"a temperature must be a positive number or a mapping with 'by', not {value!r}")
-    return float(value)
-
-
-Temperature: TypeAlias = Annotated[
-    float | ByDevice | ByModel | ByRound | ByWork | BySample,
-    BeforeValidator(_temperature),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0},
-                {"type": "object", "oneOf": [kind.model_json_schema() for kind in _KINDS.values()]},
-            ]
-        }
-    ),
-]
+Temperature: TypeAlias = (
+    Positive | Annotated[ByDevice | ByModel | ByRound | ByWork | BySample, Field(discriminator="by")]
+)

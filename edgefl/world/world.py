@@ -27,7 +27,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Plan, Prices
-from edgefl.core.speed import Product, States
+from edgefl.core.speed import FleetCurve, States
 from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
@@ -116,7 +116,7 @@ class World:
         self.pauses = self._moves and fleet.on_leave == "pause"
         self.loses = self._moves and fleet.on_leave == "lose"
         self._checks_at_end = self._moves and fleet.on_leave == "check-at-end"
-        self.speeds = Product(fleet.speed, clients, plan.scenario.seed)
+        self.speeds = FleetCurve(fleet.speed, clients, plan.scenario.seed)
         self._timetable = fleet.availability.timetable(clients, plan.scenario.seed)
         self._batteries = self._timetable if isinstance(self._timetable, BatteryTimetable) else None
         self._presence = Presence(self._timetable, len(clients), self._moved)

@@ -69,7 +69,7 @@ def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):
         (lambda: device("mine"), "mine.yaml:2, key 'kind'"),
         (lambda: recorded_devices(SimpleNamespace(document=lambda: plan)), "key 'devices.mine.kind'"),
     ):
-        with pytest.raises(UserError, match="unknown kind of device 'measured'") as caught:
+        with pytest.raises(UserError, match="unknown board 'measured'") as caught:
             read()
         assert caught.value.where.endswith(where)
         assert caught.value.hint == "known: roofline, systolic"

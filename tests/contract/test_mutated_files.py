@@ -98,7 +98,7 @@ def _link(text):
 
 def _profile(text):
     read = Document.parse(text, "profile.yaml")
-    document = Document.of(inheriting.fleet(read.nodes, read.file), read.file)
+    document = inheriting.fleet(read, read.file)
     validate(Fleet, document.data, document)
 
 

@@ -16,7 +16,7 @@ from edgefl.core.availability.charging import Charging
 from edgefl.core.event import ENDINGS, JOULES, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
-from edgefl.core.speed import Product
+from edgefl.core.speed import FleetCurve
 
 FEW = settings(max_examples=15)
 LOST = ENDINGS.index(Kind.LOST)
@@ -175,7 +175,7 @@ def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_lea
     table = prices("train", 3, down_s=1.0, compute_s=[10.0, 20.0, 40.0], up_s=1.0)
     plan_ = plan([table], speed=(speed, speed), availability=markov, on_leave=on_leave)
     timetable = markov.timetable(plan_.clients, 0)
-    curve = Product((speed, speed), plan_.clients, 0)
+    curve = FleetCurve((speed, speed), plan_.clients, 0)
     for row in told(plan_)[2]:
         edges = np.linspace(row["received_s"], row["worked_s"], 4_001)
         middles = (edges[1:] + edges[:-1]) / 2

@@ -21,7 +21,7 @@ HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 
 
-class Answer(NamedTuple):
+class Spell(NamedTuple):
     """Whether each client is available, (n,), and until when, in seconds, (n,); inf is for ever."""
 
     available: Bools
@@ -36,7 +36,7 @@ class Timetable(ABC):
     """
 
     @abstractmethod
-    def at(self, clients: Ints, t_s: Floats) -> Answer:
+    def at(self, clients: Ints, t_s: Floats) -> Spell:
         """Whether clients (n,) are available at times (n,) in seconds; no state changes in [t, until).
 
         ``until`` is later than ``t``. The state may be the same afterwards.
@@ -60,7 +60,7 @@ class BatteryTimetable(Timetable):
         """What is known of each client's battery, (n, 2); later spending does not change it."""
 
     @abstractmethod
-    def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Answer:
+    def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
         """See ``Timetable.at``; with the batteries as they were known before, or as they are now."""
 
     @abstractmethod
@@ -116,14 +116,14 @@ class OnOff(Timetable):
         self._comes = Poisson(root, f"{purpose} from", comes, kept[0])
         self._leaves = Poisson(root, f"{purpose} until", leaves, kept[1])
 
-    def at(self, clients: Ints, t_s: Floats) -> Answer:
+    def at(self, clients: Ints, t_s: Floats) -> Spell:
         """See ``Timetable.at``; ``until_s`` is when the state changes."""
         came, left = self._comes.last(clients, t_s), self._leaves.last(clients, t_s)
         available = came > left
         until = np.empty(len(clients))
         for process, ends in ((self._leaves, available), (self._comes, ~available)):
             until[ends] = process.next(clients[ends], t_s[ends])
-        return Answer(available, until)
+        return Spell(available, until)
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
         """See ``Timetable.of_one``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.availability import Availability, Spell, Timetable
 from edgefl.core.clients import Clients
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
@@ -13,9 +13,9 @@ from edgefl.core.poisson import Ints
 class Always(Timetable):
     """Available for ever."""
 
-    def at(self, clients: Ints, t_s: Floats) -> Answer:
+    def at(self, clients: Ints, t_s: Floats) -> Spell:
         """See ``Timetable.at``."""
-        return Answer(np.ones(len(clients), dtype=bool), np.full(len(t_s), np.inf))
+        return Spell(np.ones(len(clients), dtype=bool), np.full(len(t_s), np.inf))
 
 
 class Params(Availability):

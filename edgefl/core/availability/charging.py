@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgefl.core.availability import DAY_S, HOUR_S, Answer, Availability, BatteryTimetable, zones_of
+from edgefl.core.availability import DAY_S, HOUR_S, Availability, BatteryTimetable, Spell, zones_of
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Battery
 from edgefl.core.draws import Floats, key, normals, uniforms
@@ -149,7 +149,7 @@ class Charging(BatteryTimetable):
         """See ``BatteryTimetable.batteries``: joules, and when they were so many."""
         return np.stack([self._joules[clients], self._since_s[clients]], axis=1)
 
-    def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Answer:
+    def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
         """See ``Timetable.at``; something changes when a client is plugged in or out or has the minimum."""
         own = self._own(clients)
         if own.all():
@@ -157,7 +157,7 @@ class Charging(BatteryTimetable):
         available, until = np.ones(len(clients), dtype=bool), np.full(len(clients), np.inf)
         known = None if batteries is None else batteries[own]
         available[own], until[own] = self._while_plugged(clients[own], t_s[own], known)
-        return Answer(available, until)
+        return Spell(available, until)
 
     def spend(self, clients: Ints, t_s: Floats, joules: Floats) -> None:
         """See ``BatteryTimetable.spend``; a battery does not go below empty."""
@@ -182,7 +182,7 @@ class Charging(BatteryTimetable):
         device = self._device[clients]
         return Batteries._make(column[device] for column in self._of_device)
 
-    def _while_plugged(self, clients: Ints, t_s: Floats, batteries: Floats | None) -> Answer:
+    def _while_plugged(self, clients: Ints, t_s: Floats, batteries: Floats | None) -> Spell:
         """As ``at``, of clients with batteries."""
         start, end = self._interval(clients, self._day(clients, t_s))
         plugged = (start <= t_s) & (t_s < end)
@@ -195,7 +195,7 @@ class Charging(BatteryTimetable):
         reached = since + missing / of.fill_w
         available[plugged] = enough = t_s[plugged] >= reached
         until[plugged] = np.where(enough, until[plugged], np.minimum(reached, until[plugged]))
-        return Answer(available, until)
+        return Spell(available, until)
 
     def _day(self, clients: Ints, t_s: Floats) -> Ints:
         return np.floor((t_s - self._origin_s[clients]) / DAY_S).astype(np.int64)

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.availability import Availability, Spell, Timetable
 from edgefl.core.clients import Clients
-from edgefl.core.csv_rows import Line, RowError, kept, lines
+from edgefl.core.csv_rows import CsvLine, RowError, kept, lines
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
@@ -84,7 +84,7 @@ class Intervals(Timetable):
         self._numbers, first = np.unique(numbers, return_index=True)
         self._first = np.append(first, len(numbers))
 
-    def at(self, clients: Ints, t_s: Floats) -> Answer:
+    def at(self, clients: Ints, t_s: Floats) -> Spell:
         """See ``Timetable.at``."""
         number = self._user[clients]
         place = np.searchsorted(self._numbers, number)
@@ -102,7 +102,7 @@ class Intervals(Timetable):
         again = ~available & ~later & (first < end)
         until[again] = self._period_s + self._start_s[first[again]]
         # Later than t also where the sum is rounded.
-        return Answer(available, np.maximum(base + until, np.nextafter(t_s, np.inf)))
+        return Spell(available, np.maximum(base + until, np.nextafter(t_s, np.inf)))
 
     def _base(self, t_s: Floats) -> Floats:
         """The beginnings of the periods that times are in."""
@@ -126,7 +126,7 @@ class Intervals(Timetable):
 
 def _of_file(text: str) -> str:
     found = lines(text)
-    if next(found, Line([], 1)).fields != _COLUMNS:
+    if next(found, CsvLine([], 1)).fields != _COLUMNS:
         raise RowError(f"the first line must be {','.join(_COLUMNS)}", 1)
     return _written([_row(*line) for line in found])
 

@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, Clock, DType, Room
+from edgefl.core.devices._board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -180,7 +180,7 @@ class Roofline(Board):
 
 
 @dataclass(kw_only=True)
-class RooflineClock(Clock):
+class RooflineClock(KernelClock):
     """Times kernels by the roofs of one number type.
 
     Attributes:
@@ -215,3 +215,6 @@ class RooflineClock(Clock):
         if kernel.filtering:
             rate *= self.filtering
         return kernel.flops / rate, moved / bandwidth
+
+
+Params = Roofline

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, Clock, DType, Room
+from edgefl.core.devices._board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -95,7 +95,7 @@ class Systolic(Board):
         return SystolicClock(self, self.known(name, dtype), WIDTHS[dtype])
 
 
-class SystolicClock(Clock):
+class SystolicClock(KernelClock):
     """Times kernels by the array's cycles and the DRAM's traffic."""
 
     def __init__(self, device: Systolic, read: Mapping[str, float], word_bytes: int) -> None:
@@ -216,3 +216,6 @@ def _operands(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> tuple[
     streams = _Operand(streamed * k, ceil(across / columns), streamed * min(k, rows))
     sums = _Operand(m * n, max(1, 2 * ceil(k / rows) - 1), streamed * min(across, columns))
     return (streams, held, sums) if dataflow == "ws" else (held, streams, sums)
+
+
+Params = Systolic

@@ -61,7 +61,7 @@ States: TypeAlias = tuple[float, ...]
 """A client's state on each of a fleet's curves."""
 
 
-class Product:
+class FleetCurve:
     """A fleet's curves at once: the product of their factors; none is false."""
 
     def __init__(self, speeds: Sequence[Speed], clients: Clients, root: int) -> None:

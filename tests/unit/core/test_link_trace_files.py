@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core.errors import UserError
-from edgefl.core.link_trace_files import PACKET_BITS, RowError, from_csv, from_mahimahi, series, written
+from edgefl.core.link_trace_files import PACKET_BITS, TraceRowError, from_csv, from_mahimahi, series, written
 
 RATE = st.floats(0, 1e9) | st.just(0.0)
 GAPS_S = st.lists(st.floats(0.002, 1e4), max_size=8)
@@ -163,7 +163,7 @@ def error_of(read):
     """What a read raises on purpose; None if it succeeds."""
     try:
         read()
-    except (UserError, RowError) as error:
+    except (UserError, TraceRowError) as error:
         return error
     return None
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from plans import device, link, sourced
 
-from edgefl.core.devices import Roofline
-from edgefl.core.devices.board import Power
+from edgefl.core.devices import Power, Roofline
 from edgefl.core.errors import (
     DataError,
     EdgeflError,

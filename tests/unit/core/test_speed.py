@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plans import plan, prices, sourced
 
 from edgefl.core.devices import Throttling
-from edgefl.core.speed import Product
+from edgefl.core.speed import FleetCurve
 from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
 
@@ -152,7 +152,7 @@ def test_load_slows_work_by_its_mean():
 def test_speeds_are_multiplied():
     """Each factor is its own curve's; the factor holds until the first of them changes."""
     laws = (HAND, Load(share=0.5), Load(share=0.5))
-    both = Product(laws, people(1000), 7)
+    both = FleetCurve(laws, people(1000), 7)
     assert (len(both), both.idle) == (3, (0, 0, 0))
     hot = both.after(0, both.idle, 50.0, 160.0, working=True)
     assert hot == (110, 0, 0)

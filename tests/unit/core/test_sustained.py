@@ -9,7 +9,7 @@ from plans import sourced
 
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
-from edgefl.core.devices import KINDS, Battery, Throttling
+from edgefl.core.devices import Battery, Roofline, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document, dump
@@ -95,7 +95,7 @@ def test_mistakes_have_one_message(line, what):
     line = re.sub("=([^,}]+)", r"{value: \1, status: assumed, source: x}", line)
     document = Document.parse(f"{text}\n{line}\n", "phone.yaml")
     with pytest.raises(UserError) as caught:
-        validate(KINDS["roofline"], document.data, document)
+        validate(Roofline, document.data, document)
     mistakes = [caught.value, *caught.value.others]
     assert any(what in one.what for one in mistakes)
     assert mistakes[0].where.startswith(f"phone.yaml:{text.count(chr(10)) + 2}")

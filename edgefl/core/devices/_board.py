@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
-from edgefl.core.devices.sustained import Battery, Throttling
+from edgefl.core.devices._sustained import Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced, sourced
@@ -57,7 +57,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Clock:
+class KernelClock:
     """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
 
     Attributes:
@@ -144,6 +144,7 @@ class Board(Strict):
     """A device.
 
     Attributes:
+        kind: the name of its cost model's file.
         title: its display name.
         category: sbc, edge-gpu, phone, laptop, mcu, fpga, npu, server or server-gpu.
         memory: bytes of memory.
@@ -155,6 +156,7 @@ class Board(Strict):
         notes: remarks for users.
     """
 
+    kind: str = ""
     title: str
     category: Literal["sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "server", "server-gpu"]
     memory: Sourced[units.Bytes]
@@ -211,7 +213,7 @@ class Board(Strict):
         """
 
     @abstractmethod
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> Clock:
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
         """A clock for work in one number type.
 
         Args:
