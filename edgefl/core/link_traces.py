@@ -18,8 +18,9 @@ import numpy as np
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from edgefl.core import units
+from edgefl.core.csv_rows import RowError
 from edgefl.core.draws import Floats, key, uniforms
-from edgefl.core.link_trace_files import RowError, check_rates, from_csv, from_mahimahi, series
+from edgefl.core.link_trace_files import check_rates, from_csv, from_mahimahi, series
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
 from edgefl.core.user_files import found
