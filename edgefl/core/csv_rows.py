@@ -1,4 +1,4 @@
-"""CSV files that records name and whose content, not their name, they keep as text.
+"""CSV: how all of it is read, and files that records name and whose content they keep as text.
 
 The content is part of a run's identity, and a run that is read back needs no file. A record with a ``file``
 and ``rows`` is written as::
@@ -15,30 +15,19 @@ both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from edgefl.core.errors import UserError
+from pydantic import TypeAdapter, ValidationError
+
+from edgefl.core.errors import UserError, short
 from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
 
 
-class CsvLine(NamedTuple):
-    """A line of a CSV file.
-
-    Attributes:
-        fields: without the spaces around them.
-        number: 1-based; of a record of several lines, that of the last.
-    """
-
-    fields: list[str]
-    number: int
-
-
 class RowError(ValueError):
-    """A row is wrong; ``line`` is where in its file it is."""
+    """A row is wrong; ``line`` is where in its file it is, or which of rows without a file."""
 
     def __init__(self, what: str, line: int) -> None:
         """Takes the message and the line."""
@@ -46,31 +35,65 @@ class RowError(ValueError):
         self.line = line
 
 
-def lines(text: str) -> Iterator[CsvLine]:
-    """The lines of a CSV text that are not empty.
+class Table(NamedTuple):
+    """A CSV text.
+
+    Attributes:
+        names: of all columns, in lower case.
+        rows: what each line has in the columns that are known.
+        lines: 1-based; of a record of several lines, the last.
+    """
+
+    names: list[str]
+    rows: list[Any]
+    lines: list[int]
+
+
+def read_csv(text: str, row: Any, *, others: bool = False) -> Table:
+    """The table of a CSV text, whose first line names the columns, in any order and case.
+
+    Args:
+        text: blanks around its fields and empty lines mean nothing.
+        row: what a line has, a TypedDict: of columns that need not be there, at least one is.
+        others: whether there may be other columns.
 
     Raises:
-        RowError: one is no CSV.
+        RowError: it is no CSV, has no rows, or a row has something else.
     """
-    reader = csv.reader(text.splitlines())
+    check: TypeAdapter[Any] = TypeAdapter(row)
+    reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
+    table = Table([], [], [])
     try:
+        table.names.extend(name.strip().lower() for name in reader.fieldnames or ())
+        _check_names(table.names, row, others=others)
+        reader.fieldnames = table.names
         for fields in reader:
-            if fields:
-                yield CsvLine([field.strip() for field in fields], reader.line_num)
+            if None in fields or None in fields.values():
+                given = [one for one in [*fields.values(), *fields.pop(None, [])] if isinstance(one, str)]
+                raise RowError(f"{short(','.join(given))!r} must be {','.join(table.names)}", reader.line_num)
+            table.rows.append(check.validate_python(fields))
+            table.lines.append(reader.line_num)
     except csv.Error as error:
-        raise RowError(f"not valid CSV: {error}", reader.line_num) from None
+        raise RowError(f"not valid CSV: {error}", reader.reader.line_num) from None
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        what = wrong["msg"].removeprefix("Value error, ")
+        raise RowError(f"{wrong['loc'][0]} {short(wrong['input'])!r}: {what}", reader.line_num) from None
+    if not table.rows:
+        raise RowError("there are no rows after the first line", 1)
+    return table
 
 
-def finite(text: str) -> float:
-    """A decimal number.
-
-    Raises:
-        ValueError: it is none, or is infinite.
-    """
-    value = float(text)
-    if not math.isfinite(value) or "_" in text:
-        raise ValueError(text)
-    return value
+def _check_names(names: list[str], row: Any, *, others: bool) -> None:
+    known = list(row.__annotations__)
+    needed = [name for name in known if name in row.__required_keys__]
+    found = [name for name in names if name in known]
+    whole = set(needed) <= set(found) and found and len(set(found)) == len(found)
+    if not whole or (len(found) < len(names) and not others):
+        what = (
+            f"be {','.join(needed)}" if needed else f"name, between commas, one or more of {', '.join(known)}"
+        )
+        raise RowError(f"the first line must {what}", 1)
 
 
 def kept(

@@ -118,31 +118,21 @@ def header(source: bytes | Path, name: str) -> Header:
     with warnings.catch_warnings(), explained("an image is unreadable", name):
         warnings.simplefilter("ignore")
         with _opened(source, name) as image:
-            sideways = _orientation(image) in _SIDEWAYS
-            width, height = (image.height, image.width) if sideways else (image.width, image.height)
+            width, height = image.size[::-1] if _sideways(image) else image.size
             return Header(image.mode, height, width)
 
 
-# Exif's orientation, and how PIL names what turns an image upright; above 4, width and height change places.
-_ORIENTATION, _SIDEWAYS = 0x0112, (5, 6, 7, 8)
-_TURNS = {
-    2: "FLIP_LEFT_RIGHT",
-    3: "ROTATE_180",
-    4: "FLIP_TOP_BOTTOM",
-    5: "TRANSPOSE",
-    6: "ROTATE_270",
-    7: "TRANSVERSE",
-    8: "ROTATE_90",
-}
+_TURNED = (5, 6, 7, 8)
+"""Exif's orientations in which width and height change places."""
 
 
-def _orientation(image: Image.Image) -> int:
-    """Exif's orientation; 1, upright, if there is none that can be read."""
-    value = None
-    if image.format != "TIFF":  # which PIL turns by itself
-        with suppress(Exception):
-            value = image.getexif().get(_ORIENTATION)
-    return value if value in _TURNS else 1
+def _sideways(image: Image.Image) -> bool:
+    """Whether width and height change places as the image is turned upright; of TIFFs, PIL has done so."""
+    from PIL import ExifTags
+
+    with suppress(Exception):
+        return image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED
+    return False
 
 
 def _opened(source: bytes | Path, name: str) -> Image.Image:
@@ -192,15 +182,15 @@ def _pixels(source: bytes | Path, name: str, form: Form) -> Pixels:
 
 def _fitted(image: Image.Image, name: str, form: Form) -> Pixels:
     """The image upright, in the shape's channels, resized by PIL's antialiasing bilinear filter."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     channels, height, width = form.shape
     most = _DRAFT * max(height, width)
     if form.resized:
         image.draft(None, (most, most))
-    turn = _TURNS.get(_orientation(image))
-    upright = image.transpose(Image.Transpose[turn]) if turn else image
-    sized = _converted(upright, "L" if channels == 1 else "RGB", name)
+    with suppress(Exception):  # of Exif that cannot be read; pixels that cannot are met below
+        ImageOps.exif_transpose(image, in_place=True)
+    sized = _converted(image, "L" if channels == 1 else "RGB", name)
     if sized.size != (width, height):
         if not form.resized:
             raise DataError(

@@ -18,8 +18,9 @@ import numpy as np
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from edgefl.core import units
+from edgefl.core.csv_rows import RowError
 from edgefl.core.draws import Floats, key, uniforms
-from edgefl.core.link_trace_files import TraceRowError, check_rates, from_csv, from_mahimahi, series
+from edgefl.core.link_trace_files import check_rates, from_csv, from_mahimahi, series
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
 from edgefl.core.user_files import found
@@ -174,7 +175,7 @@ class LinkTrace(Strict):
         try:
             for way in WAYS:
                 check_rates(series(getattr(rows, way)), way, held=self.holds)
-        except TraceRowError as error:
+        except RowError as error:
             raise ValueError(f"trace {place}: {error}") from None
         ends = {series(text).t_s[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
         if rows.latency is not None and len(ends) > 1:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import TypedDict
 
 from edgefl.core import seeds
-from edgefl.core.csv_rows import CsvLine, RowError, finite, kept, lines
-from edgefl.core.errors import Place, short
+from edgefl.core.csv_rows import kept, read_csv
+from edgefl.core.errors import Place
 from edgefl.core.params import Strict
-from edgefl.core.units import show_count
 from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
 
@@ -25,7 +30,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 COLUMNS = ("device", "link", "slowdown", "availability")
-_MOST_NUMBER = 100_000_000
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class User(TypedDict, total=False):
+    """A line of a table of recorded users."""
+
+    device: _Name
+    link: _Name
+    slowdown: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    availability: Annotated[int, Field(ge=0, lt=100_000_000)]
 
 
 class Named(NamedTuple):
@@ -135,72 +149,18 @@ class Users(Strict):
 def place_of(file: str, column: str, value: str | int) -> str:
     """Where a file of users has a value first, as FILE:LINE; the file alone if it has it no more."""
     path = found(file)
-    rows = lines(text_of(path))
-    at = next(rows).fields.index(column)
-    number = next((number for fields, number in rows if fields[at] == str(value)), 0)
-    return str(Place(str(path), number))
-
-
-def _number(text: str) -> str:
-    value = finite(text)
-    if value <= 0:
-        raise ValueError(text)
-    return repr(value)
-
-
-def _whole(text: str) -> str:
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) >= _MOST_NUMBER:
-        raise ValueError(text)
-    return str(int(text))
-
-
-def _name(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
-
-
-# How each column's fields are read, and what they must be.
-_READ: Mapping[str, tuple[Callable[[str], str], str]] = {
-    "device": (_name, "a device's name"),
-    "link": (_name, "a link's name"),
-    "slowdown": (_number, "a number above 0"),
-    "availability": (_whole, f"a whole number between 0 and {_MOST_NUMBER - 1:,}"),
-}
+    table = read_csv(text_of(path), User)
+    lines = (
+        line for row, line in zip(table.rows, table.lines, strict=True) if str(row[column]) == str(value)
+    )
+    return str(Place(str(path), next(lines, 0)))
 
 
 @lru_cache(maxsize=4)
 def _canonical(text: str) -> str:
     """A file's text with its columns in order and nothing that means nothing."""
-    rows = lines(text)
-    header = next(rows, CsvLine([], 1))
-    _check_header(header)
-    found_: list[list[str]] = [[] for _ in header.fields]
-    for fields, number in rows:
-        if len(fields) != len(found_):
-            raise RowError(
-                f"{show_count(len(fields), 'field')}, but the first line has {len(found_)}", number
-            )
-        for column, field, values in zip(header.fields, fields, found_, strict=True):
-            read, what = _READ[column]
-            try:
-                values.append(read(field))
-            except ValueError:
-                raise RowError(f"{column} {short(field)!r} must be {what}", number) from None
-    if not found_[0]:
-        raise RowError("there are no users after the first line", header.number)
-    given = dict(zip(header.fields, found_, strict=True))
-    return _text({column: given[column] for column in COLUMNS if column in given})
-
-
-def _check_header(header: CsvLine) -> None:
-    names = header.fields
-    if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
-        *others, last = COLUMNS
-        raise RowError(
-            f"the first line must name one or more of {', '.join(others)} and {last}, each once",
-            header.number,
-        )
+    names, rows, _ = read_csv(text, User)
+    return _text({name: [str(row[name]) for row in rows] for name in COLUMNS if name in names})
 
 
 def _text(columns: Mapping[str, Sequence[str]]) -> str:

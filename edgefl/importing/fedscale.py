@@ -19,21 +19,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from edgefl.core.errors import UserError
 from edgefl.core.poisson import Bools
-from edgefl.core.units import show_bytes, show_count
+from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
 from edgefl.importing.pickles import load
-from edgefl.importing.trace import Trace, content_of, mapping_of, named, neither, source_of
+from edgefl.importing.trace import Trace, content_of, source_of, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 
 _ORIGIN = "SymbioticLab/FedScale, Apache-2.0"
-_KEYS = {CAPACITY: ("computation", "communication"), AVAILABILITY: ("active", "inactive", "finish_time")}
-
 # What is possible: ms a sample and kbit/s; a link has at least 1 bit/s.
 _LEAST, _MOST = (1e-6, 1e-3), (1e9, 1e9)
+
+
+class _Capacity(TypedDict):
+    computation: float
+    communication: float
+
+
+class _Availability(TypedDict):
+    active: list[float]
+    inactive: list[float]
+    finish_time: float
 
 
 def read(path: Path) -> Trace:
@@ -42,54 +52,18 @@ def read(path: Path) -> Trace:
     Raises:
         UserError: the file is neither.
     """
-    file = str(path)
-    content = content_of(path)
-    data = mapping_of(load(content, file), "a dict of users", file)
-    first = next(iter(data.values()))
-    for kind, keys in _KEYS.items():
-        if isinstance(first, dict) and set(keys) <= first.keys():
-            _check(data, keys, file)
-            if kind == CAPACITY:
-                return _capacity(data, path)
-            _check_sharing(data, len(content), file)
-            return _availability(data, path)
-    raise neither(first, _KEYS.values(), file)
+    kinds = {CAPACITY: _Capacity, AVAILABILITY: _Availability}
+    kind, users = users_of(load(content_of(path), str(path)), kinds, str(path))
+    return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 
 
-def _check(data: dict[Any, Any], keys: tuple[str, ...], file: str) -> None:
-    wanted = set(keys)
-    for user, entry in data.items():
-        if not isinstance(entry, dict) or not wanted <= entry.keys():
-            raise UserError(f"user {named(user)} must be a dict with {', '.join(keys)}", where=file)
-
-
-def _check_sharing(data: dict[Any, Any], size: int, file: str) -> None:
-    """Checks that users do not share lists, as which a small pickle can hold an enormous trace.
-
-    Raises:
-        UserError: there are more times than the pickle has bytes.
-    """
-    lists = (entry[key] for entry in data.values() for key in ("active", "inactive"))
-    if sum(len(one) for one in lists if isinstance(one, list)) > size:
-        raise UserError(f"users share lists: more times than the pickle's {show_bytes(size)}", where=file)
-
-
-def _number(value: Any, user: Any, key: str, file: str) -> float:
-    if type(value) not in {int, float}:
-        raise UserError(f"{key} of user {named(user)} must be a number; got {named(value)}", where=file)
-    return float(value)
-
-
-def _capacity(data: dict[Any, Any], path: Path) -> Trace:
-    file = str(path)
-    rows = np.array(
-        [[_number(entry[key], user, key, file) for key in _KEYS[CAPACITY]] for user, entry in data.items()]
-    )
+def _capacity(users: dict[Any, _Capacity], path: Path) -> Trace:
+    rows = np.array([(user["computation"], user["communication"]) for user in users.values()])
     usable: Bools = np.all((rows >= _LEAST) & (rows <= _MOST), axis=1)
     if not usable.any():
-        raise UserError("no user has a possible computation and communication", where=file)
+        raise UserError("no user has a possible computation and communication", where=str(path))
     left_out = int((~usable).sum())
-    ids = tuple(str(user) for user, kept in zip(data, usable.tolist(), strict=True) if kept)
+    ids = tuple(str(user) for user, kept in zip(users, usable.tolist(), strict=True) if kept)
     ms, kbit_s = rows[usable].T
     rate_bps = kbit_s * 1e3
     return Trace(
@@ -103,39 +77,23 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
     )
 
 
-def _availability(data: dict[Any, Any], path: Path) -> Trace:
-    file = str(path)
-    periods = Counter(
-        _number(entry["finish_time"], user, "finish_time", file) for user, entry in data.items()
-    )
+def _availability(users: dict[Any, _Availability], path: Path) -> Trace:
+    periods = Counter(user["finish_time"] for user in users.values())
     period_s, _ = max(periods.items(), key=lambda one: (one[1], one[0]))
     if not 0 < period_s < math.inf:
-        raise UserError("finish_time must be positive and finite for most users", where=file)
-    gathered, ids = Gathered(period_s), []
-    for user, entry in data.items():
-        if entry["finish_time"] != period_s:
-            continue
-        starts, ends = (_times(entry[key], user, key, file) for key in ("active", "inactive"))
-        gathered.add(starts, ends)
-        ids.append(str(user))
-    others = len(data) - len(ids)
-    dropped = [
-        f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s",
-        *gathered.dropped,
-        "duration and model of each user",
-    ][0 if others else 1 :]
+        raise UserError("finish_time must be positive and finite for most users", where=str(path))
+    kept = {number: user for number, user in users.items() if user["finish_time"] == period_s}
+    gathered = Gathered(period_s)
+    for user in kept.values():
+        gathered.add(user["active"], user["inactive"])
+    others = len(users) - len(kept)
+    other = f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s"
     return Trace(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
-        ids=tuple(ids),
-        intervals=gathered.intervals(file),
+        ids=tuple(map(str, kept)),
+        intervals=gathered.intervals(str(path)),
         on_leave="check-at-end",
         read=tuple(gathered.read),
-        dropped=tuple(dropped),
+        dropped=(*([other] if others else []), *gathered.dropped, "duration and model of each user"),
     )
-
-
-def _times(value: Any, user: Any, key: str, file: str) -> list[float]:
-    if not isinstance(value, list):
-        raise UserError(f"{key} of user {named(user)} must be a list; got {named(value)}", where=file)
-    return [_number(one, user, key, file) for one in value]

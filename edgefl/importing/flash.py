@@ -16,21 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from edgefl.core.availability import DAY_S
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
-from edgefl.importing.trace import Trace, json_of, mapping_of, named, neither, source_of
+from edgefl.importing.trace import Trace, json_of, source_of, users_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
 READY = ("locked", "wifi", "charged")
 
 _ORIGIN = "PKU-Chengxu/FLASH; the licence of its data is not stated"
-_KEYS = {STATES: ("guid", "messages"), SPEEDS: ("down_u", "down_sigma", "up_u", "up_sigma")}
 # What a state says of conditions.
 _SAYS: dict[str, dict[str, bool]] = {
     "battery_charged_on": {"charged": True},
@@ -45,9 +46,24 @@ _SAYS: dict[str, dict[str, bool]] = {
 }
 CONDITIONS = ("charged", "locked", "online", "screen-off", "wifi")
 _BYTES, _BITS = 1000, 8
-# What is possible, in kB/s; a link has at least 1 bit/s.
-_LEAST, _MOST = 1e-3, 1e9
 _TIME = len("YYYY-mm-dd HH:MM:SS")
+
+
+# What is possible, in kB/s; a link has at least 1 bit/s.
+_Rate = Annotated[float, Field(ge=1e-3, le=1e9, allow_inf_nan=False)]
+_Spread = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class _Said(TypedDict):
+    guid: str
+    messages: str
+
+
+class _Speed(TypedDict):
+    down_u: _Rate
+    down_sigma: _Spread
+    up_u: _Rate
+    up_sigma: _Spread
 
 
 def conditions_of(text: str) -> tuple[str, ...]:
@@ -75,43 +91,25 @@ def read(path: Path, ready: Sequence[str]) -> Trace:
     Raises:
         UserError: the file is neither.
     """
-    file = str(path)
-    data = mapping_of(json_of(path), "an object of users", file)
-    first = next(iter(data.values()))
-    for kind, keys in _KEYS.items():
-        if isinstance(first, dict) and set(keys) <= first.keys():
-            for user, entry in data.items():
-                if not isinstance(entry, dict) or not set(keys) <= entry.keys():
-                    raise UserError(f"user {named(user)} must have {', '.join(keys)}", where=file)
-            return _states(data, path, ready) if kind == STATES else _speeds(data, path)
-    raise neither(first, _KEYS.values(), file)
+    kind, users = users_of(json_of(path), {STATES: _Said, SPEEDS: _Speed}, str(path))
+    return _states(users, path, ready) if kind == STATES else _speeds(users, path)
 
 
-def _speeds(data: dict[str, Any], path: Path) -> Trace:
+def _speeds(users: dict[str, _Speed], path: Path) -> Trace:
     rows = np.array(
-        [[_rate(entry[key], user, key, str(path)) for key in _KEYS[SPEEDS]] for user, entry in data.items()]
+        [[user["down_u"], user["down_sigma"], user["up_u"], user["up_sigma"]] for user in users.values()]
     )
     down, down_sigma, up, up_sigma = rows.T
     spread = f"{np.median(down_sigma / down):.2g} down and {np.median(up_sigma / up):.2g} up"
     return Trace(
         kind=SPEEDS,
         sources=(source_of(path, _ORIGIN),),
-        ids=tuple(data),
+        ids=tuple(users),
         identified=True,
         down_bps=down * _BYTES * _BITS,
         up_bps=up * _BYTES * _BITS,
         dropped=(f"the spread of each user's rates: coefficients of variation of {spread} in the median",),
     )
-
-
-def _rate(value: Any, user: str, key: str, file: str) -> float:
-    least = 0.0 if key.endswith("sigma") else _LEAST
-    if type(value) not in {int, float} or not least <= value <= _MOST:
-        raise UserError(
-            f"{key} of user {named(user)} must be between {least:g} and {_MOST:g} kB/s; got {named(value)}",
-            where=file,
-        )
-    return float(value)
 
 
 class _Phone(NamedTuple):
@@ -130,8 +128,8 @@ class _Phone(NamedTuple):
     levels: int
 
 
-def _states(data: dict[str, Any], path: Path, ready: Sequence[str]) -> Trace:
-    phones = [_phone(user, entry, str(path)) for user, entry in data.items()]
+def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Trace:
+    phones = [_phone(user) for user in users.values()]
     kept = [phone for phone in phones if phone.messages and phone.messages[0][0] < phone.messages[-1][0]]
     if not kept:
         raise UserError("no user has known messages at two different times", where=str(path))
@@ -173,13 +171,10 @@ def _lost(phones: Sequence[_Phone], kept: int) -> Iterator[str]:
         yield f"{show_count(levels, 'level')} of batteries"
 
 
-def _phone(user: str, entry: dict[str, Any], file: str) -> _Phone:
-    guid, messages = entry["guid"], entry["messages"]
-    if not isinstance(guid, str) or not isinstance(messages, str):
-        raise UserError(f"guid and messages of user {named(user)} must be text", where=file)
+def _phone(user: _Said) -> _Phone:
     found: list[tuple[datetime, str]] = []
     skipped = levels = 0
-    for line in messages.splitlines():
+    for line in user["messages"].splitlines():
         when, _, state = (part.strip() for part in line.partition("\t"))
         if state.endswith("%"):
             levels += 1
@@ -196,7 +191,7 @@ def _phone(user: str, entry: dict[str, Any], file: str) -> _Phone:
         found.append((told, state.lower()))
     # Stable: messages of one time stay as they are.
     found.sort(key=lambda message: message[0])
-    return _Phone(guid, found, skipped, levels)
+    return _Phone(user["guid"], found, skipped, levels)
 
 
 def _ready(phone: _Phone, start: datetime, ready: Sequence[str]) -> tuple[list[float], list[float]]:

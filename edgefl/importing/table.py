@@ -12,95 +12,55 @@ The first line names the columns, in any order and in any case; those with other
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from edgefl.core.availability.intervals import Params
-from edgefl.core.csv_rows import CsvLine, RowError, finite, lines
+from edgefl.core.csv_rows import RowError, read_csv
 from edgefl.core.draws import Floats
 from edgefl.core.errors import Place, UserError, short
-from edgefl.core.units import parse, show_count
+from edgefl.core.units import parse
+from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import Intervals, Trace, check_file, source_of
 
 CSV = "csv"
 _INTERVALS = ["client", "start_s", "end_s"]
-_RATES = {"bps": 1.0, "kbps": 1e3, "mbps": 1e6, "gbps": 1e9}
-_TIMES = {"s": 1.0, "ms": 1e-3}
-_MOST_BPS, _MOST_S = 1e15, 1e6
 
 
-class _Column(NamedTuple):
-    """A column that is read.
-
-    Attributes:
-        of: what it is of each user.
-        read: makes a value of a field; raises ValueError.
-        must: what the field must be.
-    """
-
-    of: str
-    read: Callable[[str], float | str]
-    must: str
+def _of(unit: float | str, *, least: float = 1, most: float = 1e15) -> tuple[Any, ...]:
+    """A quantity with its unit, or a plain number of such units."""
+    if isinstance(unit, str):
+        return BeforeValidator(partial(parse, dimension=unit)), Field(ge=least, le=most)
+    return AfterValidator(lambda value: value * unit), Field(ge=least, le=most, allow_inf_nan=False)
 
 
-def _name(text: str) -> str:
-    if not text:
-        raise ValueError(text)
-    return text
+_Bps = Annotated[float, *_of(1)]
+_Kbps = Annotated[float, *_of(1e3)]
+_Mbps = Annotated[float, *_of(1e6)]
+_Gbps = Annotated[float, *_of(1e9)]
 
 
-def _slowdown(text: str) -> float:
-    return _within(finite(text), 1e-9, 1e9)
-
-
-def _whole(text: str) -> float:
-    if not re.fullmatch("[0-9]{1,8}", text):
-        raise ValueError(text)
-    return int(text)
-
-
-def _rate(text: str, unit_bps: float | None = None) -> float:
-    bps = parse(text, "bit rate") if unit_bps is None else finite(text) * unit_bps
-    return _within(bps, 1.0, _MOST_BPS)
-
-
-def _latency(text: str, unit_s: float | None = None) -> float:
-    return _within(parse(text, "time") if unit_s is None else finite(text) * unit_s, 0.0, _MOST_S)
-
-
-def _within(value: float, least: float, most: float) -> float:
-    if not least <= value <= most:
-        raise ValueError(value)
-    return value
-
-
-def _columns() -> Mapping[str, _Column]:
-    found = {
-        "user": _Column("user", _name, "a name"),
-        "device": _Column("device", _name, "a device's name"),
-        "link": _Column("link", _name, "a link's name"),
-        "slowdown": _Column("slowdown", _slowdown, "a number between 1e-9 and 1e9"),
-        "availability": _Column("availability", _whole, "a whole number of at most 8 digits"),
-        "latency": _Column("latency", _latency, "a time such as '40 ms'"),
-    }
-    for unit, one_s in _TIMES.items():
-        read: Callable[[str], float] = partial(_latency, unit_s=one_s)
-        found[f"latency_{unit}"] = _Column("latency", read, f"a number of {unit}, 0 or more")
-    for of in ("down", "up"):
-        found[of] = _Column(of, _rate, "a rate such as '12 Mbit/s'")
-        for unit, one_bps in _RATES.items():
-            read = partial(_rate, unit_bps=one_bps)
-            found[f"{of}_{unit}"] = _Column(of, read, f"a number of {unit} between 1 bit/s and 1 Pbit/s")
-    return found
-
-
-_COLUMNS = _columns()
+class _Row(User, total=False):
+    user: Annotated[str, Field(min_length=1)]
+    down: Annotated[float, *_of("bit rate")]
+    down_bps: _Bps
+    down_kbps: _Kbps
+    down_mbps: _Mbps
+    down_gbps: _Gbps
+    up: Annotated[float, *_of("bit rate")]
+    up_bps: _Bps
+    up_kbps: _Kbps
+    up_mbps: _Mbps
+    up_gbps: _Gbps
+    latency: Annotated[float, *_of("time", least=0, most=1e6)]
+    latency_s: Annotated[float, *_of(1, least=0, most=1e6)]
+    latency_ms: Annotated[float, *_of(1e-3, least=0, most=1e6)]
 
 
 def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
@@ -116,7 +76,7 @@ def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
     for path in files:
         check_file(path)
     texts = {path: text_of(path) for path in files}
-    timed = [path for path, text in texts.items() if _names(path, text) == _INTERVALS]
+    timed = [path for path, text in texts.items() if _first_line(text) == ",".join(_INTERVALS)]
     tables = [path for path in files if path not in timed]
     if len(tables) != 1 or len(timed) > 1:
         raise UserError(
@@ -131,39 +91,23 @@ def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
     return [_trace(table, found, dropped, timed[0] if timed else None, repeat_s)]
 
 
-def _names(path: Path, text: str) -> list[str]:
-    try:
-        return [name.lower() for name in next(lines(text), CsvLine([], 1)).fields]
-    except RowError as error:
-        raise UserError(str(error), where=str(Place(str(path), error.line))) from None
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0].translate({ord(" "): None, ord('"'): None}).lower()
 
 
 def _parsed(text: str) -> tuple[dict[str, list[float | str]], list[str]]:
-    """The values of each column that is read, and the names of the others."""
-    rows = lines(text)
-    header = next(rows, CsvLine([], 1))
-    names = [name.lower() for name in header.fields]
-    columns = [_COLUMNS.get(name) for name in names]
-    given = [column.of for column in columns if column is not None]
-    if not set(given) - {"user"}:
-        known = ", ".join(name for name in _COLUMNS if name != "user")
-        raise RowError(f"the first line must name, between commas, at least one of {known}", header.number)
-    if twice := sorted({of for of in given if given.count(of) > 1}):
-        raise RowError(f"two columns give {twice[0]}", header.number)
-    found: dict[str, list[float | str]] = {of: [] for of in given}
-    for fields, number in rows:
-        if len(fields) != len(names):
-            raise RowError(f"{show_count(len(fields), 'field')}, but the first line has {len(names)}", number)
-        for name, column, field in zip(names, columns, fields, strict=True):
-            if column is not None:
-                try:
-                    found[column.of].append(column.read(field))
-                except ValueError:
-                    raise RowError(f"{name} {short(field)!r} must be {column.must}", number) from None
-    if not next(iter(found.values())):
-        raise RowError("there are no users after the first line", header.number)
-    others = [name for name, column in zip(header.fields, columns, strict=True) if column is None]
-    return found, [f"column {short(name)!r}" for name in others]
+    """The values of each column that is read, without its unit, and the names of the others."""
+    names, rows, _ = read_csv(text, _Row, others=True)
+    found: dict[str, list[float | str]] = {}
+    for name in names:
+        if name in _Row.__annotations__:
+            of = name.partition("_")[0]
+            if of in found:
+                raise RowError(f"two columns give {of}", 1)
+            found[of] = [row[name] for row in rows]
+    if not found.keys() - {"user"}:
+        raise RowError("the first line must name something of users beside their names", 1)
+    return found, [f"column {short(name)!r}" for name in names if name not in _Row.__annotations__]
 
 
 def _trace(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from edgefl.core.draws import Floats
-from edgefl.core.errors import Place, UserError, in_one_line, short
+from edgefl.core.errors import UserError, short
 from edgefl.core.files import sha256_of
 from edgefl.core.poisson import Ints
 from edgefl.core.units import show_bytes
@@ -157,37 +158,44 @@ def json_of(path: Path) -> Any:
     Raises:
         UserError: it cannot be read, or is no JSON.
     """
-    content = content_of(path)
     try:
-        return json.loads(content)
-    except json.JSONDecodeError as error:
-        raise UserError(f"not valid JSON: {error.msg}", where=str(Place(str(path), error.lineno))) from None
-    except UnicodeDecodeError:
-        raise UserError("not valid JSON: not UTF-8 text", where=str(path)) from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"not valid JSON: {in_one_line(error)}", where=str(path)) from None
+        return from_json(content_of(path))
+    except ValueError as error:
+        raise UserError(f"not valid JSON: {error}", where=str(path)) from None
 
 
-def mapping_of(data: Any, what: str, file: str) -> dict[Any, Any]:
-    """What is in a file, which must be a mapping with at least one user.
+def users_of(data: Any, kinds: Mapping[str, type[Any]], file: str) -> tuple[str, dict[Any, Any]]:
+    """The kind of a file's trace, by what its first user has, and what all of its users have.
+
+    Args:
+        data: the file's content.
+        kinds: of each kind of trace, a user's shape, a TypedDict; a user may have more.
+        file: its name, for messages.
 
     Raises:
-        UserError: it is something else, or empty.
+        UserError: there are no users, or one has another shape.
     """
     if not isinstance(data, dict):
-        raise UserError(f"must be {what}; got {named(data)}", where=file)
+        raise UserError(f"must map users to what is recorded of them; got {_named(data)}", where=file)
     if not data:
         raise UserError("the file has no users", where=file)
-    return data
+    first = next(iter(data.values()))
+    has = first.keys() if isinstance(first, dict) else ()
+    kind = next((kind for kind, shape in kinds.items() if shape.__annotations__.keys() <= set(has)), None)
+    if kind is None:
+        known = ", or ".join(", ".join(shape.__annotations__) for shape in kinds.values())
+        got = short(", ".join(map(str, has))) or _named(first)
+        raise UserError(f"the first user must have {known}; got {got}", where=file)
+    try:
+        shape: Any = kinds[kind]
+        return kind, TypeAdapter(dict[Any, shape]).validate_python(data, strict=True)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        user, *place = wrong["loc"]
+        what = ", ".join([f"user {_named(user)}", *(short(str(one)) for one in place)])
+        raise UserError(f"{what}: {wrong['msg']}; got {_named(wrong['input'])}", where=file) from None
 
 
-def neither(first: Any, kinds: Iterable[Sequence[str]], file: str) -> UserError:
-    """The error that a file's first user has the keys of none of its format's traces."""
-    known = ", or ".join(", ".join(keys) for keys in kinds)
-    has = (short(", ".join(map(str, first))) or "no keys") if isinstance(first, dict) else named(first)
-    return UserError(f"the first user must have {known}; got {has}", where=file)
-
-
-def named(value: Any) -> str:
+def _named(value: Any) -> str:
     """What a value is, for messages: a text or a number may be shown, and nothing that may contain itself."""
     return short(repr(value)) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"

@@ -18,19 +18,22 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import TypedDict
 
 from edgefl.core.availability import Availability, Spell, Timetable
 from edgefl.core.clients import Clients
-from edgefl.core.csv_rows import CsvLine, RowError, kept, lines
+from edgefl.core.csv_rows import RowError, kept, read_csv
 from edgefl.core.draws import Floats
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
 
-# Client, start, end, and its line in the file.
-Row = tuple[int, float, float, int]
+_Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-_COLUMNS = ["client", "start_s", "end_s"]
-_MOST_CLIENTS = 100_000_000
+
+class _Row(TypedDict):
+    client: Annotated[int, Field(ge=0, lt=100_000_000)]
+    start_s: _Time
+    end_s: _Time
 
 
 class Params(Availability):
@@ -124,38 +127,17 @@ class Intervals(Timetable):
         return low - 1
 
 
-def _of_file(text: str) -> str:
-    found = lines(text)
-    if next(found, CsvLine([], 1)).fields != _COLUMNS:
-        raise RowError(f"the first line must be {','.join(_COLUMNS)}", 1)
-    return _written([_row(*line) for line in found])
-
-
 def _of_rows(rows: str) -> str:
-    return _written([_row(text.split(",")) for text in rows.split()])
+    return _of_file("\n".join([",".join(_Row.__annotations__), *rows.split()]))
 
 
-def _row(fields: list[str], line: int = 0) -> Row:
-    written = ",".join(fields)
-    try:
-        client, start, end = int(fields[0]), float(fields[1]), float(fields[2])
-        _, _, _ = fields
-    except (ValueError, IndexError):
-        raise RowError(
-            f"{written!r} must be a client's number, a start and an end in seconds", line
-        ) from None
-    if not 0 <= client < _MOST_CLIENTS:
-        raise RowError(f"client {client} must be between 0 and {_MOST_CLIENTS - 1}", line)
-    if not 0 <= start < end < math.inf:
-        raise RowError(f"{written!r}: the start must be 0 or later, and the end after it", line)
-    return client, start, end, line
-
-
-def _written(rows: list[Row]) -> str:
+def _of_file(text: str) -> str:
     """Rows as text, by client and start."""
-    if not rows:
-        raise RowError("there are no intervals", 1)
-    rows = sorted(rows)
+    table = read_csv(text, _Row)
+    rows = sorted((*row.values(), line) for row, line in zip(table.rows, table.lines, strict=True))
+    for _, start, end, line in rows:
+        if start >= end:
+            raise RowError(f"the interval from {start:g} s must end after that, not at {end:g} s", line)
     for (client, _, end, _), (other, start, _, line) in pairwise(rows):
         if client == other and start < end:
             raise RowError(

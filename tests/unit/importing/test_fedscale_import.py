@@ -197,7 +197,6 @@ def test_a_sample_is_a_random_one(tmp_path):
     assert one.dropped[-1] == "900 users of fedscale-capacity: 100 were drawn at random"
 
 
-_SHARED = {"active": [*range(0, 400, 2)], "inactive": [*range(1, 400, 2)], "finish_time": 400}
 WRONG = {
     "a list": [1, 2],
     "no users": {},
@@ -212,7 +211,6 @@ WRONG = {
     "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
     "no period": {1: {"active": [1], "inactive": [2], "finish_time": 0}},
     "a period that is not a number": {1: {"active": [1], "inactive": [2], "finish_time": float("nan")}},
-    "lists that users share": dict.fromkeys(range(1000), _SHARED),
     "nobody available": {1: {"active": [], "inactive": [], "finish_time": 9}},
 }
 

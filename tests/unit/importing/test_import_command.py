@@ -101,7 +101,7 @@ def test_nothing_is_overwritten_unasked(trace, capsys):
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--dealt", "apart"], "'together' or"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--users", "0"], "--users"),
         (["import", "fedscale-capacity", "speeds", "--out", "x"], "not a"),
-        (["import", "flash-speeds", "capacity", "--out", "x"], "not valid JSON: not UTF-8 text"),
+        (["import", "flash-speeds", "capacity", "--out", "x"], "not valid JSON: expected value at line 1"),
         (["import", "flash-speeds", "speeds", "--out", "x", "--ready", ""], "give at least one condition"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",

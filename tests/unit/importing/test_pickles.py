@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import struct
-import tracemalloc
-from collections import OrderedDict
 from contextlib import suppress
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,65 +46,26 @@ def test_a_function_is_refused_by_name_and_not_called(protocol, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "asked"),
-    [
-        (np.float64(1.0), r"numpy.*scalar"),
-        (OrderedDict(a=1), "collections.OrderedDict"),
-        ({1: {2, 3}}, "EMPTY_SET"),
-        ({1: (2, 3)}, "TUPLE2"),
-        ({1: b"x"}, "SHORT_BINBYTES"),
-        ({1: 2**64}, "more than 64 bits"),
-    ],
-)
-def test_other_types_are_refused_by_what_they_are(data, asked):
-    """NumPy numbers, sets, tuples, bytes and enormous integers are refused, and the message says which."""
-    with pytest.raises(UserError, match=asked):
-        load(pickle.dumps(data), "trace.pkl")
-
-
-@pytest.mark.parametrize(
     ("program", "asked"),
     [
         (b"cos\nsystem\n", "os.system"),
         (b"(ios\nsystem\n", "os.system"),
         (b"\x8c\x02os\x8c\x06system\x93", "os.system"),
-        (b"Pid\n", "PERSID"),
-        (b"}Q", "BINPERSID"),
-        (b"\x82\x01", "extension registry"),
-        (b"\x83\x01\x00", "extension registry"),
-        (b"\x84\x01\x00\x00\x00", "extension registry"),
-        (b"}}b", "BUILD"),
-        (b"}]R", "REDUCE"),
-        (b"}]\x81", "NEWOBJ"),
-        (b"(}o", "OBJ"),
-        (b"\x97", "NEXT_BUFFER"),
     ],
 )
-def test_opcodes_that_make_objects_are_refused(program, asked):
-    """Classes, persistent identifiers, the extension registry and calls are refused by what they are."""
+def test_every_spelling_of_a_name_is_refused(program, asked):
+    """Whatever opcode names a function, it is not looked up."""
     with pytest.raises(UserError, match=asked):
         load(b"\x80\x05" + program + b".", "f")
 
 
 @pytest.mark.parametrize(
-    "hostile",
-    [
-        b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.",
-        b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.",
-        b"\x80\x02}r" + struct.pack("<I", 2**32 - 1) + b".",
-        b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1) + b"1.",
-        b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b"x.",
-    ],
-    ids=["text", "frame", "memo", "integer", "bytes"],
+    "program", [b"Pid\n", b"}Q", b"\x82\x01", b"}}b", b"}]R", b"}]\x81", b"(}o", b"\x97"]
 )
-def test_huge_counts_take_no_memory(hostile):
-    """What a file claims to hold is not allocated before it is read."""
-    tracemalloc.start()
-    with suppress(UserError):
-        load(hostile, "f")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2_000_000
+def test_calls_without_a_name_call_nothing(program):
+    """Persistent identifiers, the extension registry and calls of plain data are no valid pickle."""
+    with pytest.raises(UserError, match="damaged"):
+        load(b"\x80\x05" + program + b".", "f")
 
 
 def test_nesting_and_cycles_are_no_danger():
@@ -121,10 +78,10 @@ def test_nesting_and_cycles_are_no_danger():
 
 
 def test_a_pickle_that_is_cut_off_is_refused():
-    """Every beginning of a pickle is refused, and says that it is cut off or invalid."""
+    """Every beginning of a pickle is refused, and says so."""
     whole = pickle.dumps({1: {"a": 1.5, "b": [1, 2]}})
     for length in range(len(whole)):
-        with pytest.raises(UserError, match=r"cut off|not a valid pickle"):
+        with pytest.raises(UserError, match="cut off"):
             load(whole[:length], "f")
 
 
