@@ -183,16 +183,9 @@ def turned(tree: Any) -> Any:
 
 def _turned(value: Tensor) -> Tensor:
     matrix = value.dim() == 3  # noqa: PLR2004 - clients and a matrix
-    return value.mT.contiguous().mT if matrix and turns(*value.shape[1:]) else value
-
-
-def turns(high: int, wide: int) -> bool:
-    """Whether to lay out a stacked matrix transposed in memory: unless its columns are short.
-
-    Batched products on a CPU take up to three times as long where a matrix's rows in memory are short and the
-    other side is longer; with more than a few vector registers to a row it makes no difference.
-    """
-    return high >= min(wide, _SHORT)
+    # Unless its columns are short: batched products on a CPU take up to three times as long where a matrix's
+    # rows in memory are short and the other side is longer.
+    return value.mT.contiguous().mT if matrix and value.size(1) >= min(value.size(2), _SHORT) else value
 
 
 def rows(tree: Any, count: int) -> Any:

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
-from edgefl.compute.rewrites import VALUE, known, rewrite
 from edgefl.protocol import tree_map
 from edgefl.protocol.whole import Dispatched
 
@@ -37,6 +36,8 @@ _REFUSED = (
 )
 # Operators that write their fourth and fifth argument, the running statistics, but do not declare it.
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
+# The key of a node's tensor in its metadata.
+_VALUE = "value"
 # Methods that read numbers without an operator.
 _READERS = {Tensor.tolist, Tensor.numpy, Tensor.__array__}
 
@@ -79,7 +80,7 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
     if any(node.op != "call_function" for node in written):
         raise UnrecordableError("it writes to an input or a constant")
     recorder.fold(written)
-    rewrite(graph, written, on_cpu=all(tensor.device.type == "cpu" for tensor in given))
+    graph.eliminate_dead_code()
     for node in graph.nodes:
         # The first call's results would live as long as the tape.
         node.meta.clear()
@@ -122,7 +123,9 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         name = f"constant{len(self._kept)}"
         self._kept.append(tensor)
         self.root.register_buffer(name, tensor.detach())
-        return known(self.graph.get_attr(name), tensor)
+        node = self.graph.get_attr(name)
+        node.meta[_VALUE] = tensor
+        return node
 
     def fold(self, written: set[fx.Node]) -> None:
         """Replaces nodes that do not depend on the inputs' data by constants."""
@@ -130,17 +133,17 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         for node in self.graph.nodes:
             if node.op == "get_attr":
                 fixed.add(node)
-            elif node.op == "call_function" and VALUE in node.meta and node not in written:
+            elif node.op == "call_function" and _VALUE in node.meta and node not in written:
                 read = node.all_input_nodes
                 if node.target in _FILLED or (read and fixed.issuperset(read)):
                     fixed.add(node)
         for node in list(self.graph.nodes):
             if node in fixed and node.op != "get_attr" and not fixed.issuperset(node.users):
                 with self.graph.inserting_before(node):
-                    node.replace_all_uses_with(self._constant(node.meta[VALUE]))
+                    node.replace_all_uses_with(self._constant(node.meta[_VALUE]))
 
     def _bind(self, tensor: Tensor, node: fx.Node) -> fx.Node:
-        known(node, tensor)
+        node.meta[_VALUE] = tensor
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
         return node
@@ -178,11 +181,11 @@ def _refused(func: Any, args: Sequence[Any]) -> bool:
 def _written(graph: fx.Graph) -> set[fx.Node]:
     """What lies in memory that some operator writes to in place, views included."""
     memory = {_memory(node) for writer in graph.nodes for node in _targets(writer)}
-    return {node for node in graph.nodes if VALUE in node.meta and _memory(node) in memory}
+    return {node for node in graph.nodes if _VALUE in node.meta and _memory(node) in memory}
 
 
 def _memory(node: fx.Node) -> int:
-    return int(node.meta[VALUE].untyped_storage().data_ptr())
+    return int(node.meta[_VALUE].untyped_storage().data_ptr())
 
 
 def _targets(node: fx.Node) -> list[fx.Node]:
