@@ -11,7 +11,6 @@ from graphs import BYTE, floats, write
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import fresh
 from edgefl.core.errors import UserError
-from edgefl.export import timing
 from edgefl.export.timing import (
     LEAST_RUNS,
     Measurement,
@@ -99,32 +98,6 @@ def test_growth_sees_memory_that_was_freed():
     """Memory that was written to counts, even if it is freed before the end."""
     size, grown = fresh.call(growth, partial(ones, 32_000_000))
     assert grown >= 0.9 * size
-
-
-class LargeSession:
-    """A session of 64 MB."""
-
-    def __init__(self, *_):
-        self.weights = np.ones(8_000_000)
-
-    def get_inputs(self):
-        """None."""
-        return []
-
-    def run(self, outputs, inputs):
-        """What it was given."""
-        return [outputs, inputs]
-
-
-def grown_by_large_session():
-    """The memory reported for a large session on a system without a high-water mark."""
-    timing.session, timing.host.high_water_bytes = LargeSession, lambda: None
-    return time_onnx(Measurement("large.onnx", runs=1)).peak_bytes
-
-
-def test_a_session_is_still_in_memory_when_its_growth_is_read():
-    """Without a high-water mark, as on macOS, a model counts that is freed after its last call."""
-    assert fresh.call(grown_by_large_session) >= 60_000_000
 
 
 def test_a_fresh_process(model):
