@@ -22,16 +22,20 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
-def _begin(environment: dict[str, str], initializer: Callable[[], None]) -> None:
+def _begin(environment: dict[str, str], initializer: Callable[[int], None]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    initializer()
+    # It follows the server, which ends with the driver.
+    initializer(os.getppid())
 
 
-def _pool(workers: int, *, initializer: Callable[[], None], env: dict[str, str]) -> Any:
+def _pool(
+    workers: int, *, initializer: Callable[[int], None], initargs: tuple[int], env: dict[str, str]
+) -> Any:
     """As loky's ``ProcessPoolExecutor``."""
     from loky.process_executor import ProcessPoolExecutor
 
+    del initargs
     return ProcessPoolExecutor(workers, context=_CONTEXT, initializer=partial(_begin, env, initializer))
 
 

@@ -310,7 +310,8 @@ class Processes:
 
 def _started(workers: int) -> ProcessPoolExecutor:
     with _apart():
-        executor = ProcessPoolExecutor(workers, initializer=_begin, env=fresh.environment(1))
+        here = (os.getpid(),)
+        executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=here, env=fresh.environment(1))
         # Starts them all.
         executor.submit(os.getpid)
     return executor
@@ -329,13 +330,13 @@ def _apart() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
+def _begin(driver: int) -> None:
     """A worker's start."""
     torch.set_num_threads(1)
     keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf  # noqa: SLF001
-    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_follow, args=(driver,), daemon=True).start()
 
 
 def _follow(driver: int) -> None:
