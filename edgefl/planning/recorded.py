@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from edgefl.core.devices import Board, board_of
@@ -16,7 +18,7 @@ class Recorded(NamedTuple):
     """What a run was planned of: its plan with its traces; its devices and links by name."""
 
     plan: Plan
-    devices: dict[str, Board]
+    devices: Mapping[str, Board]
     links: dict[str, Link]
 
 
@@ -30,7 +32,8 @@ def recorded(reader: Reader) -> Recorded:
     return Recorded(plan, recorded_devices(reader), dict(plan.fleet.links))
 
 
-def recorded_devices(reader: Reader) -> dict[str, Board]:
+@lru_cache(maxsize=1)
+def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     """The devices that a run was planned of, by name.
 
     Raises:

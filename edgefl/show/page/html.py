@@ -106,7 +106,7 @@ def _plotly() -> tuple[str, str]:
 
 
 def _packed(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
 
 
 def _policy() -> str:

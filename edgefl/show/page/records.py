@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group, Judged
+from edgefl.analysis.groups import Group, Judged, spreads
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
@@ -63,6 +64,11 @@ class PageGroup:
     def line(self) -> str:
         """The name in one line."""
         return self.name.replace("\n", ", ")
+
+    @cached_property
+    def means(self) -> Mapping[str, float]:
+        """The figures of the runs that have them, by dotted key."""
+        return {key: found.mean for key, found in spreads(self.seeds.runs).items()}
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from edgefl.analysis.groups import spreads
 from edgefl.core.units import show_joules
 from edgefl.show.page.cells import once
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
-from edgefl.show.page.records import PageGroup, Section, Told, partly
+from edgefl.show.page.records import Section, Told, partly
 
 _COLUMNS = {
     "figure": FrameColumn("figure", told=False),
@@ -51,7 +50,7 @@ _DEVICES = {
 def section(told: Told, read: Sequence[object]) -> Section:
     """What jobs took, useful or wasted."""
     del read
-    means = [_means(one) for one in told.groups]
+    means = [one.means for one in told.groups]
     ended, wasted = any(map(_ended, means)), any(_ended(one, but="merged") for one in means)
     nothing = "no job has ended yet, so nothing was spent."
     waste = Plot(
@@ -80,11 +79,6 @@ _BARS: Mapping[str, Any] = {
     "x": ["amount"], "series": "of", "by": [Switch("figure", "Show")], "share": True,
 }  # fmt: skip
 _Means: TypeAlias = Mapping[str, float]
-
-
-def _means(group: PageGroup) -> _Means:
-    """The figures of a group's runs that have them, by dotted key."""
-    return {key: found.mean for key, found in spreads(group.seeds.runs).items()}
 
 
 def _ended(means: _Means, but: str = "") -> bool:
@@ -155,7 +149,7 @@ def devices(told: Told, read: Sequence[object]) -> Section:
     blocks: list[dict[str, Any]] = [
         {"group": place, **{name: [row.get(name) for row in rows] for name in _DEVICES}}
         for place, group in enumerate(told.groups)
-        if (rows := _devices_plot(_means(group)))
+        if (rows := _devices_plot(group.means))
     ]
     known = any(value is not None for one in blocks for value in one["joules"])
     plot = Plot(
