@@ -103,9 +103,7 @@ def _told(
 def _words(message: str) -> str:
     """Pydantic's message, without its subject and in the words of YAML."""
     message = re.sub(r"a valid (dictionary|mapping).*", "a mapping of keys to values", message)
-    message = re.sub(
-        r"Input tag .* using (.*) does not .*: (.*)", r"should have \1 set to one of \2", message
-    )
+    message = re.sub(r"Input tag .* using (.*) does .*: (.*)", r"should have \1 set to one of \2", message)
     message = re.sub(r"Unable to .* discriminator (.*)", r"should have the key \1", message)
     message = message.replace("a valid tuple", "a list").replace(" after validation", "")
     return re.sub(r"^(Input|Tuple|List|Dictionary|String|Value) ", "", message)

@@ -42,7 +42,7 @@ def _sides(value: Any) -> Any:
     whole = all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
     if value is not None and not (whole and len(sides) == 2):  # noqa: PLR2004 - height and width
         raise PydanticCustomError(
-            "form", "not of the form", {"form": "a whole number, or a list of height and width"}
+            "form", "Input should be {form}", {"form": "a whole number, or a list of height and width"}
         )
     return None if value is None else tuple(sides)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -51,11 +52,12 @@ def phase_steps(
 def trace_key(spec: LearningSpec, place: int, kinds: Taken) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    task = spec.task
-    settings = (task.dataset, task.augment, task.clients, task.public, spec.models, spec.method, spec.wire)
+    # As plain data, since a run that is read has components as they are written.
+    task = spec.task.model_dump(mode="json", include={"dataset", "augment", "clients", "public"})
+    settings = {"task": task, **spec.model_dump(mode="json", include={"model", "method", "wire"})}
     # Fleets order kinds of clients differently, and a trace depends on none of that.
     steps = [sorted({tuple(tuple(sorted(one.items())) for one in kind) for kind in model}) for model in kinds]
-    return repr((settings, optimizer, place, steps))
+    return repr((json.dumps(settings, sort_keys=True), optimizer, place, steps))
 
 
 def worked(

@@ -254,7 +254,7 @@ BAD = {
         "spherefed needs a base that predicts with the model's own features",
         "base",
     ),
-    "not a number": (["--set", "seed=x"], "seed must be a whole number; got 'x'", ""),
+    "not a number": (["--set", "seed=x"], "seed should be a valid integer; got 'x'", ""),
     "no such engine": (["--engine", "warp"], "unknown engine 'warp'", "loop"),
 }
 

@@ -132,11 +132,7 @@ def test_the_temperature_of_a_job_costs_nothing(tmp_path, variant: str):
         (float("inf"), "", "method.temperature should be a finite number"),
         (True, "", "method.temperature should be a valid number"),
         ("cold", "", "method.temperature should be a valid number"),
-        (
-            {"by": "rounds", "start": 1, "end": 1},
-            "",
-            "'by' set to one of 'device', 'model', 'round', .*'rounds'",
-        ),
+        ({"by": "rounds", "start": 1, "end": 1}, "", "'by' set to one of 'device', .*'rounds'"),
         ({"start": 1, "end": 1}, "", "have the key 'by'"),
         ({"by": "device", "values": {"raspberry-pi-6": 1}}, ".values", "unknown device 'raspberry-pi-6'"),
         ({"by": "model", "values": {"cnn3": 1}}, ".values", "unknown model 'cnn3'.*did you mean 'cnn2'"),
