@@ -172,7 +172,7 @@ class Server(Strict):
     uplink: Rate | None = None
     downlink: Rate | None = None
     until: Until = Until(rounds=10)
-    device: Annotated[str | None, NameOf("devices")] = None
+    device: Annotated[str, NameOf("devices")] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from alone import priced
@@ -67,7 +67,7 @@ def test_a_kind_of_device_that_there_is_not_is_named(tmp_path, monkeypatch):
     plan = Document.parse("devices:\n  mine: {kind: measured}\n", "plan.yaml")
     for read, where in (
         (lambda: device("mine"), "mine.yaml:2, key 'kind'"),
-        (lambda: recorded_devices(SimpleNamespace(document=lambda: plan)), "key 'devices.mine.kind'"),
+        (lambda: recorded_devices(Mock(document=lambda: plan)), "key 'devices.mine.kind'"),
     ):
         with pytest.raises(UserError, match="unknown board 'measured'") as caught:
             read()

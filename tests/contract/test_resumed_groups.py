@@ -112,8 +112,8 @@ def test_what_is_no_run_is_refused(tmp_path, made):
     ("setting", "why"),
     [
         ("engine=nonsense", "unknown engine 'nonsense'"),
-        ("engine.state_memory=0", "engine.state_memory must be"),
-        ("checkpoint.minutes=-1", "checkpoint.minutes must be"),
+        ("engine.state_memory=0", "engine.state_memory should be greater than 0"),
+        ("checkpoint.minutes=-1", "checkpoint.minutes should be greater than or equal to 0"),
         ("checkpoint.minuts=1", "unknown key 'minuts'"),
         ("local.epochs=2", "'local.epochs' cannot be changed"),
     ],

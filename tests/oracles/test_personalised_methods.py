@@ -285,7 +285,7 @@ def test_a_part_must_be_there_to_be_trained_alone(name: str):
     [
         ("ditto", {"base": "fedper"}, "ditto needs a base with a global model of the same parts, and fedper"),
         ("ditto", {"base": "spherefed"}, "ditto needs a base .* and spherefed"),
-        ("fedbabu", {"base": "lg_fedavg"}, "fedbabu needs a base that shares the body, and lg_fedavg"),
+        ("fedbabu", {"base": "lg_fedavg"}, "fedbabu needs a base that shares the body, and lg-fedavg"),
         ("fedbabu", {"base": "spherefed"}, "fedbabu fixes the head, and spherefed has another"),
         (
             "fedbabu",

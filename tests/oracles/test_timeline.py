@@ -247,6 +247,7 @@ def _broken_off_at(seconds):
     jobs = world.dispatch("train", 0)
     world.env.run(until=seconds)
     world.env.run(world.discard(jobs, Kind.LOST))
+    world.close()
     _, (record,) = history(plan_, [], chunks)
     return record
 

@@ -40,7 +40,7 @@ def test_values_that_change_places_are_seen(rows):
 def test_numbers_that_sqlite_reads_back_otherwise_are_no_damage(tmp_path, value):
     """NaN of any bits comes back as NULL, and -0 as 0."""
     store = Store.create(tmp_path / "run", lambda *_: "")
-    row = {"exchange": "train", "round": 0, "t_s": 1.0, "jobs": 1, "live_versions": "[]", "host_s": 0.0}
+    row = {"exchange": "train", "round": 0, "t_s": 1.0, "jobs": 1, "host_s": 0.0}
     store.add("merges", {"version": 1, "loss": value, **row})
     store.close("done")
     with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as database:

@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
 from edgefl.store import Store, read, read_plan
 
-MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "live_versions": "[1]", "host_s": 0.5}
+MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 @pytest.fixture

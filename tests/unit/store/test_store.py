@@ -47,7 +47,7 @@ def _tree(value=0.0):
     }
 
 
-_MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "live_versions": "[1]", "host_s": 0.5}
+_MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def _version(reader, which="last"):
@@ -288,7 +288,7 @@ def test_a_run_reads_back(store):
             "round": 0,
             "t_s": 4.0,
             "jobs": 2,
-            "live_versions": "[1]",
+           
             "host_s": 0.5,
         },
     )
@@ -319,7 +319,7 @@ def test_rows_are_durable_with_the_next_commit(store):
     store.commit()
     store.add(
         "merges",
-        {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "live_versions": "[]", "host_s": 0},
+        {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "host_s": 0},
     )
     with read(store.folder) as reader:
         assert reader.rows("merges") == []
@@ -363,7 +363,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 12",
+            "is a run of format 99; this edgefl reads format 13",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
@@ -442,7 +442,7 @@ def test_nothing_is_pickled():
     And others' traces are read by an unpickler that knows plain data alone. A model that is given in Python
     is code, and is kept as such beside the runs.
     """
-    messages = {"processes.py", "worker.py", "fresh.py"}
+    messages = {"trees.py", "fresh.py"}
     refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
     for path in Path(edgefl.__file__).parent.rglob("*.py"):
         if path.parent.name in {"compute", "core"} and path.name in messages:

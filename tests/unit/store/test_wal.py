@@ -13,7 +13,7 @@ from damage import flipped, zeroed
 from edgefl.store import Store, read
 from edgefl.store.wal import lost_commits
 
-ROW = {"exchange": "x" * 300, "round": 0, "t_s": 4.0, "jobs": 2, "live_versions": "[1]", "host_s": 0.5}
+ROW = {"exchange": "x" * 300, "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 @pytest.fixture
