@@ -51,7 +51,7 @@ def phase_steps(
 
 def trace_key(spec: LearningSpec, place: int, kinds: Taken) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
-    optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
+    optimizer = {**spec.local.optimizer.model_dump(), "lr": None, "schedule": None}
     # As plain data, since a run that is read has components as they are written.
     task = spec.task.model_dump(mode="json", include={"dataset", "augment", "clients", "public"})
     settings = {"task": task, **spec.model_dump(mode="json", include={"model", "method", "wire"})}
