@@ -288,7 +288,6 @@ def test_a_run_reads_back(store):
             "round": 0,
             "t_s": 4.0,
             "jobs": 2,
-           
             "host_s": 0.5,
         },
     )
