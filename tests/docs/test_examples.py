@@ -1,4 +1,4 @@
-"""README.md and docs/*.md do what they say: their blocks are run, and what they print is compared.
+"""README.md and docs/**/*.md do what they say: their blocks are run, and what they print is compared.
 
 Of the fenced blocks, ``console`` ones are commands (``$ edgefl ...``) with what they print, ``python`` ones
 are executed, and a block of any language with ``title=FILE`` is a file that is written first. A ``text
@@ -26,7 +26,7 @@ import pytest
 from edgefl.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
 _MERGED = "2>&1"
