@@ -24,6 +24,7 @@ from edgefl.cli.answering import (
     stderr,
 )
 from edgefl.core.errors import UserError
+from edgefl.core.extras import needs
 from edgefl.show.answers import Answer, Steps, quiet, several, unless
 from edgefl.show.texts import cut
 
@@ -261,6 +262,8 @@ def timeline(
     """
     from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes, show_count
+
+    needs("perfetto", "timelines need", "timeline")
     from edgefl.show.perfetto.build import write_timeline
     from edgefl.show.perfetto.choice import SUFFIXES, TimelineChoice, run_of, timeline_name
     from edgefl.store import read
@@ -313,11 +316,11 @@ def plot(
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
     from edgefl.core.outputs import check_out
-    from edgefl.show.charts import SUFFIXES, Choice, charts, require_matplotlib
+    from edgefl.show.charts import SUFFIXES, Choice, charts
 
     choice = Choice(x, y, model, columns, log_x, target)
     check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES)
-    require_matplotlib()
+    needs("matplotlib", "figures need", "plot")
     from edgefl.show.drawing import write_figure
 
     notes: list[str] = []

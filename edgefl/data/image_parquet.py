@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
+from edgefl.core.extras import needs
 from edgefl.core.images import Encoded, Form, Pixels, decoded, explained
 from edgefl.data.spec import Ints
 
@@ -109,11 +110,9 @@ def class_names(path: Path, column: str | None = None) -> tuple[str, ...]:
 
 
 def _opened(path: Path) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        hint = "pip install 'edgefl-emulator[parquet]'"
-        raise DataError("Parquet files need pyarrow", where=str(path), hint=hint) from error
+    needs("pyarrow", "Parquet files need", "parquet", str(path))
+    from pyarrow import parquet
+
     with explained(f"{path.name} is unreadable", str(path)):
         return parquet.ParquetFile(path)
 

@@ -51,7 +51,7 @@ def describe(kind: str, name: str) -> Description:
     if entry.path.suffix == ".yaml":
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
     module = catalogue.load(plural, name)
-    params = _parameters(params_of(plural, module))
+    params = parameters(params_of(plural, module))
     text = _unwrapped(inspect.getdoc(module) or "")
     return Description(title, text, params, ("parameter", "default", "type", "meaning"))
 
@@ -151,7 +151,8 @@ def shown_number(name: str, number: Sourced[Any], value: Any) -> str:
     return ", ".join(f"{key} {amount:.3g} {_RADIO_UNITS[key]}" for key, amount in draws.items())
 
 
-def _parameters(params: Any) -> Rows:
+def parameters(params: Any) -> Rows:
+    """A record's keys: the name, the default, the type and the meaning of each."""
     schema = params.model_json_schema(mode="validation")
     required = set(schema.get("required", []))
     return [

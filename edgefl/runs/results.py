@@ -17,10 +17,11 @@ from edgefl.analysis.summary import Summary, summaries
 from edgefl.analysis.summary import summary as summary_of
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError, quoted
+from edgefl.core.extras import needs
 from edgefl.core.notes import note
 from edgefl.core.user_code import asked
 from edgefl.show.answers import Shown, several
-from edgefl.show.charts import Choice, charts, require_matplotlib
+from edgefl.show.charts import Choice, charts
 from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
 from edgefl.show.table import Line
@@ -120,6 +121,7 @@ class RunResult(Shown):
             UserError: the run cannot be read, has no such clients or rounds, or they have too many jobs.
             RunError: the file cannot be written.
         """
+        needs("perfetto", "timelines need", "timeline")
         from edgefl.show.perfetto.build import write_timeline
         from edgefl.show.perfetto.choice import TimelineChoice
 
@@ -283,7 +285,7 @@ class Result(Shown):
         choice = Choice(x, y, model, columns, log_x, target)
         if ax is not None and "," in x:
             raise UserError("ax has room for one x", hint="draw each into axes of its own")
-        require_matplotlib()
+        needs("matplotlib", "figures need", "plot")
         from edgefl.show.drawing import draw, figure
 
         drawn = charts([run.folder for run in self._readable], choice)

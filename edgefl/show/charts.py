@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -271,16 +270,6 @@ def _looks(groups: Sequence[Group]) -> list[tuple[str, str, str]]:
 
 def _groups_of(blocks: Sequence[Block]) -> list[int]:
     return [block["group"] for block in blocks]
-
-
-def require_matplotlib() -> None:
-    """Refuses to draw without Matplotlib, which is an extra.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    if find_spec("matplotlib") is None:
-        raise UserError("figures need Matplotlib", hint="pip install 'edgefl-emulator[plot]'")
 
 
 def _check(key: str, value: object, known: Sequence[object], got: object = None) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from edgefl.analysis.settings import differences
-from edgefl.core.errors import UserError
+from edgefl.core.extras import needs
 from edgefl.core.files import replacing
 from edgefl.show.formats import csv_cell, write_csv
 from edgefl.store import COLUMNS, check_table, read
@@ -56,7 +56,8 @@ def to_pandas(found: Sequence[TableSource], table: str) -> Any:
     Raises:
         UserError: pandas is not installed, there is no such table, or a run cannot be read.
     """
-    pandas, kinds = _installed("pandas", "frames", "frames"), _kinds(table)
+    needs("pandas", "frames need", "frames")
+    pandas, kinds = import_module("pandas"), _kinds(table)
     own = pandas.DataFrame({name: pandas.Series(values) for name, values in _own(found).items()}).dtypes
     dtypes = {**own, **{name: _DTYPES.get(kind) for name, kind in kinds.items()}}
 
@@ -132,7 +133,8 @@ def _pieces(found: Sequence[TableSource], table: str) -> Iterator[list[Sequence[
 
 def _arrow(found: Sequence[TableSource], table: str) -> tuple[Any, Iterator[Any]]:
     """The schema, and the rows in batches."""
-    pyarrow, kinds = _installed("pyarrow", "Arrow tables", "parquet"), _kinds(table)
+    needs("pyarrow", "Arrow tables need", "parquet")
+    pyarrow, kinds = import_module("pyarrow"), _kinds(table)
     own, types = _own(found), []
     for name, values in own.items():
         try:
@@ -148,11 +150,3 @@ def _arrow(found: Sequence[TableSource], table: str) -> tuple[Any, Iterator[Any]
     ]
     pieces = (list(map(pyarrow.array, piece, schema.types)) for piece in _pieces(told, table))
     return schema, (pyarrow.record_batch(piece, schema) for piece in pieces)
-
-
-def _installed(module: str, what: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        hint = f"pip install 'edgefl-emulator[{extra}]'"
-        raise UserError(f"{what} need {module}", hint=hint) from error

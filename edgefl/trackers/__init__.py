@@ -5,13 +5,10 @@ A tracker's file has ``build(params) -> Callbacks``, called before the runs; it 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-
-from edgefl.core.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -123,15 +120,3 @@ class Callbacks:
 
     def ended(self, end: End) -> None:
         """It ended, as its directory says by now."""
-
-
-def check_installed(module: str) -> None:
-    """Checks that the package of a tracker's extra is installed, without importing it.
-
-    Raises:
-        UserError: it is not installed.
-    """
-    spec = importlib.util.find_spec(module)
-    # A directory of that name is a namespace package; W&B makes one where it is used.
-    if spec is None or spec.origin is None:
-        raise UserError(f"{module} is not installed", hint=f"pip install 'edgefl-emulator[{module}]'")

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from edgefl.core.errors import UserError
+from edgefl.core.extras import needs
 from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
+from edgefl.trackers import Began, Callbacks, End, Progress
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -52,7 +53,7 @@ class Mlflow(Callbacks):
     """Runs in an MLflow store. MLflow's active run, if a program has one, is left alone."""
 
     def __init__(self, params: Params) -> None:
-        check_installed("mlflow")
+        needs("mlflow", "tracking needs")
         self._params = params
         self._metrics: list[Metric] = []
         self._sent_s = 0.0

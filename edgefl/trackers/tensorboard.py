@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import Field
 
+from edgefl.core.extras import needs
 from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
+from edgefl.trackers import Began, Callbacks, End, Progress
 
 # What was recorded can be seen after so long.
 _FLUSH_S = 5
@@ -32,7 +33,7 @@ class TensorBoard(Callbacks):
     """An event file for each run."""
 
     def __init__(self, params: Params) -> None:
-        check_installed("tensorboard")
+        needs("tensorboard", "tracking needs")
         self._dir = params.dir
 
     def began(self, run: Began) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from edgefl.core.errors import UserError
+from edgefl.core.extras import needs
 from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
+from edgefl.trackers import Began, Callbacks, End, Progress
 
 if TYPE_CHECKING:
     import wandb
@@ -36,7 +37,7 @@ class Wandb(Callbacks):
     """Runs in W&B, beside the one that a program may have."""
 
     def __init__(self, params: Params) -> None:
-        check_installed("wandb")
+        needs("wandb", "tracking needs")
         self._params = params
         self._mode: Any = params.mode or os.environ.get("WANDB_MODE") or "offline"
         # W&B's reports about errors of its own go over the network, offline too. Read when it is imported.

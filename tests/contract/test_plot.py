@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from importlib import import_module
+import sys
 
 import pytest
 from commands import run_command
@@ -131,11 +131,11 @@ def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
 
 def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, capsys):
     """Before a run is read."""
-    monkeypatch.setattr(import_module("edgefl.show.charts"), "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, _, err = run_command(capsys, "plot", "no-such-run", "--out", tmp_path / "fig.pdf")
     assert status == 2
     assert "pip install 'edgefl-emulator[plot]'" in err
-    with pytest.raises(edgefl.UserError, match="figures need Matplotlib"):
+    with pytest.raises(edgefl.UserError, match="figures need matplotlib"):
         result.plot()
 
 

@@ -336,13 +336,12 @@ def test_an_extra_that_is_missing_is_bad_input(name, tmp_path, monkeypatch, caps
     folder = PathFinder.find_spec(name, [str(tmp_path)])
     assert folder is not None
     assert folder.submodule_search_locations
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda module: folder if module == name else real(module)
-    )
+    extras = importlib.import_module("edgefl.core.extras")
+    real = extras.find_spec
+    monkeypatch.setattr(extras, "find_spec", lambda module: folder if module == name else real(module))
     status, _, err = run_command(capsys, "run", SCENARIO, "--track", name, "--out", tmp_path / "run")
     assert status == 2
-    assert f"error: {name}: {name} is not installed" in err
+    assert f"error: {name}: tracking needs {name}, which is not installed" in err
     assert f"hint:  pip install 'edgefl-emulator[{name}]'" in err
     assert not (tmp_path / "run").exists()
 

@@ -6,23 +6,23 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+_NEEDS = re.compile(r'needs\("(\w+)", f?"[^"]+"(?:, "(\w+)")?')
 _NAMED = re.compile(r"edgefl-emulator\[([\w,]+)\]")
 
 
-@pytest.mark.parametrize("folder", ["edgefl", "docs"])
-def test_extras_that_are_named_exist(folder):
-    """In messages and in documentation."""
-    texts = [
-        path.read_text(encoding="utf-8") for kind in ("*.py", "*.md") for path in (ROOT / folder).rglob(kind)
-    ]
-    named = {extra for text in texts for found in _NAMED.findall(text) for extra in found.split(",")}
-    assert "plot" in named
-    assert named <= set(EXTRAS)
+def _texts(folder, suffix):
+    return [path.read_text(encoding="utf-8") for path in (ROOT / folder).rglob(f"*{suffix}")]
+
+
+def test_extras_that_are_named_exist():
+    """In messages and in documentation; every extra of users' is named in a message."""
+    named = [found for text in _texts("docs", ".md") for found in _NAMED.findall(text)]
+    assert {extra for found in named for extra in found.split(",")} <= set(EXTRAS)
+    asked = [found for text in _texts("edgefl", ".py") for found in _NEEDS.findall(text)]
+    assert {extra or module for module, extra in asked} == set(EXTRAS) - {"test", "dev"}
 
 
 def test_each_extra_is_tested():
@@ -38,6 +38,7 @@ def test_pages_need_no_extra():
     assert "jinja2" in core
     assert not core & {
         "matplotlib",
+        "perfetto",
         "pandas",
         "tensorboard",
         "mlflow",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from pydantic import Field
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.parallel import Parallel, ParallelContext
-from edgefl.core.errors import UserError
+from edgefl.core.extras import needs
 from edgefl.core.params import form
 
 
@@ -33,8 +32,7 @@ def check(params: Params) -> None:
         UserError: the device is not a CPU, Ray is not installed, or there is no cluster at the address.
     """
     params.check_device()
-    if importlib.util.find_spec("ray") is None:
-        raise UserError("the ray engine needs Ray: pip install 'edgefl-emulator[ray]'", where="engine.name")
+    needs("ray", "the ray engine needs", where="engine.name")
     # The engine tells of a death that matters; Ray would print each on standard output. It reads this early.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
     from edgefl.compute.on_ray import check_address

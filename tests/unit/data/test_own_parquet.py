@@ -1,7 +1,7 @@
 """The data set ``parquet``: Hugging Face's image Parquet with classes and sizes of its own."""
 
-import builtins
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from image_files import encoded, image
 
-from edgefl.core.errors import DataError
+from edgefl.core.errors import DataError, UserError
 from edgefl.data import source_of
 from edgefl.data.image_parquet import labels_of
 from edgefl.data.sources import parquet
@@ -169,12 +169,7 @@ def test_metadata_that_is_no_metadata(tmp_path, metadata):
 def test_without_pyarrow(tmp_path, monkeypatch):
     """The hint is the command that installs the extra."""
     _write(tmp_path / "train.parquet", [1, 2], [0, 1])
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    assert "pip install 'edgefl-emulator[parquet]'" in _refused(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError) as caught:
+        _source(tmp_path).read(None, download=False)
+    assert caught.value.hint == "pip install 'edgefl-emulator[parquet]'"

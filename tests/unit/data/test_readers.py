@@ -1,4 +1,3 @@
-import builtins
 import gc
 import gzip
 import hashlib
@@ -6,6 +5,7 @@ import http.server
 import io
 import pickle
 import struct
+import sys
 import tarfile
 import threading
 from functools import partial
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from edgefl.core.errors import DataError
+from edgefl.core.errors import DataError, UserError
 from edgefl.data import Spec
 from edgefl.data.readers import INSIDE, read_as
 from edgefl.protocol.vision import torchvision
@@ -198,15 +198,10 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     """The hint is the command that installs the extra."""
     _write_parquet(tmp_path / "train.parquet", _images(COLOUR, 6, 0), TRAIN_Y)
     _write_parquet(tmp_path / "test.parquet", _images(COLOUR, 3, 0), TEST_Y)
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    assert "pip install 'edgefl-emulator[parquet]'" in _refused(COLOUR, tmp_path, _cifar())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError) as caught:
+        read_as(COLOUR, tmp_path, _cifar(), download=False)
+    assert caught.value.hint == "pip install 'edgefl-emulator[parquet]'"
 
 
 def test_half_a_parquet_dataset(tmp_path):

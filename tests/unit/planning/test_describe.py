@@ -98,7 +98,7 @@ class Params(Component):
 
 def test_each_quantity_has_its_own_unit():
     """Whatever describes the parameter."""
-    rows = describe_module._parameters(Params)  # noqa: SLF001
+    rows = describe_module.parameters(Params)
     assert [row[:2] for row in rows] == [
         ("room", "20.5 kB"),
         ("wait", "1 min 30 s"),

@@ -1,0 +1,26 @@
+"""Packages that an installation may lack: each is an extra of the distribution."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from edgefl.core.errors import UserError
+
+
+def needs(module: str, what: str, extra: str = "", where: str = "") -> None:
+    """Refuses what needs a package that is not installed; imports nothing.
+
+    Args:
+        module: the package.
+        what: what needs it, with the verb: "figures need".
+        extra: its extra; the package's name by default.
+        where: see ``UserError``.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    spec = find_spec(module)
+    # A directory of that name is a namespace package; W&B makes one where it is used.
+    if spec is None or spec.origin is None:
+        hint = f"pip install 'edgefl-emulator[{extra or module}]'"
+        raise UserError(f"{what} {module}, which is not installed", where=where, hint=hint)
