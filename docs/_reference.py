@@ -154,8 +154,9 @@ def _kind(kind: str, mark: str) -> Iterator[str]:
     for name, entry in catalogue.entries(kind).items():
         found = describe(kind, name)
         yield f"{mark}# {name}"
-        # Lists in docstrings follow their paragraphs; Markdown wants an empty line between.
-        yield found.text.replace(":\n- ", ":\n\n- ").replace("::", ":").replace("``", "`")
+        # Lines of a device's are paragraphs; lists in docstrings follow theirs without an empty line.
+        text = found.text.replace("\n", "\n\n") if entry.path.suffix == ".yaml" else found.text
+        yield text.replace(":\n- ", ":\n\n- ").replace("::", ":").replace("``", "`")
         if found.rows:
             yield table(found.heads, [(f"`{row[0]}`", *row[1:]) for row in found.rows])
         yield f"`{entry.path.relative_to(ROOT)}`"

@@ -8,6 +8,7 @@ from typing import Any
 from edgefl.core import catalogue
 from edgefl.core.components import params_of
 from edgefl.core.errors import UserError, in_one_line
+from edgefl.core.host import version
 from edgefl.core.notes import note
 from edgefl.core.scenario import Scenario
 
@@ -41,7 +42,8 @@ def schema() -> dict[str, Any]:
         "description": "by name, settings that replace the file's where scale is that name",
         "additionalProperties": {"type": "object"},
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, "$id": f"urn:edgefl:scenario:{version()}", **found}
 
 
 def _referring(schema: Any, kinds: dict[str, str]) -> Any:
