@@ -1,7 +1,7 @@
 """docs/notebooks/*.ipynb do what they say: their cells are run, and what they print and show is compared.
 
-Cells of one notebook share a namespace and a directory, which is on ``EDGEFL_PATH``. ``--bless`` rewrites their
-outputs. Of a figure, only that there is one is compared; of a cell with the tag ``varies``, nothing.
+Cells of one notebook share a namespace and a directory, which is on ``EDGEFL_PATH``. ``--bless`` rewrites
+their outputs. Of a figure, only that there is one is compared; of a cell with the tag ``varies``, nothing.
 """
 
 from __future__ import annotations
