@@ -25,7 +25,8 @@ class _ByFile(LoadScopeScheduling):
     """A worker runs whole files, so that what a file's tests share is made once; of docs, whole pages."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid if "/test_examples.py::" in nodeid else nodeid.partition("::")[0]
+        file, _, _ = nodeid.partition("::")
+        return nodeid if file.endswith(("/test_examples.py", "/test_notebooks.py")) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
