@@ -46,7 +46,7 @@ class Strict(BaseModel):
     """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers.
 
     Words that stand for a choice are read without regard to case. ``Attributes:`` in docstrings are in
-    the JSON schema, which editors show, and in the tables of docs/scenarios.md.
+    the JSON schema, which editors show, and in the reference.
 
     Attributes:
         SHORT_FORMS: keys that are read though they are no fields, and the dotted keys that they stand for.

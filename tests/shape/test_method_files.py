@@ -115,6 +115,6 @@ def test_an_own_method_is_short():
     """Each method that docs/extending.md shows has fewer lines than a page."""
     text = PAGE.read_text("utf-8")
     shown = dict(re.findall(r"^```python title=methods/(\S+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    assert len(shown) > 3
+    assert len(shown) > 1
     counts = {name: sum(1 for line in code.splitlines() if line.strip()) for name, code in shown.items()}
     assert {name: count for name, count in counts.items() if count >= MOST_LINES_OF_AN_OWN_METHOD} == {}
