@@ -20,7 +20,7 @@ from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, HOST, PLAN
 from edgefl.store.locks import is_locked
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
-from edgefl.store.sums import content_damage, files_of, noted
+from edgefl.store.sums import STAMP, content_damage, files_of, is_settled, note_of, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -363,6 +363,9 @@ def verify(folder: Path) -> list[str]:
         UserError: the folder is not a run, of another format, or its database is damaged.
     """
     with read(folder) as reader:
-        files = noted(folder) | reader.files()
-        found = (content_damage(folder / file, sha256) for file, sha256 in files.items())
+        files, note = reader.files(), noted(folder)
+        own = {name: note[name] for name in (DATABASE, HOST) if name in note}
+        found = [content_damage(folder / file, sha256) for file, sha256 in {**own, **files}.items()]
+        if is_settled(folder) and (folder / STAMP).read_bytes() != note_of(files, folder):
+            found.append(f"{STAMP} does not fit the files")
         return [f"{folder.name}: {what}" for what in found if what]

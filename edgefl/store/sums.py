@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,10 +44,18 @@ def stamp(database: sqlite3.Connection, folder: Path) -> None:
         OSError: the database cannot be read.
         RunError: the note cannot be written.
     """
-    sums = files_of(database)
-    sums |= {name: sha256_of(folder / name) for name in (DATABASE, HOST) if (folder / name).is_file()}
-    lines = (f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
-    atomically(folder / STAMP, "".join(lines).encode())
+    atomically(folder / STAMP, note_of(files_of(database), folder))
+
+
+def note_of(files: Mapping[str, str], folder: Path) -> bytes:
+    """What is noted of a run whose rows refer to some files.
+
+    Raises:
+        OSError: the database cannot be read.
+    """
+    own = {name: sha256_of(folder / name) for name in (DATABASE, HOST) if (folder / name).is_file()}
+    lines = (f"{sha256}  {name}\n" for name, sha256 in sorted({**files, **own}.items()))
+    return "".join(lines).encode()
 
 
 def is_settled(folder: Path) -> bool:
