@@ -12,8 +12,10 @@ from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 from pydantic import BaseModel
 
 import edgefl
@@ -86,6 +88,20 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         return os.path.relpath(_place((here / link[0]).resolve()), uri.parent)
 
     return _FENCE.sub(_fence, _LINK.sub(moved, markdown))
+
+
+def on_page_content(html: str, *, page: Page, files: Files, **_: Any) -> str:
+    """Links of notebooks, which MkDocs leaves as they are, lead to pages."""
+    if not page.file.src_uri.endswith(".ipynb"):
+        return html
+
+    def moved(link: re.Match[str]) -> str:
+        uri = os.path.normpath(Path(page.file.src_uri).parent / link[1])
+        if (target := files.get_file_from_path(uri)) is None:
+            raise PluginError(f"{page.file.src_uri} has a link to {link[1]}, which is no page")
+        return f'href="{get_relative_url(target.url, page.url)}'
+
+    return re.sub(r'href="([\w./-]+\.md)', moved, html)
 
 
 def _place(path: Path) -> str:
