@@ -130,7 +130,8 @@ def test_a_plan_is_read_back(tmp_path):
     server, _, jobs, tails = told_all(plan_)
     events, _ = history(plan_, server, [jobs], tails)
     assert [event.t_s for event in events] == [row["t_s"] for row in stored]
-    assert [(event.kind, event.client, event.cost.joules) for event in events] == [
-        (row["kind"], row["client"], row["joules"]) for row in stored
-    ]
+    for event, row in zip(events, stored, strict=True):
+        assert (event.kind, event.client) == (row["kind"], row["client"])
+        # From Python 3.12 on, a sum of three is rounded once.
+        assert event.cost.joules == pytest.approx(row["joules"], rel=1e-15, nan_ok=True)
     assert len(events) == len(result.runs[0].table("events")) > 100
