@@ -1,17 +1,16 @@
-"""What is called as runs go on: ``Callbacks``, and trackers, which are that, one file each.
-
-A tracker's file has ``build(params) -> Callbacks``, called before the runs; it refuses what cannot work.
-"""
+"""What is called as runs go on: ``Callbacks``, and trackers, which make one, one file each."""
 
 from __future__ import annotations
 
 import importlib.util
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from edgefl.core.errors import UserError
+from edgefl.core.params import Component
 
 
 @dataclass(frozen=True)
@@ -135,3 +134,11 @@ def check_installed(module: str) -> None:
     # A directory of that name is a namespace package; W&B makes one where it is used.
     if spec is None or spec.origin is None:
         raise UserError(f"{module} is not installed", hint=f"pip install 'edgefl-emulator[{module}]'")
+
+
+class TrackerParams(Component):
+    """The parameters of a tracker."""
+
+    @abstractmethod
+    def build(self) -> Callbacks:
+        """What is told of runs; before they begin, it raises a ``UserError`` where it cannot work."""

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress, check_installed
+from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams, check_installed
 
 if TYPE_CHECKING:
     import wandb
 
 
-class Params(Component):
+class Params(TrackerParams):
     """The project, and whether anything is sent."""
 
     project: str = Field("edgefl", min_length=1, description="project")
@@ -30,6 +29,10 @@ class Params(Component):
     )
     dir: str | None = Field(None, description="folder for the folder `wandb`; null: the run's own")
     tags: tuple[str, ...] = Field((), description="tags beside the method, the data set and the engine")
+
+    def build(self) -> Callbacks:
+        """What is told of runs."""
+        return Wandb(self)
 
 
 class Wandb(Callbacks):
@@ -97,6 +100,3 @@ class Wandb(Callbacks):
         if end.status != "done":
             self._run.tags = (*(self._run.tags or ()), end.status)
         self._run.finish(exit_code=0 if end.status == "done" else 1)
-
-
-build = Wandb
