@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Annotated
 
 import torch
@@ -99,10 +100,7 @@ class Params(MethodParams):
             return {"own": own}, own
 
         def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
-            first, *others = [each.upload[NAME]["own"] for each in given]
-            sums = first
-            for other in others:
-                sums = tree_map(torch.add, sums, other)
+            sums = reduce(partial(tree_map, torch.add), [each.upload[NAME]["own"] for each in given])
             included = torch.zeros_like(server[NAME]["included"])
             included[[each.ctx.client for each in given]] = True
             return {**merged, NAME: {"sums": sums, "included": included}}

@@ -28,8 +28,13 @@ class Checked(Protocol):
     version: int
     open: dict[int, Job]
 
-    def free(self) -> Candidates: ...  # noqa: D102 - the world's
-    def older(self, job: Job) -> list[Job]: ...  # noqa: D102
+    def free(self) -> Candidates:
+        """The clients that may be asked."""
+        ...
+
+    def older(self, job: Job) -> list[Job]:
+        """Its client's earlier jobs that have not ended and wrote a state."""
+        ...
 
 
 class Checks:

@@ -121,11 +121,25 @@ class Surroundings(Protocol):
     pauses: bool
     loses: bool
 
-    def there(self, job: Job, t_s: float) -> tuple[bool, float]: ...  # noqa: D102 - the world's
-    def in_vain(self, job: Job, t_s: float) -> bool: ...  # noqa: D102
-    def rested(self, job: Job, now_s: float) -> States: ...  # noqa: D102
-    def cools(self, job: Job, now_s: float) -> None: ...  # noqa: D102
-    def home(self, job: Job) -> None: ...  # noqa: D102
+    def there(self, job: Job, t_s: float) -> tuple[bool, float]:
+        """Whether a job's client is there at a time, and until when that holds at least."""
+        ...
+
+    def in_vain(self, job: Job, t_s: float) -> bool:
+        """Whether an upload arrives in vain."""
+        ...
+
+    def rested(self, job: Job, now_s: float) -> States:
+        """The states of its client's speeds, if it rests since the stage began."""
+        ...
+
+    def cools(self, job: Job, now_s: float) -> None:
+        """Its client works no more."""
+        ...
+
+    def home(self, job: Job) -> None:
+        """It arrived, or was broken off."""
+        ...
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

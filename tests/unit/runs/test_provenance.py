@@ -51,7 +51,7 @@ members: [{device: raspberry-pi-4b, link: wifi-pi5}]
 slowdown: {name: ones}
 """
 AUGMENTATION = "from edgefl.data.augmentations.contrastive import *\n"
-SELECTOR = "from edgefl.world.selectors.random import Params, build\n"
+SELECTOR = "from edgefl.world.selectors.random import Params\n"
 
 
 @pytest.fixture(autouse=True)
