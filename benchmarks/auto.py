@@ -90,7 +90,7 @@ def step_s(engine: Engine, jobs: Sequence[Job], least_s: float) -> float:
 def built(context: Context, name: str) -> Engine:
     """An engine as it is by default, on the CPU."""
     module = catalogue.load("engines", name)
-    engine: Engine = module.build(module.Params(device="cpu"), context)
+    engine: Engine = module.Params(device="cpu").build(context)
     return engine
 
 

@@ -85,7 +85,7 @@ def named(device: str, folder: Path) -> Iterator[str]:
 def exported(name: str, folder: Path) -> Path:
     """A network as an ONNX file, without preprocessing."""
     module = catalogue.load("models", name)
-    net = module.build(module.Params(), SHAPE, CLASSES)
+    net = module.Params().build(SHAPE, CLASSES)
     file = folder / f"{name}.onnx"
     file.write_bytes(to_onnx(Served(Predictor(net.init(0), net.logits), SPEC, FORM), SHAPE, FORM, {}))
     return file

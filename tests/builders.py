@@ -56,7 +56,7 @@ def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3,
     def base(inner: Net) -> Method:
         return build_method(params.base.name, inner, local, clients, **params.base.params)
 
-    return module.build(params, site_of(net, local, base, clients))
+    return params.build(site_of(net, local, base, clients))
 
 
 # What models need that cannot do without.
@@ -70,7 +70,7 @@ BY_DAY = ("mlp", "cnn2", "fedcka-cnn", "spherefed-convnet", "resnet18", "mobilen
 def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:
     """A model for samples of a shape."""
     module = catalogue.load("models", name)
-    return module.build(module.Params(**GIVEN.get(name, {}), **settings), shape, classes)
+    return module.Params(**GIVEN.get(name, {}), **settings).build(shape, classes)
 
 
 def learned(run: RunResult) -> dict[str, torch.Tensor]:

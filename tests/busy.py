@@ -16,28 +16,33 @@ _POLICY = """
 import simpy
 from edgefl.core.event import Kind
 
-STALE = True
+from edgefl.world.policies import Policy
 
-def serve(world, params):
-    (exchange,), inbox, came = world.due(), [], simpy.Store(world.env)
 
-    def busy(client):
+class Params(Policy):
+    def merges_stale(self):
+        return True
+
+    def serve(self, world):
+        (exchange,), inbox, came = world.due(), [], simpy.Store(world.env)
+
+        def busy(client):
+            while world.serving:
+                (job,) = world.dispatch(exchange.exchange, client)
+                yield world.ended([job])
+                if {lossy} and job.job % 4 == 3:
+                    yield world.discard([job], Kind.LOST)
+                else:
+                    inbox.append(job)
+                    yield came.put(job)
+
+        for client in world.clients:
+            world.env.process(busy(client))
         while world.serving:
-            (job,) = world.dispatch(exchange.exchange, client)
-            yield world.ended([job])
-            if {lossy} and job.job % 4 == 3:
-                yield world.discard([job], Kind.LOST)
-            else:
-                inbox.append(job)
-                yield came.put(job)
-
-    for client in world.clients:
-        world.env.process(busy(client))
-    while world.serving:
-        while len(inbox) < {waiting}:
-            yield came.get()
-        yield from world.merge(exchange.exchange, [inbox.pop(0) for _ in range({merged})])
-        yield from world.end_round()
+            while len(inbox) < {waiting}:
+                yield came.get()
+            yield from world.merge(exchange.exchange, [inbox.pop(0) for _ in range({merged})])
+            yield from world.end_round()
 """
 POLICIES = {
     "first": {"lossy": False, "waiting": 1, "merged": 1},

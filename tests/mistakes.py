@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 # {wrong} is put into ``build``.
@@ -13,34 +14,33 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.methods import fedavg
 from edgefl.protocol import *
 
 KEPT = {}
 
 
-class Params(Component):
+class Params(MethodParams):
     """None."""
 
+    def build(self, site):
+        method = fedavg.Params().build(site)
+        (train,) = method.exchanges
+        fold, net = train.work, site.net
 
-def build(params, site):
-    method = fedavg.build(fedavg.Params(), site)
-    (train,) = method.exchanges
-    fold, net = train.work, site.net
+        def working(**changes):
+            return replace(method, exchanges=(replace(train, work=replace(fold, **changes)),))
 
-    def working(**changes):
-        return replace(method, exchanges=(replace(train, work=replace(fold, **changes)),))
+        def stepping(step, **changes):
+            return working(phases=(replace(fold.phases[0], step=step),), **changes)
 
-    def stepping(step, **changes):
-        return working(phases=(replace(fold.phases[0], step=step),), **changes)
+        def exchanging(**changes):
+            return replace(method, exchanges=(replace(train, **changes),))
 
-    def exchanging(**changes):
-        return replace(method, exchanges=(replace(train, **changes),))
-
-    def minimising(objective):
-        train = local_training(site, objective)
-        return averaging(site, train, shared=(*net.trained, BUFFERS))
+        def minimising(objective):
+            train = local_training(site, objective)
+            return averaging(site, train, shared=(*net.trained, BUFFERS))
 
 {wrong}
 '''
@@ -50,7 +50,7 @@ def written(folder: Path, name: str, wrong: str) -> Path:
     """Writes a method's file below a folder for EDGEFL_PATH."""
     path = folder / "methods" / f"{name}.py"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(HEAD.replace("{wrong}", wrong), encoding="utf-8")
+    path.write_text(HEAD.replace("{wrong}", indent(wrong, "    ")), encoding="utf-8")
     return path
 
 

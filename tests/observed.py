@@ -85,7 +85,7 @@ def rows_of(name: str, seen: Observation, **settings: Any) -> dict[tuple[Any, ..
     """What a measure gives: values by (figure, model, client, label)."""
     module = catalogue.load("measures", name)
     found: dict[tuple[Any, ...], float] = {}
-    for row in module.measure(module.Params(**settings), seen):
+    for row in module.Params(**settings).measure(seen):
         assert isinstance(row, Row)
         assert row[1:] not in found
         found[row[1:]] = row.value

@@ -17,7 +17,6 @@ from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, Member
 from edgefl.core.link import Link
-from edgefl.core.params import Component
 from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
@@ -99,14 +98,16 @@ def plan(
             "model": "none",
             "method": "none",
             "fleet": "none",
-            "server": {"until": until or {"rounds": rounds}, "participants": participants},
+            "server": {
+                "until": until or {"rounds": rounds},
+                "participants": participants,
+                "policy": params or policy,
+                "selector": choice or selector,
+            },
             "evaluate": {"every": every},
         },
         context=RECORDED,
     )
-    chosen = {"policy": params or Component(name=policy), "selector": choice or Component(name=selector)}
-    server = scenario.server.model_copy(update=chosen)
-    scenario = scenario.model_copy(update={"server": server})
     zeros = np.zeros(count, dtype=np.int64)
     admitted = np.ones(count, dtype=bool)
     admitted[list(refused)] = False
@@ -131,7 +132,7 @@ def plan(
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
     fleet = Fleet(members=(Member(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
-    return Plan(scenario, clients, tuple(table), fleet, refusals, params, choice)
+    return Plan(scenario, clients, tuple(table), fleet, refusals)
 
 
 def with_server(plan_: Plan, **settings) -> Plan:

@@ -31,20 +31,21 @@ _MARK = "  # here"
 
 _METHOD = """
 from edgefl.methods import fedavg
-Params = fedavg.Params
 
-def build(params, site):
-    method = fedavg.build(params, site)
-    (train,) = method.exchanges
-    work = train.work
-    (phase,) = work.phases
-    traced = lambda: torch.empty(0).is_meta
 
-    def %s(*given):
-        %s
-        PLANT
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
+        work = train.work
+        (phase,) = work.phases
+        traced = lambda: torch.empty(0).is_meta
 
-    return %s
+        def %s(*given):
+            %s
+            PLANT
+
+        return %s
 """
 
 
@@ -64,9 +65,17 @@ def _record(module: str, hook: str) -> str:
     return head + f"    def {hook}(self, *given):\n        PLANT\n"
 
 
-def _shipped(module: str, hook: str) -> str:
-    """A shipped file with one function that raises."""
-    return f"from {module} import *\n\ndef {hook}(*given, **named):\n    PLANT\n"
+_DATASET = """
+from edgefl.data import Source
+from edgefl.data.sources import digits
+
+class Params(digits.Params):
+    def build(self):
+        return Source(digits.SPEC, load)
+
+def load(*given, **named):
+    PLANT
+"""
 
 
 @dataclass(frozen=True)
@@ -101,15 +110,16 @@ class Plant:
 
 _NET = """
 from edgefl.models import mlp
-Params = mlp.Params
 
-def build(params, shape, classes):
-    net = mlp.build(params, shape, classes)
 
-    def hook(*given):
-        PLANT
+class Params(mlp.Params):
+    def build(self, shape, classes):
+        net = super().build(shape, classes)
 
-    return replace(net, %s=hook)
+        def hook(*given):
+            PLANT
+
+        return replace(net, %s=hook)
 """
 _PREDICTOR = """
 def %s(server, *state):
@@ -122,62 +132,63 @@ return replace(method, %s=%s)
 
 
 def _predictor(model: str) -> str:
-    head = _METHOD.partition("    def %s")[0]
-    return head + indent(_PREDICTOR % (model, model, model), "    ")
+    head = _METHOD.partition("        def %s")[0]
+    return head + indent(_PREDICTOR % (model, model, model), "        ")
 
 
 _SELECTOR = """
-from edgefl.core.params import Component
+from edgefl.world.selectors import Selector, SelectorParams
 
-class Params(Component):
-    pass
+class Params(SelectorParams):
+    def build(self, world):
+        return Mine()
 
-class Mine:
+
+class Mine(Selector):
     def select(self, count, candidates):
         %s
         return candidates[:count]
 
     def observe(self, jobs, scalars):
         %s
-
-def build(params, world):
-    return Mine()
 """
 _POLICY = """
 from edgefl.world.policies import sync
-Params = sync.Params
 
-def serve(world, params):
-    def other():
-        yield world.env.timeout(0.001)
-        %s
-    world.env.process(other())
-    yield from sync.serve(world, params)
+
+class Params(sync.Params):
+    def serve(self, world):
+        def other():
+            yield world.env.timeout(0.001)
+            %s
+        world.env.process(other())
+        yield from super().serve(world)
 """
 _ENGINE = """
 from edgefl.compute.engines import loop
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop
-Params = loop.Params
 
 class Mine(Local):
     def outcomes(self, jobs, *, limit=None):
         PLANT
 
-def build(params, context):
-    return Mine(context, Loop(), ahead=False)
+
+class Params(loop.Params):
+    def build(self, context):
+        return Mine(context, Loop(), ahead=False)
 """
 
 
 def _plants() -> Iterator[Plant]:
     yield from _methods()
     uses = {"model": "mine"}
-    yield Plant("models", "build", _shipped("edgefl.models.mlp", "build"), uses, 2, "Net")
+    yield Plant("models", "build", _record("edgefl.models.mlp", "build"), uses, 2, "Net")
     nets = {"init": "weights", "features": "(features, new buffers)", "head": "logits", "loss": "a loss"}
     for hook, expected in nets.items():
         yield Plant("models", hook, _NET % hook, uses, 2, expected)
+    yield Plant("datasets", "load", _DATASET, {"task.dataset": "mine"}, 2, "Arrays")
     shipped = (
-        ("datasets", "data.sources.digits", "load", "task.dataset=mine", 2, "Arrays"),
         ("partitions", "data.partitions.iid", "split", "task.partition=mine", 2, "a list of index arrays"),
         ("augmentations", "data.augmentations.crop_flip", "augment", "task.augment=mine", 2, "a tensor"),
         ("codecs", "protocol.codecs.fp16", "sizes", "wire.up=mine", 2, "instead of bytes by part"),
@@ -192,7 +203,7 @@ def _plants() -> Iterator[Plant]:
         ("engines", "compute.engines.loop", "check", "engine=mine", 2, ""),
     )
     for kind, module, hook, setting, status, expected in shipped:
-        text = _shipped(f"edgefl.{module}", hook)
+        text = _record(f"edgefl.{module}", hook)
         yield Plant(kind, hook, text, dict([setting.split("=")]), status, expected)
     records = (
         ("optimizers", "sgd", "state", "local.optimizer={name: mine, lr: 0.1}", 2, ""),
@@ -215,7 +226,7 @@ def _plants() -> Iterator[Plant]:
 def _methods() -> Iterator[Plant]:
     uses = {"method": "mine"}
     yield Plant("methods", "top", "PLANT", uses, 2)
-    yield Plant("methods", "build", _shipped("edgefl.methods.fedavg", "build"), uses, 2, "Method")
+    yield Plant("methods", "build", _record("edgefl.methods.fedavg", "build"), uses, 2, "Method")
     for hook, expected in {"server": "a server state", "client": ""}.items():
         yield Plant("methods", hook, _method(hook, f"replace(method, {hook}={hook})"), uses, 2, expected)
     for hook, expected in {"down": "a payload", "settings": "a dict of numbers"}.items():

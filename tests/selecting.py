@@ -49,7 +49,7 @@ class Clients(SimpleNamespace):
 
 def built(name, world, **params):
     module = catalogue.load("selectors", name)
-    return module.build(module.Params(**params), world)
+    return module.Params(**params).build(world)
 
 
 def everybody(world):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 from plans import plan, prices
@@ -48,9 +48,9 @@ def written(folder: Path, monkeypatch: pytest.MonkeyPatch, serve: str) -> None:
     head = (
         '"""Written in a test."""\n'
         "from edgefl.core.event import Kind\n"
-        "from edgefl.core.params import Component\n"
-        "STALE = True\n"
-        "class Params(Component):\n    pass\n"
+        "from edgefl.world.policies import Policy\n"
+        "class Params(Policy):\n"
+        "    def merges_stale(self):\n        return True\n"
     )
-    (folder / "policies" / "written.py").write_text(head + dedent(serve), encoding="utf-8")
+    (folder / "policies" / "written.py").write_text(head + indent(dedent(serve), "    "), encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(folder))

@@ -21,11 +21,15 @@ import json
 from pathlib import Path
 
 import edgefl
-from edgefl.core.params import Component
+from edgefl.trackers import TrackerParams
 
 
-class Params(Component):
+class Params(TrackerParams):
     file: str
+
+    def build(self):
+        return Journal(self.file)
+
 
 
 class Journal(edgefl.Callbacks):
@@ -44,10 +48,6 @@ class Journal(edgefl.Callbacks):
 
     def ended(self, end):
         self.write("ended", end.status, end.reason, end.round, end.t_s, dict(end.figures()))
-
-
-def build(params):
-    return Journal(params.file)
 '''
 
 

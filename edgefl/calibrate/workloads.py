@@ -152,7 +152,7 @@ class Network:
     def net(self) -> Net:
         """As methods train it."""
         module = catalogue.load("models", self.model)
-        net: Net = module.build(module.Params.model_validate(dict(self.params)), self.shape, CLASSES)
+        net: Net = module.Params.model_validate(dict(self.params)).build(self.shape, CLASSES)
         return net
 
     def module(self) -> nn.Module:
@@ -283,7 +283,7 @@ def export(inferences: Sequence[OnnxInference]) -> None:
 def _method(net: Net, name: str = "fedavg") -> Method:
     """A method with its defaults, on FedAvg where it needs a base."""
     module = catalogue.load("methods", name)
-    method: Method = module.build(module.Params(), Site(net, Local(optimizer=Sgd(lr=0.01)), _method))
+    method: Method = module.Params().build(Site(net, Local(optimizer=Sgd(lr=0.01)), _method))
     return method
 
 

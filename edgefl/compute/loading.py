@@ -21,7 +21,7 @@ import torch
 from edgefl.compute.kernels import UnknownOperatorError
 from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import Kernel, between
-from edgefl.data import Augmentation
+from edgefl.data import Augment
 from edgefl.protocol import Payload, Phase, bytes_by_part
 from edgefl.protocol.chance import drawing
 
@@ -32,7 +32,7 @@ _FEW, _MORE = 2, 3
 
 def batch_kernels(
     phase: Phase,
-    augment: Augmentation | None,
+    augment: Augment | None,
     shape: Sequence[int],
     sizes: Iterable[int],
     value_bytes: int = 1,
@@ -60,7 +60,7 @@ def batch_kernels(
     return found
 
 
-def _augmented(augment: Augmentation, shape: Sequence[int], size: int) -> list[Kernel]:
+def _augmented(augment: Augment, shape: Sequence[int], size: int) -> list[Kernel]:
     """The kernels of an augmentation's code on a few samples; none if the cost of one is unknown."""
     tracer = Tracer()
     # With values, which a user's code may read.

@@ -41,56 +41,34 @@ from edgefl.core.user_code import LOADED, user_code
 
 _PACKAGE = Path(__file__).parent.parent
 
-# kind -> (folder under the package or the shipped folder, suffix)
+# kind -> folder under the package, and the class in it that the Params of its files derive from. What files
+# of a kind may define are that class's methods and constants.
 _CODE = {
-    "methods": "methods",
-    "models": "models",
-    "policies": "world/policies",
-    "selectors": "world/selectors",
-    "codecs": "protocol/codecs",
-    "partitions": "data/partitions",
-    "datasets": "data/sources",
-    "augmentations": "data/augmentations",
-    "engines": "compute/engines",
-    "boards": "core/devices",
-    "optimizers": "core/optimizers",
-    "schedules": "core/schedules",
-    "samplers": "core/samplers",
-    "availability": "core/availability",
-    "speed": "core/speed",
-    "measures": "measures",
-    "trackers": "trackers",
-}
-# What the Params of a kind derive from, in the kind's own package; else from ``Component``.
-_BASES = {
-    "boards": "Board",
-    "optimizers": "Optimizer",
-    "schedules": "Schedule",
-    "samplers": "Sampler",
-    "availability": "Availability",
-    "speed": "Speed",
+    "methods": ("methods", "MethodParams"),
+    "models": ("models", "ModelParams"),
+    "policies": ("world/policies", "Policy"),
+    "selectors": ("world/selectors", "SelectorParams"),
+    "codecs": ("protocol/codecs", "Codec"),
+    "partitions": ("data/partitions", "Partition"),
+    "datasets": ("data/sources", "Dataset"),
+    "augmentations": ("data/augmentations", "Augmentation"),
+    "engines": ("compute/engines", "EngineParams"),
+    "boards": ("core/devices", "Board"),
+    "optimizers": ("core/optimizers", "Optimizer"),
+    "schedules": ("core/schedules", "Schedule"),
+    "samplers": ("core/samplers", "Sampler"),
+    "availability": ("core/availability", "Availability"),
+    "speed": ("core/speed", "Speed"),
+    "measures": ("measures", "Measure"),
+    "trackers": ("trackers", "TrackerParams"),
 }
 # Those that need no torch.
-LIGHT = frozenset(kind for kind, folder in _CODE.items() if folder.startswith(("core/", "world/")))
+LIGHT = frozenset(kind for kind, (folder, _) in _CODE.items() if folder.startswith(("core/", "world/")))
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
-
-# What edgefl calls in a file of each kind; the others' files have a class ``Params`` with methods.
-_FUNCTIONS = {
-    "methods": ("build",),
-    "models": ("build",),
-    "policies": ("serve",),
-    "selectors": ("build",),
-    "codecs": ("sizes",),
-    "partitions": ("split",),
-    "augmentations": ("augment",),
-    "engines": ("build",),
-    "measures": ("measure",),
-    "trackers": ("build",),
-}
 
 
 @dataclass(frozen=True)
@@ -156,7 +134,7 @@ class _Found:
 def shipped(kind: str) -> Path:
     """The folder of shipped files of a kind: in the checkout, or in the installed package."""
     if kind in _CODE:
-        return _PACKAGE / _CODE[kind]
+        return _PACKAGE / _CODE[kind][0]
     folder = _INSIDE.get(kind, kind)
     inside = _PACKAGE / "shipped" / folder
     return inside if inside.is_dir() else _PACKAGE.parent / folder
@@ -257,7 +235,8 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
             for path in sorted(folder.rglob("*.yaml"))
             if not any(path.is_relative_to(other) for other in others)
         ]
-    dotted = f"edgefl.{_CODE[kind].replace('/', '.')}." if folder == _PACKAGE / _CODE[kind] else ""
+    own, _ = _CODE[kind]
+    dotted = f"edgefl.{own.replace('/', '.')}." if folder == _PACKAGE / own else ""
     return [
         Entry(path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
         for path in sorted(folder.glob("[!_]*.py"))
@@ -370,11 +349,15 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
-def base_of(kind: str) -> str:
-    """The dotted name of the class that a kind's Params derive from."""
-    if kind not in _BASES:
-        return "edgefl.core.params.Component"
-    return f"edgefl.{_CODE[kind].replace('/', '.')}.{_BASES[kind]}"
+def has_code(kind: str) -> bool:
+    """Whether the files of a kind are Python."""
+    return kind in _CODE
+
+
+def base_of(kind: str) -> tuple[str, str]:
+    """The class that a kind's Params derive from: its module and its name."""
+    folder, name = _CODE[kind]
+    return f"edgefl.{folder.replace('/', '.')}", name
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
@@ -382,7 +365,7 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
 
     Raises:
         UnknownNameError: no file has the name.
-        UserError: a user's file fails to import, or lacks what every file of its kind has.
+        UserError: a user's file fails to import.
     """
     return module_of(kind, find(kind, name, where=where))
 
@@ -403,7 +386,6 @@ def module_of(kind: str, entry: Entry) -> ModuleType:
     try:
         with user_code():
             spec.loader.exec_module(module)
-        _check_functions(kind, entry, module)
     except BaseException as error:
         del sys.modules[dotted]
         if isinstance(error, EdgeflError) or not isinstance(error, Exception):
@@ -436,16 +418,6 @@ def anew() -> Iterator[None]:
         for name in theirs():
             del sys.modules[name]
         sys.modules.update(before)
-
-
-def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
-    for name in _FUNCTIONS.get(kind, ()):
-        if not hasattr(module, name):
-            raise UserError(
-                f"the {singular(kind)} {entry.name!r} has no function {name!r}",
-                where=str(entry.path),
-                hint=f"every file in {kind}/ has one; see docs/extending.md",
-            )
 
 
 def summary(entry: Entry) -> str:

@@ -5,6 +5,7 @@ The name decides whose ``Params`` the field has; one pass validates a scenario w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -96,24 +97,27 @@ def _unknown(error: UnknownNameError, key: str, value: Any) -> ValidationError:
     return _at(key, value, "unknown_name", "{what}", what=error.what, hint=error.hint)
 
 
-def params_of(kind: str, module: ModuleType) -> type[Strict]:
-    """The record of a component's parameters, of which it has none without ``Params``.
+def params_of(kind: str, module: ModuleType) -> type[Component]:
+    """The record of a component's parameters, whose methods are what it does.
 
     Raises:
         UserError: it is no record of its kind, or lacks a method.
     """
-    base = catalogue.base_of(kind)
-    package, _, name = base.rpartition(".")
-    known = getattr(import_module(package), name)
-    found = vars(module).get("Params")
-    if found is None and known is Component:
-        found = module.Params = type("Params", (Component,), {"__module__": module.__name__})  # type: ignore[attr-defined]
+    package, base = catalogue.base_of(kind)
+    known, found = getattr(import_module(package), base), getattr(module, "Params", None)
     one, where = f"this {catalogue.singular(kind)}", str(module.__file__)
+    hint = "docs/extending.md has an example of each kind"
     if not (isinstance(found, type) and issubclass(found, known)):
-        raise UserError(f"{one} has no class Params derived from {base}", where=where)
-    if lacks := ", ".join(repr(method) for method in sorted(getattr(found, "__abstractmethods__", ()))):
-        raise UserError(f"the Params of {one} lack {lacks}", where=where)
+        raise UserError(f"{one} has no class Params derived from {package}.{base}", where=where, hint=hint)
+    if lacks := ", ".join(map(repr, sorted(getattr(found, "__abstractmethods__", ())))):
+        raise UserError(f"the Params of {one} lack {lacks}", where=where, hint=hint)
     return found
+
+
+def file_of(one: Component) -> str:
+    """The file that defines a component."""
+    module = sys.modules.get(type(one).__module__)
+    return str(module.__file__) if module else ""
 
 
 # Names of records that a file has beside the catalogue's, by kind: a fleet's own links.
@@ -178,16 +182,16 @@ def component(kind: str, value: Any, document: Document, path: Sequence[str | in
 
 _DEFAULT = Field(validate_default=True)
 
-AnyMethod: TypeAlias = Annotated[Component, OfKind("methods"), _DEFAULT]
-AnyModel: TypeAlias = Annotated[Component, OfKind("models")]
-AnyPolicy: TypeAlias = Annotated[Component, OfKind("policies"), _DEFAULT]
-AnySelector: TypeAlias = Annotated[Component, OfKind("selectors"), _DEFAULT]
-AnyCodec: TypeAlias = Annotated[Component, OfKind("codecs"), _DEFAULT]
-AnyDataset: TypeAlias = Annotated[Component, OfKind("datasets")]
-AnyPartition: TypeAlias = Annotated[Component, OfKind("partitions"), _DEFAULT]
-AnyAugmentation: TypeAlias = Annotated[Component, OfKind("augmentations")]
-AnyMeasure: TypeAlias = Annotated[Component, OfKind("measures")]
-AnyEngine: TypeAlias = Annotated[Component, OfKind("engines", "auto"), _DEFAULT]
+AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), _DEFAULT]
+AnyModel: TypeAlias = Annotated[Any, OfKind("models")]
+AnyPolicy: TypeAlias = Annotated[Any, OfKind("policies"), _DEFAULT]
+AnySelector: TypeAlias = Annotated[Any, OfKind("selectors"), _DEFAULT]
+AnyCodec: TypeAlias = Annotated[Any, OfKind("codecs"), _DEFAULT]
+AnyDataset: TypeAlias = Annotated[Any, OfKind("datasets")]
+AnyPartition: TypeAlias = Annotated[Any, OfKind("partitions"), _DEFAULT]
+AnyAugmentation: TypeAlias = Annotated[Any, OfKind("augmentations")]
+AnyMeasure: TypeAlias = Annotated[Any, OfKind("measures")]
+AnyEngine: TypeAlias = Annotated[Any, OfKind("engines", "auto"), _DEFAULT]
 
 
 def many(value: Any) -> str:
@@ -206,9 +210,3 @@ AnyAugmentations: TypeAlias = Annotated[
     Discriminator(many),
     _DEFAULT,
 ]
-
-
-def merges_stale(policy: Any, params: Any) -> bool:
-    """Whether a policy's module says, for its parameters, that it merges uploads from older versions."""
-    stale = getattr(policy, "STALE", False)
-    return bool(stale(params) if callable(stale) else stale)

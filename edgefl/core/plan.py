@@ -181,7 +181,6 @@ class Plan:
         prices: by exchange, in the method's order.
         fleet: where clients come from: jitter, availability, speed and failures.
         refusals: who does not take part, and why.
-        policy, selector: their validated parameters; their names are in the scenario.
         assumed: what is assumed, as sentences; those on devices and links are ``Assumption``.
         server_work: the server's device and its work; None where its work is free.
     """
@@ -191,10 +190,18 @@ class Plan:
     prices: tuple[Prices, ...]
     fleet: Fleet
     refusals: tuple[Refusal, ...] = ()
-    policy: Any = None
-    selector: Any = None
     assumed: tuple[str, ...] = ()
     server_work: ServerWork | None = None
+
+    @property
+    def policy(self) -> Any:
+        """The server's policy."""
+        return self.scenario.server.policy
+
+    @property
+    def selector(self) -> Any:
+        """Who chooses clients."""
+        return self.scenario.server.selector
 
     def check_admitted(self) -> None:
         """Checks that a client can work, before anything is measured or trained.

@@ -27,6 +27,7 @@ from edgefl.core.components import (
     AnyEngine,
     AnyMeasure,
     AnyMethod,
+    AnyModel,
     AnyModels,
     AnyPartition,
     AnyPolicy,
@@ -315,7 +316,7 @@ class LearningSpec(Strict):
     wire: Wire = Field(default_factory=Wire)
 
     @property
-    def models(self) -> tuple[Component, ...]:
+    def models(self) -> tuple[AnyModel, ...]:
         """The models; see ``model_of`` for who trains which."""
         return self.model if isinstance(self.model, tuple) else (self.model,)
 

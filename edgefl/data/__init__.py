@@ -4,10 +4,10 @@
 augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a client its training batches.
 """
 
-from edgefl.data.batching import Augmentation, Together, batches, normalised, prepared
+from edgefl.data.batching import Augment, Together, batches, normalised, prepared
 from edgefl.data.federation import (
     Federation,
-    Partition,
+    Split,
     assumed_labels,
     drawn_public,
     federate,
@@ -15,22 +15,23 @@ from edgefl.data.federation import (
     sized,
 )
 from edgefl.data.image_cache import Decoded, decoded_once
-from edgefl.data.source import Labels, Source, source_of
+from edgefl.data.source import Labels, Source, checked_source
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = [
     "Arrays",
-    "Augmentation",
+    "Augment",
     "Decoded",
     "Federation",
     "Labels",
-    "Partition",
     "Source",
     "Spec",
+    "Split",
     "Together",
     "assumed_labels",
     "batches",
     "channels_last",
+    "checked_source",
     "decoded_once",
     "drawn_public",
     "federate",
@@ -38,6 +39,5 @@ __all__ = [
     "prepared",
     "public_images",
     "sized",
-    "source_of",
     "stratified",
 ]

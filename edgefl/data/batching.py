@@ -23,7 +23,7 @@ from edgefl.data.shuffles import shuffled
 from edgefl.data.spec import Ints, Spec
 from edgefl.protocol.values import Batch, Phase
 
-Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
+Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
@@ -38,12 +38,12 @@ def batches(
     batch_size: int,
     seed: int,
     *,
-    augment: Augmentation | None = None,
+    augment: Augment | None = None,
 ) -> Iterator[Batch]:
     """A client's batches for one phase of one job, cut as ``edgefl.core.steps.step_sequence`` says.
 
     Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
-    equally long see the same batches. Augmentations draw from a stream of their own, so that the order of
+    equally long see the same batches. Augments draw from a stream of their own, so that the order of
     samples is the same with and without them.
 
     Args:
@@ -125,7 +125,7 @@ class Together:
         batch_size: int,
         seeds: Sequence[int],
         *,
-        augment: Augmentation | None = None,
+        augment: Augment | None = None,
     ) -> None:
         """Takes the arguments of ``batches`` for each client of the group; phases differ in length only."""
         self._data, phase = _data(federation, phases[0]), phases[0]
@@ -215,7 +215,7 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 
 
 def _cut(
-    x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augmentation
+    x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augment
 ) -> Iterator[Batch]:
     """Cuts one client's images into batches; ``ready`` turns a batch's images into a view."""
     order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
@@ -233,7 +233,7 @@ def _cut(
 
 
 def prepared(
-    spec: Spec, phase: Phase, augment: Augmentation | None, images: Tensor, generator: torch.Generator
+    spec: Spec, phase: Phase, augment: Augment | None, images: Tensor, generator: torch.Generator
 ) -> Tensor:
     """One batch's x of images as a device has them, as ``batches`` makes it.
 
@@ -291,7 +291,7 @@ def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 
     return x
 
 
-def _augmented(spec: Spec, augment: Augmentation, x: Tensor, generator: torch.Generator) -> Tensor:
+def _augmented(spec: Spec, augment: Augment, x: Tensor, generator: torch.Generator) -> Tensor:
     return _normalised(spec, augment(x.clone(), generator))
 
 

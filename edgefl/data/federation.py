@@ -18,7 +18,7 @@ from edgefl.core.user_code import defined_at
 from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
-Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
+Split: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
 """(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters. A
 partition by users is given users in place of labels."""
 
@@ -132,7 +132,7 @@ def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:
 def federate(
     spec: Spec,
     arrays: Arrays | None,
-    partition: Partition,
+    partition: Split,
     clients: int,
     seed: int,
     *,

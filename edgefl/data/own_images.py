@@ -15,8 +15,8 @@ from pydantic_core import PydanticCustomError
 from edgefl.core.errors import DataError
 from edgefl.core.images import Encoded, Form, header
 from edgefl.core.notes import note
-from edgefl.core.params import Component
 from edgefl.data.source import Labels
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Ints, Spec, stratified
 
 # Of so many images, the sizes are looked up where none is given.
@@ -47,7 +47,7 @@ def _sides(value: Any) -> Any:
     return None if value is None else tuple(sides)
 
 
-class OwnImages(Component):
+class OwnImages(Dataset):
     """Where the images are, and what they are turned into."""
 
     path: Annotated[

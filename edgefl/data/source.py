@@ -1,4 +1,4 @@
-"""A dataset before its images are read: what its module offers, with its parameters filled in."""
+"""A dataset before its images are read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Source:
         spec: what is known without reading images.
         load: (folder, download=...) -> its images: ``folder`` is that of the known datasets' files, or None
             for the default; ``download`` says whether missing files may be downloaded.
-        where: the file or folder that describes it, for messages.
+        where: what describes it, for messages; by default its file.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
         users: whose the samples are, in the order of ``labels``; None if nobody's. Where ``load`` tells, this
@@ -36,7 +35,7 @@ class Source:
 
     spec: Spec
     load: Callable[..., Arrays | Decoded]
-    where: str
+    where: str = ""
     labels: Labels | None = None
     embedded: bool = False
     users: Labels | None = None
@@ -74,42 +73,22 @@ class Source:
         return replace(self.spec, mean=mean, std=std), arrays
 
 
-def source_of(module: ModuleType, params: Any) -> Source:
-    """The dataset of a module of ``datasets``.
-
-    The module has either ``build(params) -> Source``, or ``SPEC`` and ``load(folder, *, download)`` and, if
-    its images come with a package, ``EMBEDDED = True``.
+def checked_source(built: Source, where: str) -> Source:
+    """What a dataset's file in ``where`` built.
 
     Raises:
-        UserError: it has neither.
-        DataError: the files that the parameters name are not there, or are not a dataset.
+        UserError: its description contradicts itself, or its ``load`` cannot be called.
     """
-    if hasattr(module, "build"):
-        built = module.build(params)
-        if not isinstance(built, Source):
-            raise UserError(
-                f"this dataset cannot be used: its build returned {type(built).__name__}, "
-                "not edgefl.data.Source",
-                where=str(module.__file__),
-            )
-        return built
-    if not isinstance(getattr(module, "SPEC", None), Spec) or not callable(getattr(module, "load", None)):
-        raise UserError(
-            "this dataset cannot be used: it has neither 'build' nor 'SPEC' and 'load'",
-            where=str(module.__file__),
-            hint="SPEC is an edgefl.data.Spec; see docs/extending.md for an example",
-        )
-    _check_spec(module.SPEC, str(module.__file__))
+    _check_spec(built.spec, where)
     try:
-        inspect.signature(module.load).bind(None, download=True)
+        inspect.signature(built.load).bind(None, download=True)
     except TypeError as error:
         raise UserError(
             f"this dataset's load cannot be called as load(folder, download=...): {error}",
-            where=str(module.__file__),
+            where=where,
             hint="write def load(folder, *, download)",
         ) from error
-    embedded = getattr(module, "EMBEDDED", False)
-    return Source(module.SPEC, module.load, str(module.__file__), embedded=embedded)
+    return built if built.where else replace(built, where=where)
 
 
 def _check_spec(spec: Spec, where: str) -> None:
@@ -129,7 +108,7 @@ def _check_spec(spec: Spec, where: str) -> None:
         what = "std must be above 0"
     else:
         return
-    raise UserError(f"the SPEC of {spec.name!r} is wrong: {what}", where=where)
+    raise UserError(f"the Spec of {spec.name!r} is wrong: {what}", where=where)
 
 
 def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:

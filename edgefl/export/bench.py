@@ -12,7 +12,7 @@ import psutil
 
 from edgefl.core import fresh
 from edgefl.core.cost import Kernel, Work
-from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Roofline
+from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
@@ -205,20 +205,13 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
         bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
     return Price(
         dtype=" + ".join(works),
-        figures=_figures(device),
+        figures=device.figures(),
         launch=device.launch_known(inference=True),
         seconds=bounds.seconds,
         bounds=bounds,
         images_per_s=batch / bounds.seconds if bounds.seconds else None,
         joules=device.power.working_j(bounds),
     )
-
-
-def _figures(device: Board) -> str:
-    """The runtime whose figures they are; "training" where the device's file has none of inference."""
-    if not isinstance(device, Roofline):
-        return ""
-    return device.inference.runtime if device.inference else "training"
 
 
 def _works(kernels: Iterable[Costed], supported: Sequence[str]) -> dict[str, Work]:

@@ -12,36 +12,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("participants",)
-UNIT = "share"
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("participants",)
+    UNIT = "share"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """Before, after and the change, of each client and over participants and others."""
-    previous = seen.personal_before
-    if not seen.participants or previous is None:
-        return
-    after = dict(zip(seen.clients, seen.personal_accuracies.tolist(), strict=True))
-    trained = {
-        one.client: seen.own_accuracy(one.client, one.own) for one in seen.participants if one.client in after
-    }
-    taking = {one.client for one in seen.participants}
-    others = {
-        client: seen.own_accuracy(client, previous(client)) for client in seen.clients if client not in taking
-    }
-    groups = {"participants": trained, "others": others}
-    # Changes first: where there is room for two figures, these are shown.
-    for figure in ("change", "before", "after"):
-        for group, before in groups.items():
-            yield from over_clients(_values(figure, before, after), f"{group} {figure}", model="personal")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Before, after and the change, of each client and over participants and others."""
+        previous = seen.personal_before
+        if not seen.participants or previous is None:
+            return
+        after = dict(zip(seen.clients, seen.personal_accuracies.tolist(), strict=True))
+        trained = {
+            one.client: seen.own_accuracy(one.client, one.own)
+            for one in seen.participants
+            if one.client in after
+        }
+        taking = {one.client for one in seen.participants}
+        others = {
+            client: seen.own_accuracy(client, previous(client))
+            for client in seen.clients
+            if client not in taking
+        }
+        groups = {"participants": trained, "others": others}
+        # Changes first: where there is room for two figures, these are shown.
+        for figure in ("change", "before", "after"):
+            for group, before in groups.items():
+                yield from over_clients(_values(figure, before, after), f"{group} {figure}", model="personal")
 
 
 def _values(figure: str, before: Mapping[int, float], after: Mapping[int, float]) -> Mapping[int, float]:

@@ -14,25 +14,24 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("global model",)
-UNIT = "share"
 
-
-class Params(Component):
+class Params(Measure):
     """The bins."""
+
+    NEEDS = ("global model",)
+    UNIT = "share"
 
     bins: int = Field(15, gt=0, description="M, the number of bins of equal width.")
 
-
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """One row."""
-    if seen.global_model is None:
-        return
-    confidence = seen.global_logits.softmax(dim=-1).amax(dim=-1).numpy()
-    # Rounding may make the largest of equal probabilities a little more than 1.
-    bins = np.clip(np.ceil(confidence * params.bins).astype(np.int64) - 1, 0, params.bins - 1)
-    gap = seen.correct(seen.global_model) - confidence
-    yield Row(float(np.abs(np.bincount(bins, weights=gap, minlength=params.bins)).sum() / len(gap)))
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """One row."""
+        if seen.global_model is None:
+            return
+        confidence = seen.global_logits.softmax(dim=-1).amax(dim=-1).numpy()
+        # Rounding may make the largest of equal probabilities a little more than 1.
+        bins = np.clip(np.ceil(confidence * self.bins).astype(np.int64) - 1, 0, self.bins - 1)
+        gap = seen.correct(seen.global_model) - confidence
+        yield Row(float(np.abs(np.bincount(bins, weights=gap, minlength=self.bins)).sum() / len(gap)))

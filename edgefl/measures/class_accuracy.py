@@ -12,23 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("global model",)
-UNIT = "share"
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("global model",)
+    UNIT = "share"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """A row for each class; all classes together are their mean."""
-    if seen.global_model is None:
-        return
-    accuracy = seen.class_accuracies(seen.global_model)
-    for label, value in enumerate(accuracy.tolist()):
-        yield Row(value, label=str(label))
-    yield Row(float(np.nanmean(accuracy)))
-    yield Row(float(np.nanmin(accuracy)), "worst")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """A row for each class; all classes together are their mean."""
+        if seen.global_model is None:
+            return
+        accuracy = seen.class_accuracies(seen.global_model)
+        for label, value in enumerate(accuracy.tolist()):
+            yield Row(value, label=str(label))
+        yield Row(float(np.nanmean(accuracy)))
+        yield Row(float(np.nanmin(accuracy)), "worst")

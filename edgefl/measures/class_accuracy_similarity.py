@@ -13,20 +13,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("global model",)
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("global model",)
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """One row, unless nothing was merged since the last evaluation."""
-    if seen.global_model is None or seen.before is None:
-        return
-    after, before = (np.nan_to_num(seen.class_accuracies(one)) for one in (seen.global_model, seen.before))
-    lengths = np.linalg.norm(after) * np.linalg.norm(before)
-    yield Row(float(after @ before / lengths) if lengths else float("nan"))
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """One row, unless nothing was merged since the last evaluation."""
+        if seen.global_model is None or seen.before is None:
+            return
+        after, before = (
+            np.nan_to_num(seen.class_accuracies(one)) for one in (seen.global_model, seen.before)
+        )
+        lengths = np.linalg.norm(after) * np.linalg.norm(before)
+        yield Row(float(after @ before / lengths) if lengths else float("nan"))

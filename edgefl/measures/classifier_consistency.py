@@ -15,30 +15,32 @@ from itertools import combinations
 import numpy as np
 import torch
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("participants",)
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("participants",)
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """The cosine of each class and of all, and the difference of norms."""
-    heads = [one.trained.weights.get("head", {}).get("weight") for one in seen.participants]
-    rows = [head.to("cpu", torch.float64).numpy() for head in heads if head is not None]
-    pairs = [(one, other) for one, other in combinations(rows, 2) if one.shape == other.shape]
-    if not pairs:
-        return
-    norms = [(np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)) for one, other in pairs]
-    with np.errstate(invalid="ignore"):
-        cosines = np.mean(
-            [(one * other).sum(axis=1) / (n * m) for (one, other), (n, m) in zip(pairs, norms, strict=True)],
-            axis=0,
-        )
-    for label, value in enumerate(cosines.tolist()):
-        yield Row(value, "cosine", "trained", label=str(label))
-    yield Row(float(np.mean(cosines)), "cosine", "trained")
-    yield Row(float(np.mean([np.abs(n - m).mean() for n, m in norms])), "norm difference", "trained")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The cosine of each class and of all, and the difference of norms."""
+        heads = [one.trained.weights.get("head", {}).get("weight") for one in seen.participants]
+        rows = [head.to("cpu", torch.float64).numpy() for head in heads if head is not None]
+        pairs = [(one, other) for one, other in combinations(rows, 2) if one.shape == other.shape]
+        if not pairs:
+            return
+        norms = [(np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)) for one, other in pairs]
+        with np.errstate(invalid="ignore"):
+            cosines = np.mean(
+                [
+                    (one * other).sum(axis=1) / (n * m)
+                    for (one, other), (n, m) in zip(pairs, norms, strict=True)
+                ],
+                axis=0,
+            )
+        for label, value in enumerate(cosines.tolist()):
+            yield Row(value, "cosine", "trained", label=str(label))
+        yield Row(float(np.mean(cosines)), "cosine", "trained")
+        yield Row(float(np.mean([np.abs(n - m).mean() for n, m in norms])), "norm difference", "trained")

@@ -14,30 +14,30 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("global model",)
-UNIT = "share"
 _BEST = "best so far"
 
 
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("global model",)
+    UNIT = "share"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """The forgetting of each class and its mean, and each class's best accuracy so far, this one included."""
-    if seen.global_model is None:
-        return
-    accuracy = seen.class_accuracies(seen.global_model)
-    best = np.full(seen.classes, np.nan)
-    for row in seen.earlier.get("forgetting", ()):
-        if row.figure == _BEST:
-            best[int(row.label)] = row.value
-    forgotten = best - accuracy
-    for label in range(seen.classes):
-        yield Row(float(forgotten[label]), label=str(label))
-        yield Row(float(np.fmax(best[label], accuracy[label])), _BEST, label=str(label))
-    if not np.isnan(forgotten).all():
-        yield Row(float(np.nanmean(forgotten)))
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The forgetting of each class and its mean, and each class's best accuracy so far and now."""
+        if seen.global_model is None:
+            return
+        accuracy = seen.class_accuracies(seen.global_model)
+        best = np.full(seen.classes, np.nan)
+        for row in seen.earlier.get("forgetting", ()):
+            if row.figure == _BEST:
+                best[int(row.label)] = row.value
+        forgotten = best - accuracy
+        for label in range(seen.classes):
+            yield Row(float(forgotten[label]), label=str(label))
+            yield Row(float(np.fmax(best[label], accuracy[label])), _BEST, label=str(label))
+        if not np.isnan(forgotten).all():
+            yield Row(float(np.nanmean(forgotten)))

@@ -16,35 +16,34 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Batch, Observation, Predictor, Row, leaves, rebuild
 from edgefl.protocol.observation import CHUNK
 
-NEEDS = ("global model", "participants")
 
-
-class Params(Component):
+class Params(Measure):
     """How many samples are looked at."""
+
+    NEEDS = ("global model", "participants")
 
     samples: int | None = Field(None, gt=0, description="Training samples of each client at most; null: all.")
 
-
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """Lambda, and each client's gradient norm."""
-    model = seen.global_model
-    # A buffer may hold two uploads of a client, whose gradient is one.
-    sending = {one.client: one for one in seen.participants if one.sent}
-    if model is None or not sending:
-        return
-    total, squares = torch.zeros((), dtype=torch.float64), 0.0
-    for one in sending.values():
-        gradient = _gradient(model, one.sent, seen.training(one.client, params.samples))
-        square = float(gradient.square().sum())
-        yield Row(square**0.5, "norm", client=one.client)
-        total = total.to(gradient.device) + gradient
-        squares += square
-    mean = float((total / len(sending)).square().sum())
-    yield Row(squares / len(sending) / mean if mean else float("nan"))
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Lambda, and each client's gradient norm."""
+        model = seen.global_model
+        # A buffer may hold two uploads of a client, whose gradient is one.
+        sending = {one.client: one for one in seen.participants if one.sent}
+        if model is None or not sending:
+            return
+        total, squares = torch.zeros((), dtype=torch.float64), 0.0
+        for one in sending.values():
+            gradient = _gradient(model, one.sent, seen.training(one.client, self.samples))
+            square = float(gradient.square().sum())
+            yield Row(square**0.5, "norm", client=one.client)
+            total = total.to(gradient.device) + gradient
+            squares += square
+        mean = float((total / len(sending)).square().sum())
+        yield Row(squares / len(sending) / mean if mean else float("nan"))
 
 
 def _gradient(predictor: Predictor, parts: tuple[str, ...], batch: Batch) -> Tensor:

@@ -20,16 +20,18 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
+from edgefl.measures import Measure
 from edgefl.measures._layers import layer_of
 from edgefl.protocol import BUFFERS, Net, Observation, Predictor, Row, fit_loss, leaves, rebuild
 
-NEEDS = ("global model", "participants")
 _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 
 
-class Params(Component):
+class Params(Measure):
     """How many samples are looked at, and how cold."""
+
+    NEEDS = ("global model", "participants")
 
     samples: int | None = Field(20, gt=0, description="Training samples of each client at most; null: all.")
     temperature: Positive | None = Field(
@@ -37,28 +39,27 @@ class Params(Component):
         description="What divides logits; null: the method's, if it does not differ by job or round.",
     )
 
-
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """The mean and the distribution over all, rightly and wrongly classified samples, by layer."""
-    model = seen.global_model
-    if model is None or not model.has_layers(seen.net):
-        return
-    net = model.net or seen.net
-    if params.temperature is not None:
-        net = replace(net, temperature=params.temperature, sample_temperature=None)
-    norms: dict[str, dict[str, list[float]]] = {"correct": {}, "wrong": {}, "": {}}
-    for client in dict.fromkeys(one.client for one in seen.participants):
-        batch = seen.training(client, params.samples)
-        for place in range(len(batch.y)):
-            right, by_layer = _norms(model, net, *(values[place : place + 1] for values in batch))
-            for group in ("", "correct" if right else "wrong"):
-                for layer, norm in by_layer.items():
-                    norms[group].setdefault(layer, []).append(norm)
-    every = [(group, layer, norms[group][layer]) for group in norms for layer in norms[group]]
-    yield from (Row(float(np.mean(values)), group, label=layer) for group, layer, values in every)
-    for name, share in _QUANTILES.items():
-        for group, layer, values in every:
-            yield Row(float(np.quantile(values, share)), f"{group} {name}".strip(), label=layer)
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The mean and the distribution over all, rightly and wrongly classified samples, by layer."""
+        model = seen.global_model
+        if model is None or not model.has_layers(seen.net):
+            return
+        net = model.net or seen.net
+        if self.temperature is not None:
+            net = replace(net, temperature=self.temperature, sample_temperature=None)
+        norms: dict[str, dict[str, list[float]]] = {"correct": {}, "wrong": {}, "": {}}
+        for client in dict.fromkeys(one.client for one in seen.participants):
+            batch = seen.training(client, self.samples)
+            for place in range(len(batch.y)):
+                right, by_layer = _norms(model, net, *(values[place : place + 1] for values in batch))
+                for group in ("", "correct" if right else "wrong"):
+                    for layer, norm in by_layer.items():
+                        norms[group].setdefault(layer, []).append(norm)
+        every = [(group, layer, norms[group][layer]) for group in norms for layer in norms[group]]
+        yield from (Row(float(np.mean(values)), group, label=layer) for group, layer, values in every)
+        for name, share in _QUANTILES.items():
+            for group, layer, values in every:
+                yield Row(float(np.quantile(values, share)), f"{group} {name}".strip(), label=layer)
 
 
 def _norms(model: Predictor, net: Net, x: Tensor, y: Tensor) -> tuple[bool, Mapping[str, float]]:

@@ -27,7 +27,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._layers import LOGITS, activations, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
@@ -37,7 +37,7 @@ _MOST = 20
 _REFERENCE, _CLIENTS, _MERGED, _RECEIVED = "to reference", "between clients", "to global", "to received"
 
 
-class Params(Component):
+class Params(Measure):
     """What is compared, on how many samples."""
 
     reference: str | None = Field(
@@ -48,53 +48,55 @@ class Params(Component):
         False, description=f"Whether each pair has rows, of the merge's first {_MOST} clients."
     )
 
+    def check(self, net: Net) -> None:
+        """Checks that the reference is a model of the same net.
 
-def check(params: Params, net: Net) -> None:
-    """Checks that the reference is a model of the same net.
+        Raises:
+            UserError: it is missing, damaged or of another model.
+        """
+        if self.reference is not None:
+            _reference(self.reference, net)
 
-    Raises:
-        UserError: it is missing, damaged or of another model.
-    """
-    if params.reference is not None:
-        _reference(params.reference, net)
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Rows of each layer and of all of them together."""
+        places = seen.spread_out(self.samples)
 
+        def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
+            names = layer_names(net) if predictor.has_layers(net) else (LOGITS,)
+            return {
+                # Of a layer, the products of pairs of samples are enough, and much less than its activations.
+                name: linear_gram(
+                    activations(seen, net, predictor, name, places).flatten(1).to(torch.float64)
+                )
+                for name in names
+            }
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """Rows of each layer and of all of them together."""
-    places = seen.spread_out(params.samples)
-
-    def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
-        names = layer_names(net) if predictor.has_layers(net) else (LOGITS,)
-        return {
-            # Of a layer, the products of pairs of samples are enough, and much less than its activations.
-            name: linear_gram(activations(seen, net, predictor, name, places).flatten(1).to(torch.float64))
-            for name in names
-        }
-
-    merged = {} if seen.global_model is None else layers(seen.global_model)
-    reference: dict[str, Tensor] = {}
-    if params.reference is not None:
-        device = seen.images(places[:1]).device
-        reference = layers(_reference(params.reference, seen.net, device))
-    yield from _rows(_similar(merged, reference), _REFERENCE, "global")
-    trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
-    yield from _to(_REFERENCE, trained, dict.fromkeys(trained, reference))
-    yield from _to(_MERGED, trained, dict.fromkeys(trained, merged))
-    pairs = defaultdict[str, list[float]](list)
-    shown = sorted(trained)[: _MOST if params.pairs else 0]
-    for pair in combinations(trained, 2):
-        found = _similar(*(trained[client] for client in pair))
-        for name, value in found.items():
-            pairs[name].append(value)
-        if set(pair) <= set(shown):
-            yield from _entries(found, *pair)
-    yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
-    received: dict[int, dict[str, Tensor]] = {}
-    sending = [each for each in seen.participants if each.sent]
-    for each in sending:
-        if id(each.start) not in received:
-            received[id(each.start)] = layers(each.start, each.net)
-    yield from _to(_RECEIVED, trained, {each.client: received[id(each.start)] for each in sending})
+        merged = {} if seen.global_model is None else layers(seen.global_model)
+        reference: dict[str, Tensor] = {}
+        if self.reference is not None:
+            device = seen.images(places[:1]).device
+            reference = layers(_reference(self.reference, seen.net, device))
+        yield from _rows(_similar(merged, reference), _REFERENCE, "global")
+        trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
+        yield from _to(_REFERENCE, trained, dict.fromkeys(trained, reference))
+        yield from _to(_MERGED, trained, dict.fromkeys(trained, merged))
+        pairs = defaultdict[str, list[float]](list)
+        shown = sorted(trained)[: _MOST if self.pairs else 0]
+        for pair in combinations(trained, 2):
+            found = _similar(*(trained[client] for client in pair))
+            for name, value in found.items():
+                pairs[name].append(value)
+            if set(pair) <= set(shown):
+                yield from _entries(found, *pair)
+        yield from _rows(
+            {name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained"
+        )
+        received: dict[int, dict[str, Tensor]] = {}
+        sending = [each for each in seen.participants if each.sent]
+        for each in sending:
+            if id(each.start) not in received:
+                received[id(each.start)] = layers(each.start, each.net)
+        yield from _to(_RECEIVED, trained, {each.client: received[id(each.start)] for each in sending})
 
 
 def _to(

@@ -13,31 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._distributions import in_and_out
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("participants",)
-UNIT = "share"
 _IN, _OUT = "in-local", "out-local"
 
 
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("participants",)
+    UNIT = "share"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """Both figures of each client of the last merge, of all of them, and of the global model."""
-    found: dict[str, dict[int, float]] = {_IN: {}, _OUT: {}}
-    for one in seen.participants:
-        accuracy = seen.class_accuracies(one.trained)
-        both = in_and_out(seen.class_shares([one.client]), accuracy)
-        for figure, value in zip(found, both, strict=True):
-            found[figure][one.client] = value
-    for figure, values in found.items():
-        yield from over_clients(values, figure, model="trained")
-    if seen.global_model is not None and seen.participants:
-        pooled = seen.class_shares([one.client for one in seen.participants])
-        both = in_and_out(pooled, seen.class_accuracies(seen.global_model))
-        yield from (Row(value, figure) for figure, value in zip(found, both, strict=True))
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Both figures of each client of the last merge, of all of them, and of the global model."""
+        found: dict[str, dict[int, float]] = {_IN: {}, _OUT: {}}
+        for one in seen.participants:
+            accuracy = seen.class_accuracies(one.trained)
+            both = in_and_out(seen.class_shares([one.client]), accuracy)
+            for figure, value in zip(found, both, strict=True):
+                found[figure][one.client] = value
+        for figure, values in found.items():
+            yield from over_clients(values, figure, model="trained")
+        if seen.global_model is not None and seen.participants:
+            pooled = seen.class_shares([one.client for one in seen.participants])
+            both = in_and_out(pooled, seen.class_accuracies(seen.global_model))
+            yield from (Row(value, figure) for figure, value in zip(found, both, strict=True))

@@ -15,35 +15,37 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._distributions import in_and_out
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Participant, Predictor, Row
 
-NEEDS = ("participants", "local steps")
-UNIT = "share"
 # Where there is room for two figures, the first are shown.
 _FIGURES = ("in-local", "out-local", "")
 
 
-class Params(Component):
+class Params(Measure):
     """When they are scored."""
+
+    NEEDS = ("participants", "local steps")
+    UNIT = "share"
 
     every: int = Field(10, gt=0, description="Local steps between scores.")
 
-
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """Rows of each client and over all that take so many steps, by step."""
-    found: dict[tuple[str, int | None], dict[int, float]] = {}
-    for one in seen.participants:
-        for step in (None, *range(0, one.steps + 1, params.every)):
-            # Not kept, as ``seen.correct`` would: there may be many.
-            right = seen.logits(_model(one, step)).argmax(dim=-1).numpy() == seen.labels
-            both = in_and_out(seen.class_shares([one.client]), seen.by_class(right))
-            for figure, value in zip(_FIGURES, (*both, float(right.mean())), strict=True):
-                found.setdefault((figure, step), {})[one.client] = value
-    for (figure, step), values in found.items():
-        yield from over_clients(values, figure, model="trained", label="" if step is None else f"step {step}")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Rows of each client and over all that take so many steps, by step."""
+        found: dict[tuple[str, int | None], dict[int, float]] = {}
+        for one in seen.participants:
+            for step in (None, *range(0, one.steps + 1, self.every)):
+                # Not kept, as ``seen.correct`` would: there may be many.
+                right = seen.logits(_model(one, step)).argmax(dim=-1).numpy() == seen.labels
+                both = in_and_out(seen.class_shares([one.client]), seen.by_class(right))
+                for figure, value in zip(_FIGURES, (*both, float(right.mean())), strict=True):
+                    found.setdefault((figure, step), {})[one.client] = value
+        for (figure, step), values in found.items():
+            yield from over_clients(
+                values, figure, model="trained", label="" if step is None else f"step {step}"
+            )
 
 
 def _model(one: Participant, step: int | None) -> Predictor:

@@ -10,25 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-NEEDS = ("global model",)
-UNIT = "nat"
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("global model",)
+    UNIT = "nat"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """The mean, and that of the samples that are classified correctly and of the others."""
-    if seen.global_model is None:
-        return
-    logs = seen.global_logits.log_softmax(dim=-1)
-    entropy = -(logs.exp() * logs).sum(dim=-1).numpy()
-    correct = seen.correct(seen.global_model)
-    yield Row(float(entropy.mean()))
-    for figure, chosen in (("correct", entropy[correct]), ("wrong", entropy[~correct])):
-        if len(chosen):
-            yield Row(float(chosen.mean()), figure)
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The mean, and that of the samples that are classified correctly and of the others."""
+        if seen.global_model is None:
+            return
+        logs = seen.global_logits.log_softmax(dim=-1)
+        entropy = -(logs.exp() * logs).sum(dim=-1).numpy()
+        correct = seen.correct(seen.global_model)
+        yield Row(float(entropy.mean()))
+        for figure, chosen in (("correct", entropy[correct]), ("wrong", entropy[~correct])):
+            if len(chosen):
+                yield Row(float(chosen.mean()), figure)

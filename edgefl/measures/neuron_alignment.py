@@ -21,45 +21,44 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._layers import activations, layer_names
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Net, Observation, Predictor, Row
 from edgefl.protocol.observation import Ints
 
-NEEDS = ("global model", "participants")
-UNIT = "share"
 
-
-class Params(Component):
+class Params(Measure):
     """How many samples are looked at."""
+
+    NEEDS = ("global model", "participants")
+    UNIT = "share"
 
     samples: int = Field(50, gt=0, description="Test samples of each class at most.")
 
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Rows of each layer and of all of them together."""
+        if seen.global_model is None or not seen.participants:
+            return
+        places = seen.balanced(self.samples)
+        started: dict[int, dict[str, Ints]] = {}
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """Rows of each layer and of all of them together."""
-    if seen.global_model is None or not seen.participants:
-        return
-    places = seen.balanced(params.samples)
-    started: dict[int, dict[str, Ints]] = {}
+        def classes(predictor: Predictor, net: Net = seen.net) -> dict[str, Ints]:
+            return _classes(seen, net, predictor, places)
 
-    def classes(predictor: Predictor, net: Net = seen.net) -> dict[str, Ints]:
-        return _classes(seen, net, predictor, places)
-
-    each: dict[str, dict[int, float]] = {}
-    for one in seen.participants:
-        if id(one.start) not in started:
-            started[id(one.start)] = classes(one.start, one.net)
-        found = _alike(started[id(one.start)], classes(one.trained, one.net))
-        for name, share in found.items():
-            each.setdefault(name, {})[one.client] = share
-    for name, shares in each.items():
-        yield from over_clients(shares, model="trained", label=name)
-    if seen.before is not None:
-        before = started.get(id(seen.before)) or classes(seen.before)
-        merged = _alike(before, classes(seen.global_model))
-        yield from (Row(share, label=name) for name, share in merged.items())
+        each: dict[str, dict[int, float]] = {}
+        for one in seen.participants:
+            if id(one.start) not in started:
+                started[id(one.start)] = classes(one.start, one.net)
+            found = _alike(started[id(one.start)], classes(one.trained, one.net))
+            for name, share in found.items():
+                each.setdefault(name, {})[one.client] = share
+        for name, shares in each.items():
+            yield from over_clients(shares, model="trained", label=name)
+        if seen.before is not None:
+            before = started.get(id(seen.before)) or classes(seen.before)
+            merged = _alike(before, classes(seen.global_model))
+            yield from (Row(share, label=name) for name, share in merged.items())
 
 
 def _classes(seen: Observation, net: Net, predictor: Predictor, places: Ints) -> dict[str, Ints]:

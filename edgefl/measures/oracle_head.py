@@ -15,37 +15,37 @@ from collections.abc import Iterator
 import torch
 from pydantic import Field
 
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Predictor, Row
 from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.observation import CHUNK
 
-NEEDS = ("global model",)
-UNIT = "share"
 
-
-class Params(Component):
+class Params(Measure):
     """How the head is fine-tuned."""
+
+    NEEDS = ("global model",)
+    UNIT = "share"
 
     epochs: int = Field(10, gt=0, description="Of fine-tuning.")
     lr: Positive = Field(0.01, description="The rate; features of unit length take a higher one.")
     batch_size: int = Field(64, gt=0, description="Of fine-tuning.")
     seed: int = Field(0, ge=0, description="Of the samples' order.")
 
-
-def measure(params: Params, seen: Observation) -> Iterator[Row]:
-    """The accuracy with the oracle's head, and the gain."""
-    model = seen.global_model
-    if model is None or not model.has_layers(seen.net):
-        return
-    net = model.net or seen.net
-    features, labels = [], []
-    for client in range(len(seen.class_counts)):
-        x, y = seen.training(client, None)
-        labels.append(y)
-        pieces = (x[start : start + CHUNK] for start in range(0, len(y), CHUNK))
-        features += [net.features(model.weights, some, False)[0].to(torch.float64) for some in pieces]
-    head = tuned_head(net, model.weights["head"], torch.cat(features), torch.cat(labels), **params.params)
-    right = seen.correct(Predictor({**model.weights, "head": head}, net.logits))
-    yield Row(float(right.mean()))
-    yield Row(float(right.mean() - seen.correct(model).mean()), "gain")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The accuracy with the oracle's head, and the gain."""
+        model = seen.global_model
+        if model is None or not model.has_layers(seen.net):
+            return
+        net = model.net or seen.net
+        features, labels = [], []
+        for client in range(len(seen.class_counts)):
+            x, y = seen.training(client, None)
+            labels.append(y)
+            pieces = (x[start : start + CHUNK] for start in range(0, len(y), CHUNK))
+            features += [net.features(model.weights, some, False)[0].to(torch.float64) for some in pieces]
+        head = tuned_head(net, model.weights["head"], torch.cat(features), torch.cat(labels), **self.params)
+        right = seen.correct(Predictor({**model.weights, "head": head}, net.logits))
+        yield Row(float(right.mean()))
+        yield Row(float(right.mean() - seen.correct(model).mean()), "gain")

@@ -12,22 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Observation, Row
 
-UNIT = "share"
 _SHARE = 10
 
 
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    UNIT = "share"
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """Three figures over clients."""
-    accuracies = np.sort(seen.personal_accuracies)
-    if len(accuracies):
-        yield Row(float(accuracies.mean()), model="personal")
-        yield Row(float(accuracies.std()), "std", "personal")
-        worst = accuracies[: -(-len(accuracies) // _SHARE)]
-        yield Row(float(worst.mean()), "worst decile", "personal")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """Three figures over clients."""
+        accuracies = np.sort(seen.personal_accuracies)
+        if len(accuracies):
+            yield Row(float(accuracies.mean()), model="personal")
+            yield Row(float(accuracies.std()), "std", "personal")
+            worst = accuracies[: -(-len(accuracies) // _SHARE)]
+            yield Row(float(worst.mean()), "worst decile", "personal")

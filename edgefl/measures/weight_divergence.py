@@ -19,32 +19,31 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.measures._layers import layer_of
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Observation, Participant, Row
 
-NEEDS = ("participants",)
 
-
-class Params(Component):
+class Params(Measure):
     """None."""
 
+    NEEDS = ("participants",)
 
-def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
-    """The divergence of each client and of each layer, and the distance of distributions of each client."""
-    moved = {one.client: _by_layer(one) for one in seen.participants if one.sent}
-    total = {client: sum(layers.values()) for client, layers in moved.items()}
-    yield from over_clients(total, model="trained")
-    each = defaultdict[str, list[float]](list)
-    for layers in moved.values():
-        for name, value in layers.items():
-            each[name].append(value)
-    for name, values in each.items():
-        yield Row(float(np.mean(values)), model="trained", label=name)
-    if seen.global_model is not None:
-        apart = {one.client: _distance(seen, one) for one in seen.participants}
-        yield from over_clients(apart, "distribution", model="trained")
+    def measure(self, seen: Observation) -> Iterator[Row]:
+        """The divergence by client and by layer, and the distance of distributions of each client."""
+        moved = {one.client: _by_layer(one) for one in seen.participants if one.sent}
+        total = {client: sum(layers.values()) for client, layers in moved.items()}
+        yield from over_clients(total, model="trained")
+        each = defaultdict[str, list[float]](list)
+        for layers in moved.values():
+            for name, value in layers.items():
+                each[name].append(value)
+        for name, values in each.items():
+            yield Row(float(np.mean(values)), model="trained", label=name)
+        if seen.global_model is not None:
+            apart = {one.client: _distance(seen, one) for one in seen.participants}
+            yield from over_clients(apart, "distribution", model="trained")
 
 
 def _by_layer(one: Participant) -> dict[str, float]:

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component, Positive
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Ctx,
@@ -45,7 +46,7 @@ from edgefl.protocol.heads import tuned_head
 from edgefl.protocol.statistics import add_moments, pooled_moments
 
 
-class Params(Component):
+class Params(MethodParams):
     """CCVR's parameters."""
 
     virtual: Annotated[
@@ -58,31 +59,30 @@ class Params(Component):
     seed: Annotated[int, Field(ge=0, description="of virtual features and their order")] = 0
     base: Annotated[AnyMethod, Field(description="what trains the model")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base method and the calibration of its head after the last round.
 
-def build(params: Params, site: Site) -> Method:
-    """The base method and the calibration of its head after the last round.
+        Raises:
+            UserError: the base has no common features, or no head that can be calibrated.
+        """
+        net, base = site.net, site.base(site.net)
+        check_features(net, base, "ccvr", self.base, "once" if self.virtual else "never")
+        neutral = neutral_over(self.base, base, virtual=0)
+        if not self.virtual:
+            return replace(base, neutral=neutral)
 
-    Raises:
-        UserError: the base has no common features, or no head that can be calibrated.
-    """
-    net, base = site.net, site.base(site.net)
-    check_features(net, base, "ccvr", params.base, "once" if params.virtual else "never")
-    neutral = neutral_over(params.base, base, virtual=0)
-    if not params.virtual:
-        return replace(base, neutral=neutral)
+        def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
+            pool = pooled_moments([each.upload["statistics"] for each in arrivals])
+            features, labels = virtual_features(pool, self)
+            own = {key: getattr(self, key) for key in ("lr", "epochs", "batch_size", "seed")}
+            return {**server, "head": tuned_head(net, server["head"], features, labels, **own)}
 
-    def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
-        pool = pooled_moments([each.upload["statistics"] for each in arrivals])
-        features, labels = virtual_features(pool, params)
-        own = {key: getattr(params, key) for key in ("lr", "epochs", "batch_size", "seed")}
-        return {**server, "head": tuned_head(net, server["head"], features, labels, **own)}
-
-    width, classes = net.feature_width, net.classes
-    shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
-    gather = collection(
-        net, gathering(net, "statistics", add_moments), shapes, _described, merge, When("end")
-    )
-    return replace(delivered(base, net, gather), neutral=neutral)
+        width, classes = net.feature_width, net.classes
+        shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
+        gather = collection(
+            net, gathering(net, "statistics", add_moments), shapes, _described, merge, When("end")
+        )
+        return replace(delivered(base, net, gather), neutral=neutral)
 
 
 def _described(moments: Tree, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001 - a fold's signature

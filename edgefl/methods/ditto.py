@@ -21,6 +21,7 @@ from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, NonNegative
 from edgefl.core.steps import Passes
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
     Ctx,
@@ -44,7 +45,7 @@ from edgefl.protocol import (
 )
 
 
-class Params(Component):
+class Params(MethodParams):
     """Ditto's parameters."""
 
     lam: Annotated[
@@ -59,46 +60,47 @@ class Params(Component):
     ] = None
     base: Annotated[AnyMethod, Field(description="the method of the global model")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base, with a personal model that is trained after it.
 
-def build(params: Params, site: Site) -> Method:
-    """The base, with a personal model that is trained after it.
+        Raises:
+            UserError: the base has no global model of the net's parts, or the net's head is fixed.
+        """
+        net, optimizer = site.net, site.local.optimizer
+        needs_trained("ditto", net, "head")
+        base = site.base(net)
+        neutral = neutral_over(self.base, base, personal_epochs=0)
+        if self.personal_epochs == 0:
+            return replace(base, neutral=neutral)
+        parts = structure(net.on_meta())
+        if (
+            base.global_model is None
+            or structure(base.global_model(base.initial(net.on_meta())).weights) != parts
+        ):
+            raise UserError(
+                f"ditto needs a base with a global model of the same parts, and {self.base.name} has none",
+                hint="use a base that shares the whole model, such as fedavg",
+            )
+        needs_plain_model("ditto", base, self.base, net)
 
-    Raises:
-        UserError: the base has no global model of the net's parts, or the net's head is fixed.
-    """
-    net, optimizer = site.net, site.local.optimizer
-    needs_trained("ditto", net, "head")
-    base = site.base(net)
-    neutral = neutral_over(params.base, base, personal_epochs=0)
-    if params.personal_epochs == 0:
-        return replace(base, neutral=neutral)
-    parts = structure(net.on_meta())
-    if (
-        base.global_model is None
-        or structure(base.global_model(base.initial(net.on_meta())).weights) != parts
-    ):
-        raise UserError(
-            f"ditto needs a base with a global model of the same parts, and {params.base.name} has none",
-            hint="use a base that shares the whole model, such as fedavg",
+        def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+            personal = trainer((state or {})["ditto"], optimizer, net.trained, ctx.lr)
+            received = starting(net, payload, state)
+            return {**carry, "ditto": {**personal, "anchor": {part: received[part] for part in net.trained}}}
+
+        objective = plain_objective(replace(net, terms=()).with_term(proximal_term(net, self.lam)))
+        length = site.local.passes if self.personal_epochs is None else Passes(epochs=self.personal_epochs)
+        step = Within("ditto", sgd(objective, optimizer, net.trained))
+        method = extended(
+            base,
+            "ditto",
+            client=lambda initial: initial,
+            start=start,
+            phases=[Phase("personal", step, length, reports=False)],
+            finish=lambda carry, _: (None, carry["ditto"]["weights"]),
         )
-    needs_plain_model("ditto", base, params.base, net)
-
-    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        personal = trainer((state or {})["ditto"], optimizer, net.trained, ctx.lr)
-        received = starting(net, payload, state)
-        return {**carry, "ditto": {**personal, "anchor": {part: received[part] for part in net.trained}}}
-
-    objective = plain_objective(replace(net, terms=()).with_term(proximal_term(net, params.lam)))
-    length = site.local.passes if params.personal_epochs is None else Passes(epochs=params.personal_epochs)
-    step = Within("ditto", sgd(objective, optimizer, net.trained))
-    method = extended(
-        base,
-        "ditto",
-        client=lambda initial: initial,
-        start=start,
-        phases=[Phase("personal", step, length, reports=False)],
-        finish=lambda carry, _: (None, carry["ditto"]["weights"]),
-    )
-    return replace(
-        method, personal_model=lambda _, state: Predictor((state or {})["ditto"], net.logits), neutral=neutral
-    )
+        return replace(
+            method,
+            personal_model=lambda _, state: Predictor((state or {})["ditto"], net.logits),
+            neutral=neutral,
+        )

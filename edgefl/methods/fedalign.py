@@ -26,12 +26,13 @@ from torch.nn import functional as F
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Seen, Site, chilled, neutral_over
 
 _ITERATIONS = 10
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedAlign's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 0.45
@@ -42,37 +43,36 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base whose objective has the term.
 
-def build(params: Params, site: Site) -> Method:
-    """The base whose objective has the term.
+        Raises:
+            UserError: the net has no stage that can be run at a part of its width.
+        """
+        net, stage, width = site.net, site.net.stage, self.width
+        if not self.mu:
+            base = site.base(net)
+            return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+        if stage is None:
+            raise UserError(
+                f"fedalign runs a model's last stage at a part of its width, which {net.name} cannot",
+                hint="choose a model with a stage, such as resnet18 or cnn2",
+            )
 
-    Raises:
-        UserError: the net has no stage that can be run at a part of its width.
-    """
-    net, stage, width = site.net, site.net.stage, params.width
-    if not params.mu:
-        base = site.base(net)
-        return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
-    if stage is None:
-        raise UserError(
-            f"fedalign runs a model's last stage at a part of its width, which {net.name} cannot",
-            hint="choose a model with a stage, such as resnet18 or cnn2",
-        )
+        def loss(seen: Seen, carry: Carry) -> Tensor:
+            before = seen.layers[stage.before].detach()
+            part = stage.call(seen.weights, before, width)
+            first = before[:, : math.ceil(before.shape[1] * width)]
+            with torch.no_grad():
+                target = lipschitz(before, seen.layers[stage.after])
+            away = (lipschitz(first, part) - target).square().mean()
+            with torch.no_grad():
+                fitted = seen.net.loss(chilled(seen.net, seen.logits, seen.y, carry), seen.y)
+                scale = fitted / away.clamp(min=torch.finfo(away.dtype).tiny ** 0.5)
+            return self.mu * scale * away
 
-    def loss(seen: Seen, carry: Carry) -> Tensor:
-        before = seen.layers[stage.before].detach()
-        part = stage.call(seen.weights, before, width)
-        first = before[:, : math.ceil(before.shape[1] * width)]
-        with torch.no_grad():
-            target = lipschitz(before, seen.layers[stage.after])
-        away = (lipschitz(first, part) - target).square().mean()
-        with torch.no_grad():
-            fitted = seen.net.loss(chilled(seen.net, seen.logits, seen.y, carry), seen.y)
-            scale = fitted / away.clamp(min=torch.finfo(away.dtype).tiny ** 0.5)
-        return params.mu * scale * away
-
-    base = site.base(net.with_term(loss, (stage.before, stage.after)))
-    return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
+        base = site.base(net.with_term(loss, (stage.before, stage.after)))
+        return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
 
 
 def lipschitz(before: Tensor, after: Tensor) -> Tensor:

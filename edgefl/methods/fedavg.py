@@ -6,15 +6,14 @@ round; batch norm's running statistics travel and are averaged with the weights.
 
 from __future__ import annotations
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedAvg has no parameters of its own."""
 
-
-def build(params: Params, site: Site) -> Method:  # noqa: ARG001 - every method is built the same way
-    """FedAvg on the site's net."""
-    train = local_training(site, plain_objective(site.net))
-    return averaging(site, train, shared=(*site.net.trained, BUFFERS), neutral={})
+    def build(self, site: Site) -> Method:
+        """FedAvg on the site's net."""
+        train = local_training(site, plain_objective(site.net))
+        return averaging(site, train, shared=(*site.net.trained, BUFFERS), neutral={})

@@ -22,6 +22,7 @@ from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component
 from edgefl.core.steps import Passes
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     BUFFERS,
     Method,
@@ -38,7 +39,7 @@ from edgefl.protocol import (
 _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedBABU's parameters."""
 
     fine_tune: Annotated[
@@ -48,23 +49,22 @@ class Params(Component):
     train_head: Annotated[bool, Field(description="whether heads are trained and shared, too")] = False
     base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base on a net with a fixed head, between the head's announcement and the fine-tuning.
 
-def build(params: Params, site: Site) -> Method:
-    """The base on a net with a fixed head, between the head's announcement and the fine-tuning.
-
-    Raises:
-        UserError: the net has no body to train, or the base does not share it, or fixes a head itself.
-    """
-    needs_trained("fedbabu", site.net, "body", "head")
-    net = site.net
-    if not params.train_head:
-        net = replace(net, trained=tuple(part for part in net.trained if part != "head"))
-    base = site.base(net)
-    _check(params, net, base)
-    method = base if params.train_head else announced(base, net, lambda initial: initial)
-    if params.fine_tune:
-        method = _tuned(method, net, params, site)
-    return replace(method, neutral=neutral_over(params.base, base, train_head=True, fine_tune=0))
+        Raises:
+            UserError: the net has no body to train, or the base does not share it, or fixes a head itself.
+        """
+        needs_trained("fedbabu", site.net, "body", "head")
+        net = site.net
+        if not self.train_head:
+            net = replace(net, trained=tuple(part for part in net.trained if part != "head"))
+        base = site.base(net)
+        _check(self, net, base)
+        method = base if self.train_head else announced(base, net, lambda initial: initial)
+        if self.fine_tune:
+            method = _tuned(method, net, self, site)
+        return replace(method, neutral=neutral_over(self.base, base, train_head=True, fine_tune=0))
 
 
 def _check(params: Params, net: Net, base: Method) -> None:

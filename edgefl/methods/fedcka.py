@@ -30,6 +30,7 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
     Method,
@@ -54,7 +55,7 @@ from edgefl.protocol.similarities import (
 )
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedCKA's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0
@@ -77,40 +78,41 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base whose objective has the term.
 
-def build(params: Params, site: Site) -> Method:
-    """The base whose objective has the term.
+        Raises:
+            UserError: the net has fewer layers, or the base leaves the body with its clients.
+        """
+        net = site.net
+        if not self.mu:
+            base = site.base(net)
+            return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+        count, (prepared, similarity) = self.layers or _default(net), _similarity(self)
+        # The layer after the body's is the classifier, and its activation the logits.
+        names, whole = net.first_layers(count), count > len(net.layers)
+        needed = net.parts() if whole else tensors_before(net, names)
 
-    Raises:
-        UserError: the net has fewer layers, or the base leaves the body with its clients.
-    """
-    net = site.net
-    if not params.mu:
-        base = site.base(net)
-        return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
-    count, (prepared, similarity) = params.layers or _default(net), _similarity(params)
-    # The layer after the body's is the classifier, and its activation the logits.
-    names, whole = net.first_layers(count), count > len(net.layers)
-    needed = net.parts() if whole else tensors_before(net, names)
+        def kept(weights: Tree) -> Tree:
+            return {part: {name: weights[part][name] for name in found} for part, found in needed.items()}
 
-    def kept(weights: Tree) -> Tree:
-        return {part: {name: weights[part][name] for name in found} for part, found in needed.items()}
+        def loss(seen: Seen, carry: Carry) -> Tensor:
+            if seen.x.shape[0] == 1:
+                return seen.logits.new_zeros(())
+            frozen = [_filled(seen.weights, carry["fedcka"][model]) for model in ("received", "previous")]
+            others = [_outputs(seen.net, weights, seen.x, names, whole=whole) for weights in frozen]
+            mine = [*(seen.layers[name] for name in names), *([seen.logits] if whole else [])]
+            terms = []
+            for layers in zip(mine, *others, strict=True):
+                own, *of_frozen = (prepared(layer.flatten(1)) for layer in layers)
+                terms.append(contrast(*(similarity(own, other) for other in of_frozen)))
+            return self.mu * torch.stack(terms).mean()
 
-    def loss(seen: Seen, carry: Carry) -> Tensor:
-        if seen.x.shape[0] == 1:
-            return seen.logits.new_zeros(())
-        frozen = [_filled(seen.weights, carry["fedcka"][model]) for model in ("received", "previous")]
-        others = [_outputs(seen.net, weights, seen.x, names, whole=whole) for weights in frozen]
-        mine = [*(seen.layers[name] for name in names), *([seen.logits] if whole else [])]
-        terms = []
-        for layers in zip(mine, *others, strict=True):
-            own, *of_frozen = (prepared(layer.flatten(1)) for layer in layers)
-            terms.append(contrast(*(similarity(own, other) for other in of_frozen)))
-        return params.mu * torch.stack(terms).mean()
-
-    base = site.base(net.with_term(loss, names))
-    needs_received("fedcka", base, params.base, net, ("body", "head") if whole else ("body",))
-    return replace(with_previous(base, "fedcka", net, kept), neutral=neutral_over(params.base, base, mu=0.0))
+        base = site.base(net.with_term(loss, names))
+        needs_received("fedcka", base, self.base, net, ("body", "head") if whole else ("body",))
+        return replace(
+            with_previous(base, "fedcka", net, kept), neutral=neutral_over(self.base, base, mu=0.0)
+        )
 
 
 def _outputs(net: Net, weights: Tree, x: Tensor, names: tuple[str, ...], *, whole: bool) -> list[Tensor]:

@@ -32,6 +32,7 @@ from torch.nn import functional as F
 
 from edgefl.core.components import AnyAugmentation
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     BUFFERS,
     Carry,
@@ -48,7 +49,7 @@ from edgefl.protocol import (
 Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedClassAvg's parameters."""
 
     share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (
@@ -66,25 +67,24 @@ class Params(Component):
         Field(validate_default=True, description="what makes the views; null is the task's own augmentation"),
     ] = Component(name="contrastive")
 
-
-def build(params: Params, site: Site) -> Method:
-    """Averaging of the head alone, or of everything, with the three-term objective."""
-    net, views = site.net, 1
-    if params.contrastive:
-        net, views = net.with_term(_contrast(params.contrastive, params.contrastive_temperature)), 2
-    # A fixed head cannot be pulled.
-    pulled = params.rho > 0 and "head" in net.trained
-    if pulled:
-        net = net.with_term(_pull(params.rho))
-    train = replace(local_training(site, plain_objective(net)), views=views, augment=params.augment)
-    method = averaging(
-        site,
-        train,
-        shared=(*net.trained, BUFFERS) if params.share_body else ("head",),
-        own=() if params.share_body else ("head",),
-        neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
-    )
-    return anchored(method, net, ["head"]) if pulled else method
+    def build(self, site: Site) -> Method:
+        """Averaging of the head alone, or of everything, with the three-term objective."""
+        net, views = site.net, 1
+        if self.contrastive:
+            net, views = net.with_term(_contrast(self.contrastive, self.contrastive_temperature)), 2
+        # A fixed head cannot be pulled.
+        pulled = self.rho > 0 and "head" in net.trained
+        if pulled:
+            net = net.with_term(_pull(self.rho))
+        train = replace(local_training(site, plain_objective(net)), views=views, augment=self.augment)
+        method = averaging(
+            site,
+            train,
+            shared=(*net.trained, BUFFERS) if self.share_body else ("head",),
+            own=() if self.share_body else ("head",),
+            neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
+        )
+        return anchored(method, net, ["head"]) if pulled else method
 
 
 def _contrast(weight: float, temperature: float) -> Loss:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Annotated
 
 import torch
@@ -29,6 +30,7 @@ from torch import Tensor
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component, NonNegative
 from edgefl.core.steps import Passes
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Batch,
@@ -57,77 +59,76 @@ NAME = "fedcurv"
 _TOGETHER = 8
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedCurv's parameters."""
 
     penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0
     samples: Annotated[int, Field(gt=0, description="how many samples the Fisher information is of")] = 500
     base: Annotated[AnyMethod, Field(description="the method that it pulls")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base with the pull, and a phase that estimates the Fisher information.
 
-def build(params: Params, site: Site) -> Method:
-    """The base with the pull, and a phase that estimates the Fisher information.
+        Raises:
+            UserError: the base averages no trained part.
+        """
+        plain = site.base(site.net)
+        neutral = neutral_over(self.base, plain, penalty=0.0)
+        parts = shared_parts(NAME, plain, self.base, site.net)
+        if not self.penalty:
+            return replace(plain, neutral=neutral)
 
-    Raises:
-        UserError: the base averages no trained part.
-    """
-    plain = site.base(site.net)
-    neutral = neutral_over(params.base, plain, penalty=0.0)
-    parts = shared_parts(NAME, plain, params.base, site.net)
-    if not params.penalty:
-        return replace(plain, neutral=neutral)
+        def pull(seen: Seen, carry: Carry) -> Tensor:
+            trees = carry[NAME]["others"]["fisher"], carry[NAME]["others"]["product"], seen.weights
+            lists = (leaves(parts_of(tree, parts)) for tree in trees)
+            sums = [((u * w - 2 * v) * w).sum() for u, v, w in zip(*lists, strict=True)]
+            return self.penalty * torch.stack(sums).sum()
 
-    def pull(seen: Seen, carry: Carry) -> Tensor:
-        trees = carry[NAME]["others"]["fisher"], carry[NAME]["others"]["product"], seen.weights
-        lists = (leaves(parts_of(tree, parts)) for tree in trees)
-        sums = [((u * w - 2 * v) * w).sum() for u, v, w in zip(*lists, strict=True)]
-        return params.penalty * torch.stack(sums).sum()
+        def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+            sums, own = payload[NAME], (state or {})[NAME]
+            others = tree_map(lambda total, mine: total - sums["included"] * mine, sums["sums"], own)
+            seen = torch.zeros_like(carry["scalars"]["loss"])
+            return {
+                **carry,
+                NAME: {"others": others, "squares": zeros(carry["weights"], parts), "seen": seen},
+            }
 
-    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
-        sums, own = payload[NAME], (state or {})[NAME]
-        others = tree_map(lambda total, mine: total - sums["included"] * mine, sums["sums"], own)
-        seen = torch.zeros_like(carry["scalars"]["loss"])
-        return {**carry, NAME: {"others": others, "squares": zeros(carry["weights"], parts), "seen": seen}}
+        def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001 - as extensions finish
+            kept, trained = carry[NAME], parts_of(carry["weights"], parts)
+            fisher = tree_map(lambda total: total / kept["seen"].clamp(min=1), kept["squares"])
+            own = {"fisher": fisher, "product": tree_map(torch.mul, fisher, trained)}
+            return {"own": own}, own
 
-    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001 - as extensions finish
-        kept, trained = carry[NAME], parts_of(carry["weights"], parts)
-        fisher = tree_map(lambda total: total / kept["seen"].clamp(min=1), kept["squares"])
-        own = {"fisher": fisher, "product": tree_map(torch.mul, fisher, trained)}
-        return {"own": own}, own
+        def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
+            sums = reduce(partial(tree_map, torch.add), [each.upload[NAME]["own"] for each in given])
+            included = torch.zeros_like(server[NAME]["included"])
+            included[[each.ctx.client for each in given]] = True
+            return {**merged, NAME: {"sums": sums, "included": included}}
 
-    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
-        first, *others = [each.upload[NAME]["own"] for each in given]
-        sums = first
-        for other in others:
-            sums = tree_map(torch.add, sums, other)
-        included = torch.zeros_like(server[NAME]["included"])
-        included[[each.ctx.client for each in given]] = True
-        return {**merged, NAME: {"sums": sums, "included": included}}
+        def none(initial: Tree) -> Tree:
+            return {name: zeros(initial, parts) for name in ("fisher", "product")}
 
-    def none(initial: Tree) -> Tree:
-        return {name: zeros(initial, parts) for name in ("fisher", "product")}
+        def server(initial: Tree) -> Tree:
+            some = leaves(parts_of(initial, parts))[0]
+            return {"sums": none(initial), "included": some.new_zeros(site.clients, dtype=torch.bool)}
 
-    def server(initial: Tree) -> Tree:
-        some = leaves(parts_of(initial, parts))[0]
-        return {"sums": none(initial), "included": some.new_zeros(site.clients, dtype=torch.bool)}
+        def down(server: Tree, client: int) -> Payload:
+            # A client is told whether the sums have a share of its own.
+            return {**server[NAME], "included": server[NAME]["included"][client]}
 
-    def down(server: Tree, client: int) -> Payload:
-        # A client is told whether the sums have a share of its own.
-        return {**server[NAME], "included": server[NAME]["included"][client]}
-
-    method = extended(
-        site.base(site.net.with_term(pull)),
-        NAME,
-        server=server,
-        client=none,
-        down=down,
-        start=start,
-        phases=[_fisher(params, site.local.size, trained_net(plain, site.net), parts)],
-        finish=finish,
-        merge=merge,
-        stale=False,
-    )
-    return replace(method, neutral=neutral)
+        method = extended(
+            site.base(site.net.with_term(pull)),
+            NAME,
+            server=server,
+            client=none,
+            down=down,
+            start=start,
+            phases=[_fisher(self, site.local.size, trained_net(plain, site.net), parts)],
+            finish=finish,
+            merge=merge,
+            stale=False,
+        )
+        return replace(method, neutral=neutral)
 
 
 def _fisher(params: Params, batch_size: int, net: Net, parts: Sequence[str]) -> Phase:

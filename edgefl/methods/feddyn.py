@@ -23,6 +23,7 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component, Positive
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Carry,
@@ -46,55 +47,54 @@ NAME = "feddyn"
 _OWN_STEP = "its server would take a step beside FedDyn's"
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedDyn's parameters."""
 
     alpha: Annotated[Positive, Field(description="strength of the regularisation")] = 0.01
     base: Annotated[AnyMethod, Field(description="the method that it regularises")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base with a linear and a proximal term, and a step of the server.
 
-def build(params: Params, site: Site) -> Method:
-    """The base with a linear and a proximal term, and a step of the server.
+        Raises:
+            UserError: the base averages no trained part, or is one that changes gradients or moves itself.
+        """
+        alpha = self.alpha
+        parts = shared_parts(NAME, site.base(site.net), self.base, site.net)
+        net = site.net.with_term(proximal_term(site.net, alpha, parts))
+        base = site.base(net)
+        incompatible(NAME, base, net, {"scaffold": "both correct the drift of clients", "fedopt": _OWN_STEP})
 
-    Raises:
-        UserError: the base averages no trained part, or is one that changes gradients or moves itself.
-    """
-    alpha = params.alpha
-    parts = shared_parts(NAME, site.base(site.net), params.base, site.net)
-    net = site.net.with_term(proximal_term(site.net, alpha, parts))
-    base = site.base(net)
-    incompatible(NAME, base, net, {"scaffold": "both correct the drift of clients", "fedopt": _OWN_STEP})
+        def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+            shift = tree_map(torch.neg, (state or {})[NAME])
+            return {**shifted(carry, shift, net.trained), NAME: shift}
 
-    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
-        shift = tree_map(torch.neg, (state or {})[NAME])
-        return {**shifted(carry, shift, net.trained), NAME: shift}
+        def finish(carry: Carry, ctx: Ctx) -> tuple[None, Tree]:  # noqa: ARG001 - as extensions finish
+            received, trained = ({part: carry[key][part] for part in parts} for key in ("anchor", "weights"))
+            return None, tree_map(
+                lambda shift, w, w_k: -shift - alpha * (w_k - w), carry[NAME], received, trained
+            )
 
-    def finish(carry: Carry, ctx: Ctx) -> tuple[None, Tree]:  # noqa: ARG001 - as extensions finish
-        received, trained = ({part: carry[key][part] for part in parts} for key in ("anchor", "weights"))
-        return None, tree_map(
-            lambda shift, w, w_k: -shift - alpha * (w_k - w), carry[NAME], received, trained
+        def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
+            return [replace(each, weight=1.0) for each in given]
+
+        def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
+            h = server[NAME]
+            for each in given:
+                old, new = parts_of(each.received, parts), parts_of(each.upload, parts)
+                h = tree_map(lambda h, w, w_k: h - alpha / site.clients * (w_k - w), h, old, new)
+            moved = tree_map(lambda mean, h: mean - h / alpha, parts_of(merged, parts), h)
+            return {**merged, **moved, NAME: h}
+
+        return extended(
+            anchored(base, net, parts),
+            NAME,
+            server=lambda initial: zeros(initial, parts),
+            client=lambda initial: zeros(initial, parts),
+            start=start,
+            finish=finish,
+            arrivals=arrivals,
+            merge=merge,
+            confirmed=True,
+            stale=False,
         )
-
-    def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
-        return [replace(each, weight=1.0) for each in given]
-
-    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
-        h = server[NAME]
-        for each in given:
-            old, new = parts_of(each.received, parts), parts_of(each.upload, parts)
-            h = tree_map(lambda h, w, w_k: h - alpha / site.clients * (w_k - w), h, old, new)
-        moved = tree_map(lambda mean, h: mean - h / alpha, parts_of(merged, parts), h)
-        return {**merged, **moved, NAME: h}
-
-    return extended(
-        anchored(base, net, parts),
-        NAME,
-        server=lambda initial: zeros(initial, parts),
-        client=lambda initial: zeros(initial, parts),
-        start=start,
-        finish=finish,
-        arrivals=arrivals,
-        merge=merge,
-        confirmed=True,
-        stale=False,
-    )

@@ -28,6 +28,7 @@ from pydantic import Field
 from edgefl.core.components import AnyMethod
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component, NonNegative
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Ctx,
@@ -47,7 +48,7 @@ from edgefl.protocol import (
 )
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedNova's parameters."""
 
     mu: Annotated[NonNegative, Field(description="strength of the pull towards the received weights")] = 0.0
@@ -55,32 +56,31 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base, its merge given updates of equal length.
 
-def build(params: Params, site: Site) -> Method:
-    """The base, its merge given updates of equal length.
+        Raises:
+            UserError: the base averages no trained part or trains in several phases, is FedDyn, or the
+                clients' optimizer is not SGD.
+        """
+        optimizer = only_sgd("fednova", site.local.optimizer)
+        net = site.net.with_term(proximal_term(site.net, self.mu)) if self.mu else site.net
+        base = site.base(net)
+        parts = shared_parts("fednova", base, self.base, net)
+        training_phase("fednova", base, self.base)
+        incompatible("fednova", base, net, {"feddyn": "its server adds up the clients' moves as they are"})
+        if self.mu:
+            base = anchored(base, net, net.trained)
 
-    Raises:
-        UserError: the base averages no trained part or trains in several phases, is FedDyn, or the clients'
-            optimizer is not SGD.
-    """
-    optimizer = only_sgd("fednova", site.local.optimizer)
-    net = site.net.with_term(proximal_term(site.net, params.mu)) if params.mu else site.net
-    base = site.base(net)
-    parts = shared_parts("fednova", base, params.base, net)
-    training_phase("fednova", base, params.base)
-    incompatible("fednova", base, net, {"feddyn": "its server adds up the clients' moves as they are"})
-    if params.mu:
-        base = anchored(base, net, net.trained)
+        def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
+            lengths = [gradients_in_move(optimizer, self.mu, each.ctx) for each in given]
+            if len(set(lengths)) == 1:
+                return given
+            pairs, total = list(zip(given, lengths, strict=True)), sum(each.weight for each in given)
+            mean = sum(each.weight * length for each, length in pairs) / total
+            return [_moved(each, parts, mean / length) for each, length in pairs]
 
-    def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
-        lengths = [gradients_in_move(optimizer, params.mu, each.ctx) for each in given]
-        if len(set(lengths)) == 1:
-            return given
-        pairs, total = list(zip(given, lengths, strict=True)), sum(each.weight for each in given)
-        mean = sum(each.weight * length for each, length in pairs) / total
-        return [_moved(each, parts, mean / length) for each, length in pairs]
-
-    return extended(base, "fednova", arrivals=arrivals)
+        return extended(base, "fednova", arrivals=arrivals)
 
 
 def _moved(arrival: Arrival, parts: Sequence[str], factor: float) -> Arrival:

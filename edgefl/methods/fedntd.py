@@ -23,10 +23,11 @@ from torch import Tensor
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, needs_received, neutral_over
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedNTD's parameters."""
 
     beta: Annotated[float, Field(ge=0, description="weight of the distillation; 0 is the base method")] = 1.0
@@ -42,25 +43,24 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base whose objective has the distillation.
 
-def build(params: Params, site: Site) -> Method:
-    """The base whose objective has the distillation.
+        Raises:
+            UserError: the base leaves the body with its clients, or the term would be 0 or is not defined.
+        """
+        net = site.net
 
-    Raises:
-        UserError: the base leaves the body with its clients, or the term would be 0 or is not defined.
-    """
-    net = site.net
+        def loss(seen: Seen, carry: Carry) -> Tensor:
+            _, teacher = frozen(seen.net, carry["anchor"], seen.x)
+            return self.beta * _distilled(self, seen.logits, teacher, seen.y)
 
-    def loss(seen: Seen, carry: Carry) -> Tensor:
-        _, teacher = frozen(seen.net, carry["anchor"], seen.x)
-        return params.beta * _distilled(params, seen.logits, teacher, seen.y)
-
-    base = method = site.base(net.with_term(loss) if params.beta else net)
-    if params.beta:
-        _check(params, net)
-        needs_received("fedntd", base, params.base, net, ("body",))
-        method = anchored(base, net, net.parts())
-    return replace(method, neutral=neutral_over(params.base, base, beta=0.0))
+        base = method = site.base(net.with_term(loss) if self.beta else net)
+        if self.beta:
+            _check(self, net)
+            needs_received("fedntd", base, self.base, net, ("body",))
+            method = anchored(base, net, net.parts())
+        return replace(method, neutral=neutral_over(self.base, base, beta=0.0))
 
 
 def _check(params: Params, net: Net) -> None:

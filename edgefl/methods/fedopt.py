@@ -25,6 +25,7 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component, Positive, Share
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Method,
@@ -42,7 +43,7 @@ from edgefl.protocol import (
 NAME = "fedopt"
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedOpt's parameters."""
 
     optimizer: Annotated[
@@ -70,37 +71,36 @@ class Params(Component):
         """beta1."""
         return self.beta1 if self.beta1 is not None else 0.0 if self.optimizer == "adagrad" else 0.9
 
+    def build(self, site: Site) -> Method:
+        """The base with an optimizer's step after its merge.
 
-def build(params: Params, site: Site) -> Method:
-    """The base with an optimizer's step after its merge.
+        Raises:
+            UserError: the base averages no trained part, or is FedDyn.
+        """
+        base = site.base(site.net)
+        parts = shared_parts(NAME, base, self.base, site.net)
+        incompatible(NAME, base, site.net, {"feddyn": "it has a step of the server of its own"})
 
-    Raises:
-        UserError: the base averages no trained part, or is FedDyn.
-    """
-    base = site.base(site.net)
-    parts = shared_parts(NAME, base, params.base, site.net)
-    incompatible(NAME, base, site.net, {"feddyn": "it has a step of the server of its own"})
+        def server(initial: Tree) -> Tree:
+            state = {"mean": zeros(initial, parts)} if self.decay else {}
+            if self.optimizer != "avgm":
+                state["square"] = tree_map(lambda zero: zero + self.eps**2, zeros(initial, parts))
+            return state
 
-    def server(initial: Tree) -> Tree:
-        state = {"mean": zeros(initial, parts)} if params.decay else {}
-        if params.optimizer != "avgm":
-            state["square"] = tree_map(lambda zero: zero + params.eps**2, zeros(initial, parts))
-        return state
+        def merge(merged: Tree, server: Tree, arrivals: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - as extensions are called
+            state, trained = server.get(NAME, {}), parts_of(merged, parts)
+            move = tree_map(torch.sub, trained, parts_of(server, parts))
+            kept = {name: tree_map(partial(_RULES[name], self), state[name], move) for name in state}
+            step = kept.get("mean", move)
+            if "square" in kept:
+                step = tree_map(lambda mean, square: mean / (square.sqrt() + self.eps), step, kept["square"])
+            # Where the step is the move, the merged weights stay as they are to the bit.
+            moved = tree_map(lambda new, step, move: new + (self.rate * step - move), trained, step, move)
+            return {**merged, **moved, **({NAME: kept} if kept else {})}
 
-    def merge(merged: Tree, server: Tree, arrivals: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - as extensions are called
-        state, trained = server.get(NAME, {}), parts_of(merged, parts)
-        move = tree_map(torch.sub, trained, parts_of(server, parts))
-        kept = {name: tree_map(partial(_RULES[name], params), state[name], move) for name in state}
-        step = kept.get("mean", move)
-        if "square" in kept:
-            step = tree_map(lambda mean, square: mean / (square.sqrt() + params.eps), step, kept["square"])
-        # Where the step is the move, the merged weights stay as they are to the bit.
-        moved = tree_map(lambda new, step, move: new + (params.rate * step - move), trained, step, move)
-        return {**merged, **moved, **({NAME: kept} if kept else {})}
-
-    stateful = params.decay or params.optimizer != "avgm"
-    method = extended(base, NAME, server=server if stateful else None, merge=merge)
-    return replace(method, neutral=neutral_over(params.base, base, optimizer="avgm", lr=1.0, beta1=0.0))
+        stateful = self.decay or self.optimizer != "avgm"
+        method = extended(base, NAME, server=server if stateful else None, merge=merge)
+        return replace(method, neutral=neutral_over(self.base, base, optimizer="avgm", lr=1.0, beta1=0.0))
 
 
 def _mean(params: Params, mean: Tensor, move: Tensor) -> Tensor:

@@ -11,18 +11,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedPer's parameter."""
 
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False
 
-
-def build(params: Params, site: Site) -> Method:
-    """Averaging of the body alone."""
-    train = local_training(site, plain_objective(site.net))
-    shared = (*site.net.trained, BUFFERS) if params.share_head else ("body", BUFFERS)
-    return averaging(site, train, shared=shared, neutral={"share_head": True})
+    def build(self, site: Site) -> Method:
+        """Averaging of the body alone."""
+        train = local_training(site, plain_objective(site.net))
+        shared = (*site.net.trained, BUFFERS) if self.share_head else ("body", BUFFERS)
+        return averaging(site, train, shared=shared, neutral={"share_head": True})

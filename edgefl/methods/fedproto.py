@@ -24,6 +24,7 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Carry,
@@ -45,7 +46,7 @@ from edgefl.protocol import (
 )
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedProto's parameters."""
 
     strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01
@@ -54,49 +55,51 @@ class Params(Component):
     ] = "prototype"
     base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
 
+    def build(self, site: Site) -> Method:
+        """The base with prototypes beside what it sends.
 
-def build(params: Params, site: Site) -> Method:
-    """The base with prototypes beside what it sends.
+        Raises:
+            UserError: the base changes the features that prototypes are means of.
+        """
+        net = site.net
+        neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
+        if not self.strength and self.predict == "head":
+            return replace(site.base(net), neutral=neutral)
 
-    Raises:
-        UserError: the base changes the features that prototypes are means of.
-    """
-    net = site.net
-    neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
-    if not params.strength and params.predict == "head":
-        return replace(site.base(net), neutral=neutral)
+        def term(seen: Seen, carry: Carry) -> Tensor:
+            means, known = (carry["fedproto"][key][seen.y] for key in ("means", "known"))
+            away = (seen.features - means).square().sum(dim=-1)
+            loss: Tensor = self.strength * (known * away).mean()
+            return loss
 
-    def term(seen: Seen, carry: Carry) -> Tensor:
-        means, known = (carry["fedproto"][key][seen.y] for key in ("means", "known"))
-        away = (seen.features - means).square().sum(dim=-1)
-        loss: Tensor = params.strength * (known * away).mean()
-        return loss
+        def server(initial: Tree) -> Tree:
+            some = leaves(initial)[0]
+            return {
+                "means": some.new_zeros(net.classes, net.feature_width),
+                "known": some.new_zeros(net.classes),
+            }
 
-    def server(initial: Tree) -> Tree:
-        some = leaves(initial)[0]
-        return {"means": some.new_zeros(net.classes, net.feature_width), "known": some.new_zeros(net.classes)}
+        def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+            sums = {key: torch.zeros_like(payload["fedproto"][to]) for key, to in _SUMS.items()}
+            return {**carry, "fedproto": payload["fedproto"], "prototypes": sums}
 
-    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
-        sums = {key: torch.zeros_like(payload["fedproto"][to]) for key, to in _SUMS.items()}
-        return {**carry, "fedproto": payload["fedproto"], "prototypes": sums}
-
-    base = site.base(net.with_term(term) if params.strength else net)
-    method = extended(
-        base,
-        "fedproto",
-        server=server,
-        down=lambda state, client: state["fedproto"],  # noqa: ARG005 - as extensions send
-        start=start,
-        phases=[gathering(net, "prototypes", _add)],
-        finish=_finish,
-        merge=_merge,
-        # A prototype is no update of the one that was received, so there is nothing to re-express.
-        stale=False,
-    )
-    needs_plain_model("fedproto", base, params.base, net)
-    if params.predict == "prototype":
-        method = _by_prototypes(net, method)
-    return replace(method, neutral=neutral)
+        base = site.base(net.with_term(term) if self.strength else net)
+        method = extended(
+            base,
+            "fedproto",
+            server=server,
+            down=lambda state, client: state["fedproto"],  # noqa: ARG005 - as extensions send
+            start=start,
+            phases=[gathering(net, "prototypes", _add)],
+            finish=_finish,
+            merge=_merge,
+            # A prototype is no update of the one that was received, so there is nothing to re-express.
+            stale=False,
+        )
+        needs_plain_model("fedproto", base, self.base, net)
+        if self.predict == "prototype":
+            method = _by_prototypes(net, method)
+        return replace(method, neutral=neutral)
 
 
 _SUMS = {"sums": "means", "counts": "known"}

@@ -13,10 +13,11 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import Method, Site, anchored, needs_received, neutral_over, proximal_term
 
 
-class Params(Component):
+class Params(MethodParams):
     """FedProx's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
@@ -24,16 +25,15 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base whose objective has the proximal term.
 
-def build(params: Params, site: Site) -> Method:
-    """The base whose objective has the proximal term.
-
-    Raises:
-        UserError: clients of the base receive none of the trained parts.
-    """
-    net = site.net
-    base = method = site.base(net.with_term(proximal_term(net, params.mu)) if params.mu else net)
-    if params.mu:
-        needs_received("fedprox", base, params.base, net, net.trained)
-        method = anchored(base, net, net.trained)
-    return replace(method, neutral=neutral_over(params.base, base, mu=0.0))
+        Raises:
+            UserError: clients of the base receive none of the trained parts.
+        """
+        net = site.net
+        base = method = site.base(net.with_term(proximal_term(net, self.mu)) if self.mu else net)
+        if self.mu:
+            needs_received("fedprox", base, self.base, net, net.trained)
+            method = anchored(base, net, net.trained)
+        return replace(method, neutral=neutral_over(self.base, base, mu=0.0))

@@ -15,12 +15,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Component
 from edgefl.core.steps import Passes
+from edgefl.methods import MethodParams
 from edgefl.protocol import BUFFERS, Method, Phase, Site, averaging, needs_trained, plain_objective, sgd
 
 
-class Params(Component):
+class Params(MethodParams):
     """The lengths of FedRep's phases."""
 
     head_epochs: Annotated[int, Field(ge=0, description="epochs of the head at a frozen body")] = 10
@@ -29,16 +29,15 @@ class Params(Component):
         Field(ge=1, description="epochs of the body at a frozen head; null is the length of local training"),
     ] = None
 
+    def build(self, site: Site) -> Method:
+        """Averaging of the body after two phases.
 
-def build(params: Params, site: Site) -> Method:
-    """Averaging of the body after two phases.
-
-    Raises:
-        UserError: the net has no body, or its head is fixed.
-    """
-    needs_trained("fedrep", site.net, "head", "body")
-    objective, optimizer = plain_objective(site.net), site.local.optimizer
-    length = site.local.passes if params.body_epochs is None else Passes(epochs=params.body_epochs)
-    head = Phase("head", sgd(objective, optimizer, ("head",)), Passes(epochs=params.head_epochs))
-    body = Phase("body", sgd(objective, optimizer, ("body",)), length)
-    return averaging(site, head, body, shared=("body", BUFFERS))
+        Raises:
+            UserError: the net has no body, or its head is fixed.
+        """
+        needs_trained("fedrep", site.net, "head", "body")
+        objective, optimizer = plain_objective(site.net), site.local.optimizer
+        length = site.local.passes if self.body_epochs is None else Passes(epochs=self.body_epochs)
+        head = Phase("head", sgd(objective, optimizer, ("head",)), Passes(epochs=self.head_epochs))
+        body = Phase("body", sgd(objective, optimizer, ("body",)), length)
+        return averaging(site, head, body, shared=("body", BUFFERS))

@@ -14,22 +14,22 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features, neutral_over
 
 
-class Params(CalibrationParams):
+class Params(CalibrationParams, MethodParams):
     """FFC's parameters."""
 
     base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base method and the calibration of its head.
 
-def build(params: Params, site: Site) -> Method:
-    """The base method and the calibration of its head.
-
-    Raises:
-        UserError: the base has no common features, or no head that can be calibrated.
-    """
-    net, base = site.net, site.base(site.net)
-    check_features(net, base, "ffc", params.base, params.calibrate)
-    method = calibrated(base, net, site.local, params.calibrate, params.ridge)
-    return replace(method, neutral=neutral_over(params.base, base, calibrate="never"))
+        Raises:
+            UserError: the base has no common features, or no head that can be calibrated.
+        """
+        net, base = site.net, site.base(site.net)
+        check_features(net, base, "ffc", self.base, self.calibrate)
+        method = calibrated(base, net, site.local, self.calibrate, self.ridge)
+        return replace(method, neutral=neutral_over(self.base, base, calibrate="never"))

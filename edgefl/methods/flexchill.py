@@ -32,6 +32,7 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Assignment,
     Carry,
@@ -48,7 +49,7 @@ from edgefl.protocol import (
 from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
 
-class Params(Component):
+class Params(MethodParams):
     """FLex&Chill's parameters."""
 
     temperature: Annotated[
@@ -56,11 +57,10 @@ class Params(Component):
     ] = 0.25
     base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
 
-
-def build(params: Params, site: Site) -> Method:
-    """The base method, training at the temperature."""
-    base = _chilled(params, site)
-    return replace(base, neutral=neutral_over(params.base, base, temperature=1.0))
+    def build(self, site: Site) -> Method:
+        """The base method, training at the temperature."""
+        base = _chilled(self, site)
+        return replace(base, neutral=neutral_over(self.base, base, temperature=1.0))
 
 
 def _chilled(params: Params, site: Site) -> Method:

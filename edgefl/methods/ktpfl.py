@@ -40,7 +40,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Batch,
@@ -71,7 +71,7 @@ from edgefl.protocol import (
 NAME = "ktpfl"
 
 
-class Params(Component):
+class Params(MethodParams):
     """KT-pFL's parameters."""
 
     temperature: Annotated[float, Field(gt=0, description="T, of soft predictions and distilling")] = 10.0
@@ -88,63 +88,62 @@ class Params(Component):
         bool, Field(description="whether clients start from mixtures of models too, the paper's +weight")
     ] = False
 
+    def build(self, site: Site) -> Method:
+        """Local training between distilling and predicting, and a server that mixes predictions.
 
-def build(params: Params, site: Site) -> Method:
-    """Local training between distilling and predicting, and a server that mixes predictions.
+        Raises:
+            UserError: the task has no public images.
+        """
+        net, images = site.net, needs_public(NAME, site)
+        shared = tuple(net.parts()) if self.share_weights else ()
+        distil = sgd(distilling(net, self.temperature), site.local.optimizer, net.trained)
+        predict = on_public("predict", predicting(net, self.temperature), images)
+        alone = averaging(
+            site,
+            on_public("distil", distil, images, self.distill_epochs),
+            local_training(site, plain_objective(net)),
+            shared=(),
+        )
+        (train,) = alone.exchanges
 
-    Raises:
-        UserError: the task has no public images.
-    """
-    net, images = site.net, needs_public(NAME, site)
-    shared = tuple(net.parts()) if params.share_weights else ()
-    distil = sgd(distilling(net, params.temperature), site.local.optimizer, net.trained)
-    predict = on_public("predict", predicting(net, params.temperature), images)
-    alone = averaging(
-        site,
-        on_public("distil", distil, images, params.distill_epochs),
-        local_training(site, plain_objective(net)),
-        shared=(),
-    )
-    (train,) = alone.exchanges
+        def server(initial: Tree) -> Tree:
+            even = leaves(initial)[0].new_full((len(images), net.classes), 1 / net.classes)
+            # Numbers that are read one by one, also where tensors have no data.
+            ones = torch.ones(site.clients, dtype=torch.float64, device="cpu")
+            own = {
+                "coefficients": ones.repeat(len(ones), 1) / len(ones),
+                "samples": ones,
+                "clients": {str(client): {"predictions": even} for client in range(site.clients)},
+                "initial": {part: initial[part] for part in shared},
+            }
+            return {NAME: own}
 
-    def server(initial: Tree) -> Tree:
-        even = leaves(initial)[0].new_full((len(images), net.classes), 1 / net.classes)
-        # Numbers that are read one by one, also where tensors have no data.
-        ones = torch.ones(site.clients, dtype=torch.float64, device="cpu")
-        own = {
-            "coefficients": ones.repeat(len(ones), 1) / len(ones),
-            "samples": ones,
-            "clients": {str(client): {"predictions": even} for client in range(site.clients)},
-            "initial": {part: initial[part] for part in shared},
-        }
-        return {NAME: own}
+        def down(server: Tree, client: int) -> Payload:
+            own = server[NAME]
+            row = (own["samples"] if self.coefficients == "samples" else own["coefficients"][client]).tolist()
+            return {"target": mixture(own, row, ["predictions"])["predictions"], **mixture(own, row, shared)}
 
-    def down(server: Tree, client: int) -> Payload:
-        own = server[NAME]
-        row = (own["samples"] if params.coefficients == "samples" else own["coefficients"][client]).tolist()
-        return {"target": mixture(own, row, ["predictions"])["predictions"], **mixture(own, row, shared)}
+        def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+            carry = train.work.start(payload, state, ctx)
+            return {**carry, "target": payload["target"], "predictions": payload["target"].clone()}
 
-    def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        carry = train.work.start(payload, state, ctx)
-        return {**carry, "target": payload["target"], "predictions": payload["target"].clone()}
+        def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:
+            weights = {part: carry["weights"][part] for part in shared}
+            return {"predictions": carry["predictions"], **weights}, train.work.finish(carry, ctx)[1]
 
-    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:
-        weights = {part: carry["weights"][part] for part in shared}
-        return {"predictions": carry["predictions"], **weights}, train.work.finish(carry, ctx)[1]
+        def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
+            found = heard(server, arrivals)
+            if self.coefficients == "samples" or not self.coefficient_lr:
+                return found
+            return {**found, NAME: adapted(found[NAME], self.coefficient_lr, self.rho)}
 
-    def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
-        found = heard(server, arrivals)
-        if params.coefficients == "samples" or not params.coefficient_lr:
-            return found
-        return {**found, NAME: adapted(found[NAME], params.coefficient_lr, params.rho)}
-
-    work = replace(train.work, start=start, phases=(*train.work.phases, predict), finish=finish)
-    return Method(
-        server=server,
-        client=alone.client,
-        exchanges=(announce(net, images, predict), replace(train, down=down, work=work, merge=merge)),
-        personal_model=alone.personal_model,
-    )
+        work = replace(train.work, start=start, phases=(*train.work.phases, predict), finish=finish)
+        return Method(
+            server=server,
+            client=alone.client,
+            exchanges=(announce(net, images, predict), replace(train, down=down, work=work, merge=merge)),
+            personal_model=alone.personal_model,
+        )
 
 
 def on_public(name: str, step: Callable[[Carry, Batch], Carry], images: Tensor, epochs: int = 1) -> Phase:

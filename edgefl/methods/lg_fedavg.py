@@ -16,18 +16,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Component):
+class Params(MethodParams):
     """LG-FedAvg's parameter."""
 
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False
 
-
-def build(params: Params, site: Site) -> Method:
-    """Averaging of the head alone."""
-    train = local_training(site, plain_objective(site.net))
-    shared = (*site.net.trained, BUFFERS) if params.share_body else ("head",)
-    return averaging(site, train, shared=shared, neutral={"share_body": True})
+    def build(self, site: Site) -> Method:
+        """Averaging of the head alone."""
+        train = local_training(site, plain_objective(site.net))
+        shared = (*site.net.trained, BUFFERS) if self.share_body else ("head",)
+        return averaging(site, train, shared=shared, neutral={"share_body": True})

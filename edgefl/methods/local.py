@@ -6,14 +6,13 @@ and a server that merges nothing, it is FedAvg.
 
 from __future__ import annotations
 
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import Method, Site, averaging, local_training, plain_objective
 
 
-class Params(Component):
+class Params(MethodParams):
     """Local training has no parameters of its own."""
 
-
-def build(params: Params, site: Site) -> Method:  # noqa: ARG001 - every method is built the same way
-    """Every part stays with its client."""
-    return averaging(site, local_training(site, plain_objective(site.net)), shared=())
+    def build(self, site: Site) -> Method:
+        """Every part stays with its client."""
+        return averaging(site, local_training(site, plain_objective(site.net)), shared=())

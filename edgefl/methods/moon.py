@@ -24,11 +24,12 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, neutral_over, with_previous
 from edgefl.protocol.similarities import contrast, cosine
 
 
-class Params(Component):
+class Params(MethodParams):
     """MOON's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
@@ -37,24 +38,23 @@ class Params(Component):
         name="fedavg"
     )
 
+    def build(self, site: Site) -> Method:
+        """The base whose objective has the model-contrastive term.
 
-def build(params: Params, site: Site) -> Method:
-    """The base whose objective has the model-contrastive term.
+        Raises:
+            UserError: the base leaves the body with its clients.
+        """
+        net = site.net
 
-    Raises:
-        UserError: the base leaves the body with its clients.
-    """
-    net = site.net
+        def loss(seen: Seen, carry: Carry) -> Tensor:
+            received, previous = (
+                cosine(seen.features, frozen(seen.net, carry["moon"][model], seen.x)[0]) / self.tau
+                for model in ("received", "previous")
+            )
+            return self.mu * contrast(received, previous).mean()
 
-    def loss(seen: Seen, carry: Carry) -> Tensor:
-        received, previous = (
-            cosine(seen.features, frozen(seen.net, carry["moon"][model], seen.x)[0]) / params.tau
-            for model in ("received", "previous")
-        )
-        return params.mu * contrast(received, previous).mean()
-
-    base = method = site.base(net.with_term(loss) if params.mu else net)
-    if params.mu:
-        needs_received("moon", base, params.base, net, ("body",))
-        method = with_previous(base, "moon", net, lambda weights: weights)
-    return replace(method, neutral=neutral_over(params.base, base, mu=0.0))
+        base = method = site.base(net.with_term(loss) if self.mu else net)
+        if self.mu:
+            needs_received("moon", base, self.base, net, ("body",))
+            method = with_previous(base, "moon", net, lambda weights: weights)
+        return replace(method, neutral=neutral_over(self.base, base, mu=0.0))

@@ -29,6 +29,7 @@ from pydantic import Field
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component, Positive
 from edgefl.core.steps import Passes
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Batch,
@@ -61,7 +62,7 @@ from edgefl.protocol import (
 NAME = "scaffold"
 
 
-class Params(Component):
+class Params(MethodParams):
     """SCAFFOLD's parameters."""
 
     option: Annotated[
@@ -77,35 +78,34 @@ class Params(Component):
     ] = True
     base: Annotated[AnyMethod, Field(description="the method that it corrects")] = Component(name="fedavg")
 
+    def build(self, site: Site) -> Method:
+        """The base with corrected gradients and its own merge.
 
-def build(params: Params, site: Site) -> Method:
-    """The base with corrected gradients and its own merge.
+        Raises:
+            UserError: the base averages no trained part or trains in several phases, is FedDyn, or the
+                clients' optimizer is not SGD.
+        """
+        base = site.base(site.net)
+        parts = shared_parts(NAME, base, self.base, site.net)
+        neutral = neutral_over(self.base, base, corrected=False, weights="samples", server_lr=1.0)
+        incompatible(NAME, base, site.net, {"feddyn": "both correct the drift of clients"})
 
-    Raises:
-        UserError: the base averages no trained part or trains in several phases, is FedDyn, or the clients'
-            optimizer is not SGD.
-    """
-    base = site.base(site.net)
-    parts = shared_parts(NAME, base, params.base, site.net)
-    neutral = neutral_over(params.base, base, corrected=False, weights="samples", server_lr=1.0)
-    incompatible(NAME, base, site.net, {"feddyn": "both correct the drift of clients"})
+        def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
+            return given if self.weights == "samples" else [replace(each, weight=1.0) for each in given]
 
-    def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
-        return given if params.weights == "samples" else [replace(each, weight=1.0) for each in given]
+        def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - as extensions are called
+            if self.server_lr == 1.0:
+                return merged
+            moved = tree_map(
+                lambda old, new: old + self.server_lr * (new - old),
+                parts_of(server, parts),
+                merged,
+            )
+            return {**merged, **moved}
 
-    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - as extensions are called
-        if params.server_lr == 1.0:
-            return merged
-        moved = tree_map(
-            lambda old, new: old + params.server_lr * (new - old),
-            parts_of(server, parts),
-            merged,
-        )
-        return {**merged, **moved}
-
-    merging = extended(base, NAME, arrivals=arrivals, merge=merge)
-    method = _corrected(params, site, merging, parts) if params.corrected else merging
-    return replace(method, neutral=neutral)
+        merging = extended(base, NAME, arrivals=arrivals, merge=merge)
+        method = _corrected(self, site, merging, parts) if self.corrected else merging
+        return replace(method, neutral=neutral)
 
 
 def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -> Method:

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, Positive
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     CalibrationParams,
     Method,
@@ -44,7 +45,7 @@ from edgefl.protocol import (
 from edgefl.protocol.fixed_heads import HEADS
 
 
-class Params(CalibrationParams):
+class Params(CalibrationParams, MethodParams):
     """SphereFed's parameters."""
 
     head: Annotated[
@@ -62,24 +63,29 @@ class Params(CalibrationParams):
             raise ValueError("a scale needs loss: cross_entropy")
         return self
 
+    def build(self, site: Site) -> Method:
+        """The base method on a net with a fixed head, and the exchanges around it.
 
-def build(params: Params, site: Site) -> Method:
-    """The base method on a net with a fixed head, and the exchanges around it.
-
-    Raises:
-        UserError: the net has fewer features than classes or no body to train, or the base leaves the body
-            with its clients, so that there are no common features to calibrate a head on.
-    """
-    net = _sphere(site.net, params)
-    base = site.base(net)
-    check_features(net, base, "spherefed", params.base, params.calibrate)
-    fixed = params.head != "trained"
-    method = announced(base, net, lambda initial: _fixed(initial, params.head)) if fixed else base
-    own = {"head": "trained", "loss": "cross_entropy", "scale": 1.0, "normalise": False, "calibrate": "never"}
-    return replace(
-        calibrated(method, net, site.local, params.calibrate, params.ridge),
-        neutral=neutral_over(params.base, base, **own),
-    )
+        Raises:
+            UserError: the net has fewer features than classes or no body to train, or the base leaves the
+                body with its clients, so that there are no common features to calibrate a head on.
+        """
+        net = _sphere(site.net, self)
+        base = site.base(net)
+        check_features(net, base, "spherefed", self.base, self.calibrate)
+        fixed = self.head != "trained"
+        method = announced(base, net, lambda initial: _fixed(initial, self.head)) if fixed else base
+        own = {
+            "head": "trained",
+            "loss": "cross_entropy",
+            "scale": 1.0,
+            "normalise": False,
+            "calibrate": "never",
+        }
+        return replace(
+            calibrated(method, net, site.local, self.calibrate, self.ridge),
+            neutral=neutral_over(self.base, base, **own),
+        )
 
 
 def _sphere(net: Net, params: Params) -> Net:

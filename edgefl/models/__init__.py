@@ -1,1 +1,16 @@
-"""Models, one family a file: ``Params`` and ``build(params, shape, classes) -> Net``."""
+"""Models, one family a file."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from edgefl.core.params import Component
+from edgefl.protocol import Net
+
+
+class ModelParams(Component):
+    """The parameters of a model."""
+
+    @abstractmethod
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The model of samples of ``shape``, (channels, height, width), in so many classes."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 
 NormName: TypeAlias = Literal["batch", "group"]
 Width: TypeAlias = Annotated[int, Field(gt=0)]
@@ -20,7 +20,7 @@ StemName: TypeAlias = Literal["cifar", "tiny", "imagenet"]
 STEMS = {"cifar": (3, 1, False), "tiny": (3, 2, False), "imagenet": (7, 2, True)}
 
 
-class Ending(Component):
+class Ending(ModelParams):
     """How a body ends, and whether the head has a bias."""
 
     wrap: Width | None = Field(None, description="Width of a linear layer that ends the body; null for none.")

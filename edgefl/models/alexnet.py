@@ -26,37 +26,36 @@ class Params(Ending):
 
     wrap: Width | None = Field(512, description="Width of a linear layer that ends the body; null for none.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; 512 features, or as it ends."""
+        first, second, third = _CHANNELS
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; 512 features, or as it ends."""
-    first, second, third = _CHANNELS
-
-    def body() -> nn.Module:
-        return nn.Sequential(
-            OrderedDict[str, nn.Module](
-                conv1=nn.Conv2d(shape[0], first, 3, padding=1),
-                relu1=nn.ReLU(),
-                pool1=nn.MaxPool2d(2, stride=1, padding=1),
-                conv2=nn.Conv2d(first, second, 3, padding=1),
-                relu2=nn.ReLU(),
-                pool2=nn.MaxPool2d(2, padding=1),
-                conv3=nn.Conv2d(second, third, 3, padding=1),
-                relu3=nn.ReLU(),
-                pool3=nn.AdaptiveAvgPool2d(_LEFT),
-                flatten=nn.Flatten(),
-                fc1=nn.Linear(third * _LEFT**2, _HIDDEN),
-                relu4=nn.ReLU(),
-                fc2=params.layer(_HIDDEN),
+        def body() -> nn.Module:
+            return nn.Sequential(
+                OrderedDict[str, nn.Module](
+                    conv1=nn.Conv2d(shape[0], first, 3, padding=1),
+                    relu1=nn.ReLU(),
+                    pool1=nn.MaxPool2d(2, stride=1, padding=1),
+                    conv2=nn.Conv2d(first, second, 3, padding=1),
+                    relu2=nn.ReLU(),
+                    pool2=nn.MaxPool2d(2, padding=1),
+                    conv3=nn.Conv2d(second, third, 3, padding=1),
+                    relu3=nn.ReLU(),
+                    pool3=nn.AdaptiveAvgPool2d(_LEFT),
+                    flatten=nn.Flatten(),
+                    fc1=nn.Linear(third * _LEFT**2, _HIDDEN),
+                    relu4=nn.ReLU(),
+                    fc2=self.layer(_HIDDEN),
+                )
             )
-        )
 
-    return functional_net(
-        "alexnet",
-        body,
-        shape,
-        classes,
-        width=params.width(_HIDDEN),
-        head_bias=params.head_bias,
-        layers=("relu1", "relu2", "relu3", "relu4"),
-        stage=("pool1", "conv2", "relu2"),
-    )
+        return functional_net(
+            "alexnet",
+            body,
+            shape,
+            classes,
+            width=self.width(_HIDDEN),
+            head_bias=self.head_bias,
+            layers=("relu1", "relu2", "relu3", "relu4"),
+            stage=("pool1", "conv2", "relu2"),
+        )

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -21,48 +21,47 @@ _KERNEL, _PADDING, _POOL = (1, 5), (0, 2), (1, 2)
 _SMALLEST = 4  # the shortest sequence that survives two poolings
 
 
-class Params(Component):
+class Params(ModelParams):
     """The widths of the 1-D CNN."""
 
     channels: tuple[Width, Width] = Field((32, 64), description="Channels of the two convolutions.")
     hidden: Width = Field(128, description="Width of the hidden layer, whose activation is the features.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The CNN on samples of ``shape``; rows are convolved one by one.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The CNN on samples of ``shape``; rows are convolved one by one.
+        Raises:
+            UserError: the sequence is shorter than 4.
+        """
+        depth, rows, length = shape
+        if length < _SMALLEST:
+            what = f"cnn1d needs sequences of at least {_SMALLEST} steps, not {length}"
+            raise UserError(what, where="model cnn1d", hint="use mlp")
+        first, second = self.channels
 
-    Raises:
-        UserError: the sequence is shorter than 4.
-    """
-    depth, rows, length = shape
-    if length < _SMALLEST:
-        what = f"cnn1d needs sequences of at least {_SMALLEST} steps, not {length}"
-        raise UserError(what, where="model cnn1d", hint="use mlp")
-    first, second = params.channels
-
-    def body() -> nn.Module:
-        return nn.Sequential(
-            OrderedDict[str, nn.Module](
-                conv1=nn.Conv2d(depth, first, _KERNEL, padding=_PADDING),
-                relu1=nn.ReLU(),
-                pool1=nn.MaxPool2d(_POOL),
-                conv2=nn.Conv2d(first, second, _KERNEL, padding=_PADDING),
-                relu2=nn.ReLU(),
-                pool2=nn.MaxPool2d(_POOL),
-                flatten=nn.Flatten(),
-                fc1=nn.Linear(second * rows * (length // 4), params.hidden),
-                relu3=nn.ReLU(),
+        def body() -> nn.Module:
+            return nn.Sequential(
+                OrderedDict[str, nn.Module](
+                    conv1=nn.Conv2d(depth, first, _KERNEL, padding=_PADDING),
+                    relu1=nn.ReLU(),
+                    pool1=nn.MaxPool2d(_POOL),
+                    conv2=nn.Conv2d(first, second, _KERNEL, padding=_PADDING),
+                    relu2=nn.ReLU(),
+                    pool2=nn.MaxPool2d(_POOL),
+                    flatten=nn.Flatten(),
+                    fc1=nn.Linear(second * rows * (length // 4), self.hidden),
+                    relu3=nn.ReLU(),
+                )
             )
-        )
 
-    return functional_net(
-        "cnn1d",
-        body,
-        shape,
-        classes,
-        width=params.hidden,
-        head_bias=params.head_bias,
-        layers=("relu1", "relu2", "relu3"),
-        stage=("pool1", "conv2", "relu2"),
-    )
+        return functional_net(
+            "cnn1d",
+            body,
+            shape,
+            classes,
+            width=self.hidden,
+            head_bias=self.head_bias,
+            layers=("relu1", "relu2", "relu3"),
+            stage=("pool1", "conv2", "relu2"),
+        )

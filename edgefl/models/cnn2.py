@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -25,7 +25,7 @@ _POOL = 2
 _PADDINGS = {"none": (0, 16), "same": (_KERNEL // 2, 4)}
 
 
-class Params(Component):
+class Params(ModelParams):
     """The widths of the 2-layer CNN."""
 
     channels: tuple[Width, Width] = Field((10, 20), description="Channels of the two convolutions.")
@@ -35,50 +35,49 @@ class Params(Component):
     )
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The CNN on samples of ``shape``; its convolutions have stride 1.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The CNN on samples of ``shape``; its convolutions have stride 1.
-
-    Raises:
-        UserError: the image is smaller than 16x16, or 4x4 with padding: nothing would be left after the
-            second pooling.
-    """
-    depth, height, width = shape
-    padding, smallest = _PADDINGS[params.padding]
-    if min(height, width) < smallest:
-        raise UserError(
-            f"cnn2 needs images of at least {smallest}x{smallest} pixels, not {height}x{width}",
-            where="model cnn2",
-            hint="use mlp, or a dataset of larger images",
-        )
-    first, second = params.channels
-    flat = second * _pooled(_pooled(height, padding), padding) * _pooled(_pooled(width, padding), padding)
-
-    def body() -> nn.Module:
-        return nn.Sequential(
-            OrderedDict[str, nn.Module](
-                conv1=nn.Conv2d(depth, first, _KERNEL, padding=padding),
-                relu1=nn.ReLU(),
-                pool1=nn.MaxPool2d(_POOL),
-                conv2=nn.Conv2d(first, second, _KERNEL, padding=padding),
-                relu2=nn.ReLU(),
-                pool2=nn.MaxPool2d(_POOL),
-                flatten=nn.Flatten(),
-                fc1=nn.Linear(flat, params.hidden),
-                relu3=nn.ReLU(),
+        Raises:
+            UserError: the image is smaller than 16x16, or 4x4 with padding: nothing would be left after the
+                second pooling.
+        """
+        depth, height, width = shape
+        padding, smallest = _PADDINGS[self.padding]
+        if min(height, width) < smallest:
+            raise UserError(
+                f"cnn2 needs images of at least {smallest}x{smallest} pixels, not {height}x{width}",
+                where="model cnn2",
+                hint="use mlp, or a dataset of larger images",
             )
-        )
+        first, second = self.channels
+        flat = second * _pooled(_pooled(height, padding), padding) * _pooled(_pooled(width, padding), padding)
 
-    return functional_net(
-        "cnn2",
-        body,
-        shape,
-        classes,
-        width=params.hidden,
-        head_bias=params.head_bias,
-        layers=("relu1", "relu2", "relu3"),
-        stage=("pool1", "conv2", "relu2"),
-    )
+        def body() -> nn.Module:
+            return nn.Sequential(
+                OrderedDict[str, nn.Module](
+                    conv1=nn.Conv2d(depth, first, _KERNEL, padding=padding),
+                    relu1=nn.ReLU(),
+                    pool1=nn.MaxPool2d(_POOL),
+                    conv2=nn.Conv2d(first, second, _KERNEL, padding=padding),
+                    relu2=nn.ReLU(),
+                    pool2=nn.MaxPool2d(_POOL),
+                    flatten=nn.Flatten(),
+                    fc1=nn.Linear(flat, self.hidden),
+                    relu3=nn.ReLU(),
+                )
+            )
+
+        return functional_net(
+            "cnn2",
+            body,
+            shape,
+            classes,
+            width=self.hidden,
+            head_bias=self.head_bias,
+            layers=("relu1", "relu2", "relu3"),
+            stage=("pool1", "conv2", "relu2"),
+        )
 
 
 def _pooled(size: int, padding: int) -> int:

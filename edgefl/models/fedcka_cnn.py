@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -26,7 +26,7 @@ _HIDDEN = (120, 84)
 _PROJECTION = (84, 256)
 
 
-class Params(Component):
+class Params(ModelParams):
     """The variants of FedCKA's CNN."""
 
     channels: tuple[Width, Width] = Field(
@@ -34,53 +34,52 @@ class Params(Component):
     )
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The CNN on samples of ``shape``; its features are the projection's 256 outputs.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The CNN on samples of ``shape``; its features are the projection's 256 outputs.
-
-    Raises:
-        UserError: the image is smaller than 16x16: nothing would be left after the second pooling.
-    """
-    depth, height, width = shape
-    if min(height, width) < _SMALLEST:
-        raise UserError(
-            f"fedcka_cnn needs images of at least {_SMALLEST}x{_SMALLEST} pixels, not {height}x{width}",
-            where="model fedcka_cnn",
-            hint="use mlp, or a dataset of larger images",
-        )
-    first, second = params.channels
-    flat = second * _left(height) * _left(width)
-
-    def body() -> nn.Module:
-        return nn.Sequential(
-            OrderedDict[str, nn.Module](
-                conv1=nn.Conv2d(depth, first, _KERNEL),
-                relu1=nn.ReLU(),
-                pool1=nn.MaxPool2d(_POOL),
-                conv2=nn.Conv2d(first, second, _KERNEL),
-                relu2=nn.ReLU(),
-                pool2=nn.MaxPool2d(_POOL),
-                flatten=nn.Flatten(),
-                fc1=nn.Linear(flat, _HIDDEN[0]),
-                relu3=nn.ReLU(),
-                fc2=nn.Linear(*_HIDDEN),
-                relu4=nn.ReLU(),
-                projection1=nn.Linear(_HIDDEN[1], _PROJECTION[0]),
-                relu5=nn.ReLU(),
-                projection2=nn.Linear(*_PROJECTION),
+        Raises:
+            UserError: the image is smaller than 16x16: nothing would be left after the second pooling.
+        """
+        depth, height, width = shape
+        if min(height, width) < _SMALLEST:
+            raise UserError(
+                f"fedcka_cnn needs images of at least {_SMALLEST}x{_SMALLEST} pixels, not {height}x{width}",
+                where="model fedcka_cnn",
+                hint="use mlp, or a dataset of larger images",
             )
-        )
+        first, second = self.channels
+        flat = second * _left(height) * _left(width)
 
-    return functional_net(
-        "fedcka_cnn",
-        body,
-        shape,
-        classes,
-        width=_PROJECTION[-1],
-        head_bias=params.head_bias,
-        layers=("relu1", "relu2", "relu3", "relu4", "relu5", "projection2"),
-        stage=("pool1", "conv2", "relu2"),
-    )
+        def body() -> nn.Module:
+            return nn.Sequential(
+                OrderedDict[str, nn.Module](
+                    conv1=nn.Conv2d(depth, first, _KERNEL),
+                    relu1=nn.ReLU(),
+                    pool1=nn.MaxPool2d(_POOL),
+                    conv2=nn.Conv2d(first, second, _KERNEL),
+                    relu2=nn.ReLU(),
+                    pool2=nn.MaxPool2d(_POOL),
+                    flatten=nn.Flatten(),
+                    fc1=nn.Linear(flat, _HIDDEN[0]),
+                    relu3=nn.ReLU(),
+                    fc2=nn.Linear(*_HIDDEN),
+                    relu4=nn.ReLU(),
+                    projection1=nn.Linear(_HIDDEN[1], _PROJECTION[0]),
+                    relu5=nn.ReLU(),
+                    projection2=nn.Linear(*_PROJECTION),
+                )
+            )
+
+        return functional_net(
+            "fedcka_cnn",
+            body,
+            shape,
+            classes,
+            width=_PROJECTION[-1],
+            head_bias=self.head_bias,
+            layers=("relu1", "relu2", "relu3", "relu4", "relu5", "projection2"),
+            stage=("pool1", "conv2", "relu2"),
+        )
 
 
 def _left(size: int) -> int:

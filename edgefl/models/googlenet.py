@@ -23,35 +23,34 @@ _INCEPTIONS = ("3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b")
 class Params(Variants):
     """The variants of GoogLeNet."""
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """Torchvision's network without its classifier; 1,024 features, or as it ends.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """Torchvision's network without its classifier; 1,024 features, or as it ends.
+        Convolutions and linear layers are initialised as PyTorch does, never downloaded.
 
-    Convolutions and linear layers are initialised as PyTorch does, never downloaded.
+        Raises:
+            UserError: the groups do not divide 16, the widths' greatest common divisor.
+        """
+        models = torchvision().models
 
-    Raises:
-        UserError: the groups do not divide 16, the widths' greatest common divisor.
-    """
-    models = torchvision().models
+        def body() -> nn.Module:
+            network: Any = models.googlenet(weights=None, aux_logits=False, init_weights=False)
+            kernel, stride, pooled = STEMS[self.stem]
+            network.conv1.conv = first_convolution(shape[0], _STEM, kernel, stride)
+            if not pooled:
+                network.maxpool1 = nn.Identity()
+            network.dropout = nn.Identity()
+            renormalised(network, self, "googlenet", _COMMON)
+            network.fc = self.layer(_LAST)
+            made: nn.Module = network
+            return made
 
-    def body() -> nn.Module:
-        network: Any = models.googlenet(weights=None, aux_logits=False, init_weights=False)
-        kernel, stride, pooled = STEMS[params.stem]
-        network.conv1.conv = first_convolution(shape[0], _STEM, kernel, stride)
-        if not pooled:
-            network.maxpool1 = nn.Identity()
-        network.dropout = nn.Identity()
-        renormalised(network, params, "googlenet", _COMMON)
-        network.fc = params.layer(_LAST)
-        made: nn.Module = network
-        return made
-
-    return functional_net(
-        "googlenet",
-        body,
-        shape,
-        classes,
-        width=params.width(_LAST),
-        head_bias=params.head_bias,
-        layers=("conv1", "conv2", "conv3", *(f"inception{name}" for name in _INCEPTIONS)),
-    )
+        return functional_net(
+            "googlenet",
+            body,
+            shape,
+            classes,
+            width=self.width(_LAST),
+            head_bias=self.head_bias,
+            layers=("conv1", "conv2", "conv3", *(f"inception{name}" for name in _INCEPTIONS)),
+        )

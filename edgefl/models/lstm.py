@@ -11,17 +11,27 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
 
 
-class Params(Component):
+class Params(ModelParams):
     """The width of the LSTM."""
 
     hidden: Width = Field(64, description="Width of the hidden state, the last of which is the features.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
+
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The LSTM on samples of ``shape``."""
+
+        def body() -> nn.Module:
+            return _Lstm(shape[0] * shape[1], self.hidden)
+
+        return functional_net(
+            "lstm", body, shape, classes, width=self.hidden, head_bias=self.head_bias, layers=("inputs",)
+        )
 
 
 class _Lstm(nn.Module):
@@ -46,14 +56,3 @@ class _Lstm(nn.Module):
             cell = torch.sigmoid(keep) * cell + torch.sigmoid(into) * torch.tanh(new)
             state = torch.sigmoid(out) * torch.tanh(cell)
         return state
-
-
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The LSTM on samples of ``shape``."""
-
-    def body() -> nn.Module:
-        return _Lstm(shape[0] * shape[1], params.hidden)
-
-    return functional_net(
-        "lstm", body, shape, classes, width=params.hidden, head_bias=params.head_bias, layers=("inputs",)
-    )

@@ -8,13 +8,13 @@ from math import prod
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
 
 
-class Params(Component):
+class Params(ModelParams):
     """The widths of a multilayer perceptron."""
 
     hidden: tuple[Width, ...] = Field(
@@ -22,29 +22,28 @@ class Params(Component):
     )
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """A linear layer and a ReLU for each hidden width; the last activation is the features.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """A linear layer and a ReLU for each hidden width; the last activation is the features.
+        Without hidden layers the features are the flattened sample and the body has no parameters.
+        """
+        widths, last = (prod(shape), *self.hidden), len(self.hidden)
 
-    Without hidden layers the features are the flattened sample and the body has no parameters.
-    """
-    widths, last = (prod(shape), *params.hidden), len(params.hidden)
+        def body() -> nn.Module:
+            layers = nn.Sequential()
+            layers.add_module("flatten", nn.Flatten())
+            for number, (before, after) in enumerate(pairwise(widths), start=1):
+                layers.add_module(f"fc{number}", nn.Linear(before, after))
+                layers.add_module(f"relu{number}", nn.ReLU())
+            return layers
 
-    def body() -> nn.Module:
-        layers = nn.Sequential()
-        layers.add_module("flatten", nn.Flatten())
-        for number, (before, after) in enumerate(pairwise(widths), start=1):
-            layers.add_module(f"fc{number}", nn.Linear(before, after))
-            layers.add_module(f"relu{number}", nn.ReLU())
-        return layers
-
-    return functional_net(
-        "mlp",
-        body,
-        shape,
-        classes,
-        width=widths[-1],
-        head_bias=params.head_bias,
-        layers=tuple(f"relu{number + 1}" for number in range(last)),
-        stage=(f"relu{last - 1}" if last > 1 else "flatten", f"fc{last}", f"relu{last}") if last else (),
-    )
+        return functional_net(
+            "mlp",
+            body,
+            shape,
+            classes,
+            width=widths[-1],
+            head_bias=self.head_bias,
+            layers=tuple(f"relu{number + 1}" for number in range(last)),
+            stage=(f"relu{last - 1}" if last > 1 else "flatten", f"fc{last}", f"relu{last}") if last else (),
+        )

@@ -31,43 +31,44 @@ class Params(Variants):
         "cifar", description="How early the image shrinks: by 8 in all (32 px), 16 (64 px) or 32 (224 px)."
     )
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """Torchvision's MobileNetV2 without its classifier; 1,280 features, or as it ends.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """Torchvision's MobileNetV2 without its classifier; 1,280 features, or as it ends.
+        Weights are initialised as torchvision does, never downloaded.
 
-    Weights are initialised as torchvision does, never downloaded.
+        Raises:
+            UserError: the groups do not divide 8, the widths' greatest common divisor.
+        """
+        norm = norm_layer("mobilenet_v2", self.norm, self.groups, _COMMON)
+        models = torchvision().models
+        first, second = _STRIDES[self.stem]
+        # expansion, channels, repeats, stride of the first repeat (SphereFed, Table 14)
+        blocks = [
+            [1, 16, 1, 1],
+            [6, 24, 2, second],
+            [6, 32, 3, 2],
+            [6, 64, 4, 2],
+            [6, 96, 3, 1],
+            [6, 160, 3, 2],
+            [6, 320, 1, 1],
+        ]
 
-    Raises:
-        UserError: the groups do not divide 8, the widths' greatest common divisor.
-    """
-    norm = norm_layer("mobilenet_v2", params.norm, params.groups, _COMMON)
-    models = torchvision().models
-    first, second = _STRIDES[params.stem]
-    # expansion, channels, repeats, stride of the first repeat (SphereFed, Table 14)
-    blocks = [
-        [1, 16, 1, 1],
-        [6, 24, 2, second],
-        [6, 32, 3, 2],
-        [6, 64, 4, 2],
-        [6, 96, 3, 1],
-        [6, 160, 3, 2],
-        [6, 320, 1, 1],
-    ]
+        def body() -> nn.Module:
+            network: nn.Module = models.mobilenet_v2(
+                weights=None, norm_layer=norm, inverted_residual_setting=blocks
+            )
+            network.get_submodule("features.0").register_module(
+                "0", first_convolution(shape[0], _STEM, 3, first)
+            )
+            network.classifier = self.layer(_LAST)
+            return network
 
-    def body() -> nn.Module:
-        network: nn.Module = models.mobilenet_v2(
-            weights=None, norm_layer=norm, inverted_residual_setting=blocks
+        return functional_net(
+            "mobilenet_v2",
+            body,
+            shape,
+            classes,
+            width=self.width(_LAST),
+            head_bias=self.head_bias,
+            layers=tuple(f"features.{number}" for number in range(19)),
         )
-        network.get_submodule("features.0").register_module("0", first_convolution(shape[0], _STEM, 3, first))
-        network.classifier = params.layer(_LAST)
-        return network
-
-    return functional_net(
-        "mobilenet_v2",
-        body,
-        shape,
-        classes,
-        width=params.width(_LAST),
-        head_bias=params.head_bias,
-        layers=tuple(f"features.{number}" for number in range(19)),
-    )

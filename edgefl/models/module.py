@@ -26,9 +26,9 @@ from torch import nn
 from edgefl.core.caches import cache_folder
 from edgefl.core.errors import UserError, in_one_line, nearest
 from edgefl.core.files import atomically
-from edgefl.core.params import Component
 from edgefl.core.user_code import LOADED, explained
 from edgefl.core.user_files import found
+from edgefl.models import ModelParams
 from edgefl.protocol import Net
 from edgefl.protocol.vision import torchvision
 from edgefl.protocol.whole import net_of_module
@@ -56,7 +56,7 @@ def _source(text: str) -> str:
     return text
 
 
-class Params(Component):
+class Params(ModelParams):
     """Where the module is, and what is what in it."""
 
     path: Annotated[
@@ -86,32 +86,33 @@ class Params(Component):
         """The file that is read; None of a library's module."""
         return Path(self.path) if Path(self.path).is_absolute() else None
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The module as a net.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The module as a net.
+        Raises:
+            UserError: it cannot be made or be trained here.
+        """
+        factory = _factory(self)
+        name = str(self.make or getattr(factory, "__name__", type(factory).__name__))
 
-    Raises:
-        UserError: it cannot be made or be trained here.
-    """
-    factory = _factory(params)
-    name = str(params.make or getattr(factory, "__name__", type(factory).__name__))
+        def make() -> nn.Module:
+            try:
+                made = (
+                    copy.deepcopy(factory)
+                    if isinstance(factory, nn.Module)
+                    else factory(**_arguments(self, factory, classes))
+                )
+            except Exception as error:  # a user's code may raise anything
+                raise explained(error) or UserError(
+                    f"{name} cannot be made: {in_one_line(error)}", where="model.args"
+                ) from error
+            if not isinstance(made, nn.Module):
+                raise UserError(
+                    f"{name} returned {type(made).__name__}, not an nn.Module", where="model.make"
+                )
+            return made
 
-    def make() -> nn.Module:
-        try:
-            made = (
-                copy.deepcopy(factory)
-                if isinstance(factory, nn.Module)
-                else factory(**_arguments(params, factory, classes))
-            )
-        except Exception as error:  # a user's code may raise anything
-            raise explained(error) or UserError(
-                f"{name} cannot be made: {in_one_line(error)}", where="model.args"
-            ) from error
-        if not isinstance(made, nn.Module):
-            raise UserError(f"{name} returned {type(made).__name__}, not an nn.Module", where="model.make")
-        return made
-
-    return net_of_module(name, make, shape, classes, head=params.head, layers=params.layers)
+        return net_of_module(name, make, shape, classes, head=self.head, layers=self.layers)
 
 
 def _arguments(params: Params, factory: Any, classes: int) -> dict[str, Any]:

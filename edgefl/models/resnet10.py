@@ -13,7 +13,6 @@ from edgefl.protocol import Net
 class Params(Variants):
     """The variants of ResNet-10."""
 
-
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; see ``resnet``."""
-    return resnet("resnet10", params, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; see ``resnet``."""
+        return resnet("resnet10", self, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))

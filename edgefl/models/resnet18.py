@@ -14,7 +14,6 @@ from edgefl.protocol import Net
 class Params(Variants):
     """The variants of ResNet-18."""
 
-
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; see ``resnet``."""
-    return resnet("resnet18", params, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; see ``resnet``."""
+        return resnet("resnet18", self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))

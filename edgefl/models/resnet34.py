@@ -10,7 +10,6 @@ from edgefl.protocol import Net
 class Params(Variants):
     """The variants of ResNet-34."""
 
-
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; see ``resnet``."""
-    return resnet("resnet34", params, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; see ``resnet``."""
+        return resnet("resnet34", self, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))

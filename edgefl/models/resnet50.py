@@ -13,7 +13,6 @@ from edgefl.protocol import Net
 class Params(Variants):
     """The variants of ResNet-50."""
 
-
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; see ``resnet``."""
-    return resnet("resnet50", params, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; see ``resnet``."""
+        return resnet("resnet50", self, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))

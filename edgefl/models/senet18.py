@@ -20,13 +20,14 @@ _RATIO = 16
 class Params(Variants):
     """The variants of SENet-18."""
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; see ``resnet``."""
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; see ``resnet``."""
+        def excited(block: Any) -> None:
+            # The last norm of a basic block, before the shortcut is added.
+            squeeze = torchvision().ops.SqueezeExcitation(width := block.conv2.out_channels, width // _RATIO)
+            block.bn2 = nn.Sequential(block.bn2, squeeze)
 
-    def excited(block: Any) -> None:
-        # The last norm of a basic block, before the shortcut is added.
-        squeeze = torchvision().ops.SqueezeExcitation(width := block.conv2.out_channels, width // _RATIO)
-        block.bn2 = nn.Sequential(block.bn2, squeeze)
-
-    return resnet("senet18", params, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2), change=excited)
+        return resnet(
+            "senet18", self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2), change=excited
+        )

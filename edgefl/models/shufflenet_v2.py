@@ -25,39 +25,42 @@ class Params(Variants):
 
     groups: Width = Field(2, description="Groups of group normalisation.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """Torchvision's network without its classifier; 1,024 features, or as it ends.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """Torchvision's network without its classifier; 1,024 features, or as it ends.
+        Weights are initialised as torchvision does, never downloaded.
 
-    Weights are initialised as torchvision does, never downloaded.
+        Raises:
+            UserError: the groups do not divide 2, the widths' greatest common divisor.
+        """
+        models = torchvision().models
 
-    Raises:
-        UserError: the groups do not divide 2, the widths' greatest common divisor.
-    """
-    models = torchvision().models
+        def body() -> nn.Module:
+            network: Any = models.shufflenet_v2_x1_0(weights=None)
+            _, stride, pooled = STEMS[self.stem]
+            network.conv1[0] = first_convolution(shape[0], _STEM, 3, stride)
+            if not pooled:
+                network.maxpool = nn.Identity()
+            renormalised(network, self, "shufflenet_v2", _COMMON)
+            network.fc = self.layer(_LAST)
+            made: nn.Module = network
+            return made
 
-    def body() -> nn.Module:
-        network: Any = models.shufflenet_v2_x1_0(weights=None)
-        _, stride, pooled = STEMS[params.stem]
-        network.conv1[0] = first_convolution(shape[0], _STEM, 3, stride)
-        if not pooled:
-            network.maxpool = nn.Identity()
-        renormalised(network, params, "shufflenet_v2", _COMMON)
-        network.fc = params.layer(_LAST)
-        made: nn.Module = network
-        return made
-
-    return functional_net(
-        "shufflenet_v2",
-        body,
-        shape,
-        classes,
-        width=params.width(_LAST),
-        head_bias=params.head_bias,
-        layers=(
-            "conv1",
-            *(f"stage{stage}.{place}" for stage, count in enumerate(_REPEATS, 2) for place in range(count)),
-            "conv5",
-        ),
-        stage=("stage4", "conv5"),
-    )
+        return functional_net(
+            "shufflenet_v2",
+            body,
+            shape,
+            classes,
+            width=self.width(_LAST),
+            head_bias=self.head_bias,
+            layers=(
+                "conv1",
+                *(
+                    f"stage{stage}.{place}"
+                    for stage, count in enumerate(_REPEATS, 2)
+                    for place in range(count)
+                ),
+                "conv5",
+            ),
+            stage=("stage4", "conv5"),
+        )

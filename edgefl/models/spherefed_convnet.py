@@ -12,7 +12,7 @@ from math import ceil
 from pydantic import Field
 from torch import nn
 
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.models._layers import NormName, Width, norm_layer
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net
@@ -22,7 +22,7 @@ _LAYERS = ((32, 1), (64, 2), (64, 2), (64, 1), (128, 2), (128, 1), (256, 2))
 _COMMON = 32
 
 
-class Params(Component):
+class Params(ModelParams):
     """The variants of the ConvNet."""
 
     norm: NormName = Field("group", description="Group or batch normalisation.")
@@ -31,36 +31,37 @@ class Params(Component):
     )
     head_bias: bool = Field(False, description="Whether the classifier has a bias; SphereFed's has none.")
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The ConvNet; its features are 256 channels of 1/16 of the image's height and width, flattened.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The ConvNet; its features are 256 channels of 1/16 of the image's height and width, flattened.
+        Raises:
+            UserError: the groups do not divide 32, the smallest width.
+        """
+        last = len(_LAYERS)
+        norm = norm_layer("spherefed_convnet", self.norm, self.groups, _COMMON)
+        # Four strides of 2, each rounding up.
+        width = _LAYERS[-1][0] * ceil(shape[1] / 16) * ceil(shape[2] / 16)
 
-    Raises:
-        UserError: the groups do not divide 32, the smallest width.
-    """
-    last = len(_LAYERS)
-    norm = norm_layer("spherefed_convnet", params.norm, params.groups, _COMMON)
-    # Four strides of 2, each rounding up.
-    width = _LAYERS[-1][0] * ceil(shape[1] / 16) * ceil(shape[2] / 16)
+        def body() -> nn.Module:
+            layers = nn.Sequential()
+            depth = shape[0]
+            for number, (channels, stride) in enumerate(_LAYERS, start=1):
+                layers.add_module(
+                    f"conv{number}", nn.Conv2d(depth, channels, 3, stride, padding=1, bias=False)
+                )
+                layers.add_module(f"norm{number}", norm(channels))
+                layers.add_module(f"relu{number}", nn.ReLU())
+                depth = channels
+            layers.add_module("flatten", nn.Flatten())
+            return layers
 
-    def body() -> nn.Module:
-        layers = nn.Sequential()
-        depth = shape[0]
-        for number, (channels, stride) in enumerate(_LAYERS, start=1):
-            layers.add_module(f"conv{number}", nn.Conv2d(depth, channels, 3, stride, padding=1, bias=False))
-            layers.add_module(f"norm{number}", norm(channels))
-            layers.add_module(f"relu{number}", nn.ReLU())
-            depth = channels
-        layers.add_module("flatten", nn.Flatten())
-        return layers
-
-    return functional_net(
-        "spherefed_convnet",
-        body,
-        shape,
-        classes,
-        width=width,
-        head_bias=params.head_bias,
-        layers=tuple(f"relu{number + 1}" for number in range(last)),
-        stage=(f"relu{last - 1}", f"conv{last}", f"norm{last}", f"relu{last}"),
-    )
+        return functional_net(
+            "spherefed_convnet",
+            body,
+            shape,
+            classes,
+            width=width,
+            head_bias=self.head_bias,
+            layers=tuple(f"relu{number + 1}" for number in range(last)),
+            stage=(f"relu{last - 1}", f"conv{last}", f"norm{last}", f"relu{last}"),
+        )

@@ -21,44 +21,43 @@ _SHRINKS = 2 ** (len(_STAGES) - 1)
 class Params(Normalised):
     """The variants of VGG-13."""
 
+    def build(self, shape: tuple[int, int, int], classes: int) -> Net:
+        """The network on samples of ``shape``; 512 features, or as it ends.
 
-def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The network on samples of ``shape``; 512 features, or as it ends.
+        Raises:
+            UserError: the image is smaller than 16x16, or the groups do not divide 64.
+        """
+        depth, height, width = shape
+        if min(height, width) < _SHRINKS:
+            raise UserError(
+                f"vgg13 needs images of at least {_SHRINKS}x{_SHRINKS} pixels, not {height}x{width}",
+                where="model vgg13",
+                hint="use mlp, or a dataset of larger images",
+            )
+        norm = norm_layer("vgg13", self.norm, self.groups, _STAGES[0])
 
-    Raises:
-        UserError: the image is smaller than 16x16, or the groups do not divide 64.
-    """
-    depth, height, width = shape
-    if min(height, width) < _SHRINKS:
-        raise UserError(
-            f"vgg13 needs images of at least {_SHRINKS}x{_SHRINKS} pixels, not {height}x{width}",
-            where="model vgg13",
-            hint="use mlp, or a dataset of larger images",
+        def body() -> nn.Module:
+            layers, inputs = nn.Sequential(), depth
+            for stage, channels in enumerate(_STAGES, start=1):
+                for place in (1, 2):
+                    layers.add_module(
+                        f"conv{stage}{place}", nn.Conv2d(inputs, channels, 3, padding=1, bias=False)
+                    )
+                    layers.add_module(f"norm{stage}{place}", norm(channels))
+                    layers.add_module(f"relu{stage}{place}", nn.ReLU())
+                    inputs = channels
+                left = (height // _SHRINKS, width // _SHRINKS)
+                layers.add_module(f"pool{stage}", nn.MaxPool2d(left if stage == len(_STAGES) else 2))
+            layers.add_module("flatten", nn.Flatten())
+            layers.add_module("fc", self.layer(_STAGES[-1]))
+            return layers
+
+        return functional_net(
+            "vgg13",
+            body,
+            shape,
+            classes,
+            width=self.width(_STAGES[-1]),
+            head_bias=self.head_bias,
+            layers=tuple(f"relu{stage}{place}" for stage in range(1, len(_STAGES) + 1) for place in (1, 2)),
         )
-    norm = norm_layer("vgg13", params.norm, params.groups, _STAGES[0])
-
-    def body() -> nn.Module:
-        layers, inputs = nn.Sequential(), depth
-        for stage, channels in enumerate(_STAGES, start=1):
-            for place in (1, 2):
-                layers.add_module(
-                    f"conv{stage}{place}", nn.Conv2d(inputs, channels, 3, padding=1, bias=False)
-                )
-                layers.add_module(f"norm{stage}{place}", norm(channels))
-                layers.add_module(f"relu{stage}{place}", nn.ReLU())
-                inputs = channels
-            left = (height // _SHRINKS, width // _SHRINKS)
-            layers.add_module(f"pool{stage}", nn.MaxPool2d(left if stage == len(_STAGES) else 2))
-        layers.add_module("flatten", nn.Flatten())
-        layers.add_module("fc", params.layer(_STAGES[-1]))
-        return layers
-
-    return functional_net(
-        "vgg13",
-        body,
-        shape,
-        classes,
-        width=params.width(_STAGES[-1]),
-        head_bias=params.head_bias,
-        layers=tuple(f"relu{stage}{place}" for stage in range(1, len(_STAGES) + 1) for place in (1, 2)),
-    )

@@ -37,9 +37,7 @@ def with_carbon(fleet: Fleet, devices: Mapping[str, Board]) -> Fleet:
                     f"unknown {what} {name!r}", where=f"fleet.carbon.{key}", hint=nearest(name, known)
                 )
     categories = {name: device.category for name, device in devices.items()}
-    # A user's own model may call something else its start.
-    start = getattr(fleet.availability, "start", 0.0)
-    start_h = start if isinstance(start, float) else 0.0
+    start_h = fleet.availability.start_h()
     return fleet.model_copy(update={"carbon": completed(carbon, fleet.links, categories, start_h)})
 
 

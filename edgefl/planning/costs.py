@@ -20,7 +20,7 @@ from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Prices
-from edgefl.core.scenario import Scenario, Server
+from edgefl.core.scenario import Scenario
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of a table: names, and figures in base units, None for unknown ones.
@@ -131,7 +131,7 @@ class Profile:
 
 
 def shared_links(
-    scenario: Scenario, policy: Any, fleet: Fleet, links: Mapping[str, Link], works: Sequence[Row]
+    scenario: Scenario, fleet: Fleet, links: Mapping[str, Link], works: Sequence[Row]
 ) -> list[SharedLink] | None:
     """What each exchange of ``Profile.exchanges`` costs what clients share; None where nothing is shared.
 
@@ -145,7 +145,11 @@ def shared_links(
     clients, cells = dealt(fleet, count, scenario.seed), [None, *fleet.cells]
     cell_of = np.array([cells.index(member.cell) for member in fleet.members])[clients.member]
     for name, everyone in dict.fromkeys((work["exchange"], work["everyone"]) for work in works):
-        asked = count if everyone else min(count, asked_at_once(scenario.server, policy) or count)
+        asked = (
+            count
+            if everyone
+            else min(count, scenario.server.policy.asks(scenario.server.participants) or count)
+        )
         for way, rate in rates.items():
             sizes = [sum(work[way].values()) for work in works if work["exchange"] == name]
             shares = [(f"server.{way}link", rate, asked, cell_of >= 0)] if rate else []
@@ -164,13 +168,6 @@ def shared_links(
                     least_s, each_s = 8 * most * mean_bytes / bps, Interval(min(alone_s), max(alone_s))
                     found.append(SharedLink(name, capacity, bps, most, mean_bytes, least_s, each_s))
     return found
-
-
-def asked_at_once(server: Server, policy: Any) -> int | None:
-    """How many clients are asked for a round, or kept at work by a stream; None for all."""
-    asked = getattr(policy, "concurrency", None) or server.participants
-    # Rounded as ``World.invite`` does.
-    return None if asked is None else max(1, int(asked * getattr(policy, "factor", 1.0)))
 
 
 MARGIN = 0.2

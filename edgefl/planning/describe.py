@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from edgefl.core import catalogue
 from edgefl.core.components import params_of
-from edgefl.core.devices import Board, Systolic
+from edgefl.core.devices import Board
 from edgefl.core.inheriting import TAKEN
 from edgefl.core.link import Link, Radio
 from edgefl.core.link_traces import LinkTrace
@@ -77,12 +77,7 @@ def _headline(found: Board | Link) -> str:
     if isinstance(found, Link):
         return found.title if found.trace is None else f"{found.title}\n{_changes(found.trace)}"
     training = f"\ntrains {found.training.supports}: {found.training.source}" if found.training else ""
-    array = ""
-    if isinstance(found, Systolic):
-        array = (
-            f"\ndataflow {found.dataflow}; strided input gradients by {found.stride_handling}; "
-            f"depthwise convolutions on the {found.depthwise.replace('_', ' ')}"
-        )
+    array = f"\n{found.in_words()}".rstrip()
     types = ", ".join(found.dtypes())
     if more := [dtype for dtype in found.dtypes(inference=True) if dtype not in found.dtypes()]:
         types += f", inference also in {', '.join(more)}"

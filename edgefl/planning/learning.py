@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,9 +15,9 @@ from torch import Tensor
 from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
-from edgefl.core.catalogue import load
 from edgefl.core.clients import Ints
 from edgefl.core.components import component as component_of
+from edgefl.core.components import file_of
 from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
@@ -30,21 +29,28 @@ from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
     Arrays,
-    Augmentation,
+    Augment,
     Federation,
     Labels,
     Source,
     Spec,
     channels_last,
+    checked_source,
     drawn_public,
     federate,
     public_images,
     sized,
-    source_of,
 )
+from edgefl.data.augmentations import Augmentation
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import TooFewError
-from edgefl.protocol import Method, Net, Observation, Phase, Row, Site, shapes
-from edgefl.protocol.codec import Codec
+from edgefl.data.sources import Dataset
+from edgefl.measures import Measure
+from edgefl.methods import MethodParams
+from edgefl.models import ModelParams
+from edgefl.protocol import Method, Net, Phase, Site, shapes
+from edgefl.protocol.codec import Channel
+from edgefl.protocol.codecs import Codec
 from edgefl.protocol.values import tensors
 
 
@@ -65,12 +71,12 @@ class Learning:
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
-    augmentations: Mapping[str, Augmentation | None]
-    down: Codec
-    up: Codec
+    augmentations: Mapping[str, Augment | None]
+    down: Channel
+    up: Channel
     measures: tuple[Measure, ...] = ()
 
-    def augment(self, phase: Phase) -> Augmentation | None:
+    def augment(self, phase: Phase) -> Augment | None:
         """The augmentation of a phase's batches; None for none."""
         return self.augmentations[_key(phase.augment)]
 
@@ -111,7 +117,7 @@ class DataAccess:
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
 
-    def source(self, component: Component) -> Source:
+    def source(self, component: Dataset) -> Source:
         """A dataset, described but not read.
 
         Raises:
@@ -119,10 +125,11 @@ class DataAccess:
         """
         key = _key(component)
         if key not in self._sources:
-            self._sources[key] = source_of(load("datasets", component.name), component)
+            found = returned(component.build(), Source, component.build, "an edgefl.data.Source")
+            self._sources[key] = checked_source(found, file_of(component))
         return self._sources[key]
 
-    def content(self, component: Component, source: Source) -> Content:
+    def content(self, component: Dataset, source: Source) -> Content:
         """A dataset's content as far as it is needed and available.
 
         Raises:
@@ -162,20 +169,20 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     source = access.source(task.dataset)
     if task.samples is not None:
         return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
-    partition = load("partitions", task.partition.name)
+    partition: Partition = task.partition
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
-    by_users = getattr(partition, "BY_USERS", False)
+    by_users = partition.BY_USERS
     if by_users and source.users is None:
         raise ScenarioError(
-            f"{source.spec.name} does not say whose its samples are, which {task.partition.name} needs",
+            f"{source.spec.name} does not say whose its samples are, which {partition.name} needs",
             where=str(document.place(["task", "partition"])),
             hint="femnist, uci-har and parquet with user: COLUMN do; or choose another partition",
         )
     federation = federate(
         content.spec,
         content.arrays,
-        _parted(partition, task.partition, task.share),
+        _parted(partition, task.share),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -207,11 +214,11 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     )
 
 
-def _parted(partition: ModuleType, params: Any, share: float | None) -> Callable[..., list[Ints]]:
+def _parted(partition: Partition, share: float | None) -> Callable[..., list[Ints]]:
     @wraps(partition.split)
     def parted(*given: Any) -> list[Ints]:
         try:
-            parts: list[Ints] = partition.split(params, *given)
+            parts: list[Ints] = partition.split(*given)
         except TooFewError as error:
             if share:
                 error.where, error.hint = "task.share", "raise task.share, or use fewer clients"
@@ -255,29 +262,29 @@ def learn_from(
         nets=nets,
         methods=methods,
         augmentations=_augmentations(methods, spec.task.augment),
-        down=codec(spec.wire, "down", document),
-        up=codec(spec.wire, "up", document),
+        down=channel(spec.wire, "down", document),
+        up=channel(spec.wire, "up", document),
         measures=measures_of(spec, document),
     )
 
 
-def _augmentations(methods: tuple[Method, ...], task: Composed) -> Mapping[str, Augmentation | None]:
+def _augmentations(methods: tuple[Method, ...], task: Composed) -> Mapping[str, Augment | None]:
     """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
     chosen: dict[str, Composed] = {_key(None): task}
     phases = (phase for method in methods for exchange in method.exchanges for phase in exchange.work.phases)
     chosen |= {_key(one.augment): one.augment for one in phases if one.augment is not None}
-    found: dict[str, Augmentation | None] = {}
+    found: dict[str, Augment | None] = {}
     for key, composed in chosen.items():
-        each = [composed] if isinstance(composed, Component) else composed
-        steps = [(load("augmentations", one.name), one) for one in each if one.name != "none"]
+        each: list[Any] = [composed] if isinstance(composed, Component) else [*composed]
+        steps: list[Augmentation] = [one for one in each if one.name != "none"]
         found[key] = partial(_augmented, steps) if steps else None
     return found
 
 
-def _augmented(steps: Sequence[tuple[ModuleType, Any]], x: Tensor, generator: torch.Generator) -> Tensor:
+def _augmented(steps: Sequence[Augmentation], x: Tensor, generator: torch.Generator) -> Tensor:
     """Augmented by each in order; all draw from one stream."""
-    for module, params in steps:
-        x = returned(module.augment(params, x, generator), Tensor, module.augment, "a tensor")
+    for one in steps:
+        x = returned(one.augment(x, generator), Tensor, one.augment, "a tensor")
     return x
 
 
@@ -301,7 +308,7 @@ def methods_of(
 
 
 def _method(
-    component: Component,
+    component: MethodParams,
     document: Document,
     path: Sequence[str | int],
     net: Net,
@@ -309,21 +316,20 @@ def _method(
     federation: Federation,
 ) -> Method:
     """A method on a net, with the base that its parameters name; ``path`` is its place in the document."""
-    module = load("methods", component.name)
-    base: Any = getattr(component, "base", None)
+    base: Any = dict(component).get("base")
 
     def build_base(inner: Net) -> Method:
         if type(base) in {type(None), Component}:
             raise UserError(
                 f"{component.name} calls site.base, and its Params have no base of AnyMethod",
-                where=str(defined_at(module.build) or module.__file__),
+                where=str(defined_at(component.build) or file_of(component)),
                 hint='add base: AnyMethod = Component(name="fedavg")',
             )
         return _method(base, document, [*path, "base"], inner, local, federation)
 
     try:
-        built = module.build(component, Site(net, local, build_base, federation.clients, federation.public_x))
-        method = checked(built, Method, module, "method")
+        built = component.build(Site(net, local, build_base, federation.clients, federation.public_x))
+        method = checked(built, Method, component, "method")
         # Parts of states that two methods would share show here, before anything else is done.
         method.initial(net.on_meta())
         method.client(net.on_meta())
@@ -340,30 +346,28 @@ def _method(
     return method
 
 
-def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
+def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Channel:
     """The codec of one direction.
 
     Raises:
         UserError: the name or a parameter is wrong, or the codec cannot be used in that direction.
     """
     path = ["wire", way]
-    component: Component = getattr(wire, way)
-    module = load("codecs", component.name)
+    component: Codec = getattr(wire, way)
     where = str(document.place(path))
-    found = Codec(module, component, where)
-    if way == "down" and found.needs_reference:
+    if way == "down" and component.NEEDS_REFERENCE:
         raise ScenarioError(
             f"{component.name!r} cannot carry what clients receive: it codes the difference from a payload "
             "that both ends already have, and on the way down there is none",
             where=where,
             hint="use it for wire.up, where both ends have the payload that the client received",
         )
-    if not hasattr(module, "carried") and not (hasattr(module, "encode") and hasattr(module, "decode")):
+    if not component.codes():
         raise UserError(
-            f"the codec {component.name!r} has neither a function 'carried' nor 'encode' and 'decode'",
-            where=str(module.__file__),
+            f"the codec {component.name!r} has neither 'carried' nor 'encode' and 'decode'",
+            where=file_of(component),
         )
-    return found
+    return Channel(component, where)
 
 
 T = TypeVar("T")
@@ -388,18 +392,17 @@ def nets_of(
     return tuple(nets)
 
 
-def _net(model: Component, *, data: tuple[Any, int], where: str) -> Net:
+def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
     """A model for data of a shape and a number of classes."""
-    module = load("models", model.name)
-    own = is_users(str(module.__file__))
+    own = is_users(file_of(model))
     try:
-        built = module.build(model, *data)
+        built = model.build(*data)
     except RuntimeError as error:
         if own:
             raise
         # Sizes that no tensor can have.
         raise ScenarioError(f"the model {model.name!r} cannot be built: {error}", where=where) from error
-    net = checked(built, Net, module, "model")
+    net = checked(built, Net, model, "model")
     if own:
         # Calls its functions on two samples without data, lest one return what it should not.
         with torch.device("meta"):
@@ -411,8 +414,8 @@ def _net(model: Component, *, data: tuple[Any, int], where: str) -> Net:
     return net
 
 
-def checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
-    """What a module's ``build`` returned.
+def checked(built: object, expected: type[T], component: Component, kind: str) -> T:
+    """What a component's ``build`` returned.
 
     Raises:
         UserError: it is not of the expected class.
@@ -422,7 +425,7 @@ def checked(built: object, expected: type[T], module: ModuleType, kind: str) -> 
     what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
     raise UserError(
         f"this {kind} cannot be used: {what}",
-        where=str(module.__file__),
+        where=file_of(component),
         hint="return the object built; see docs/extending.md for an example",
     )
 
@@ -458,61 +461,31 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
 GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A measure as the scenario names it, with its parameters, and the line that names it."""
-
-    name: str
-    module: ModuleType
-    params: Any
-    where: str
-
-    @property
-    def needs(self) -> Sequence[str]:
-        """What there are no rows without: ``GLOBAL``, ``PARTICIPANTS``; and ``STEPS``."""
-        return tuple(getattr(self.module, "NEEDS", ()))
-
-    @property
-    def unit(self) -> str:
-        """Of its values: "share", another, or empty."""
-        return str(getattr(self.module, "UNIT", ""))
-
-    @property
-    def rows(self) -> Callable[[Any, Observation], Iterable[Row]]:
-        """The function that measures."""
-        function: Callable[[Any, Observation], Iterable[Row]] = self.module.measure
-        return function
-
-
 def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
     """The measures that a scenario asks for, in order.
 
     Raises:
         UserError: a name or a parameter is wrong.
     """
-    asked, path = [*(spec.evaluate.measures or ())], list[str | int](["evaluate", "measures"])
+    asked: list[Measure] = [*(spec.evaluate.measures or ())]
     if spec.evaluate.steps is not None:
         asked.append(
             component_of(
                 "measures", {"name": "local-steps", "every": spec.evaluate.steps}, document, ["evaluate"]
             )
         )
-    return tuple(
-        Measure(one.name, load("measures", one.name), one, str(document.place([*path, place])))
-        for place, one in enumerate(asked)
-    )
+    return tuple(asked)
 
 
-def check_measures(measures: Sequence[Measure], net: Net) -> None:
+def check_measures(measures: Sequence[Measure], net: Net, document: Document) -> None:
     """Makes the measures' own checks, which may read files of this machine; of several models, on the first.
 
     Raises:
         UserError: a parameter does not fit the run.
     """
-    for one in measures:
-        if not hasattr(one.module, "check"):
-            continue
+    for place, one in enumerate(measures):
         try:
-            one.module.check(one.params, net)
+            one.check(net)
         except UserError as error:
-            raise ScenarioError(f"{one.name}: {error.what}", where=one.where, hint=error.hint) from error
+            where = str(document.place(["evaluate", "measures", place]))
+            raise ScenarioError(f"{one.name}: {error.what}", where=where, hint=error.hint) from error

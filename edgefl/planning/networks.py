@@ -45,8 +45,8 @@ def maker(network: Network, document: Document, row: int) -> Make:
     settings = dict(network.settings)
     if network.library == "edgefl":
         module = catalogue.load("models", network.name, where=where)
-        params = validate(params_of("models", module), settings, document, ["rows", row, "settings"])
-        net = partial(module.build, params, network.image, network.classes)
+        params: Any = validate(params_of("models", module), settings, document, ["rows", row, "settings"])
+        net = partial(params.build, network.image, network.classes)
         return lambda: (built := net()).module(built.init(0))
     found = _torchvisions() if network.library == "torchvision" else _PUBLISHED
     if network.name not in found:

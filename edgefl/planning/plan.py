@@ -14,9 +14,7 @@ import torch
 
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
-from edgefl.core.catalogue import load
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
-from edgefl.core.components import merges_stale
 from edgefl.core.cost import Trace
 from edgefl.core.dealing import DealtClients, dealt, kinds
 from edgefl.core.devices import Board
@@ -32,7 +30,7 @@ from edgefl.core.user_code import returned, user_code
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import carbon_notes, with_carbon
-from edgefl.planning.costs import asked_at_once, tight
+from edgefl.planning.costs import tight
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
@@ -136,10 +134,10 @@ def planned(
     fleet, devices = ground.fleet, ground.devices
     if server.until.rounds is None:
         assigned(learning, fleet, None)
-    check_measures(learning.measures, learning.nets[0])
+    check_measures(learning.measures, learning.nets[0], document)
     exchanges = learning.methods[0].exchanges
     fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
-    if fresh and merges_stale(load("policies", server.policy.name), server.policy):
+    if fresh and server.policy.merges_stale():
         raise ScenarioError(
             f"the policy {server.policy.name!r} merges stale uploads, and {asked.method.name}'s exchange "
             f"{fresh[0]!r} cannot be stale",
@@ -160,8 +158,6 @@ def planned(
         prices=table,
         refusals=refused,
         fleet=fleet,
-        policy=server.policy,
-        selector=server.selector,
         assumed=(
             *data_notes,
             *notes,
@@ -227,14 +223,8 @@ def check_whole(plan: Plan) -> None:
     """
     check_limits(plan)
     check_size(plan)
-    server = plan.scenario.server
-    for kind, name, params in (
-        ("selectors", server.selector.name, plan.selector),
-        ("policies", server.policy.name, plan.policy),
-    ):
-        module = load(kind, name)
-        if hasattr(module, "check"):
-            module.check(params, plan)
+    plan.selector.check(plan)
+    plan.policy.check(plan)
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
@@ -389,16 +379,16 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
     As its limits of rounds and of time say; inf where none does.
     """
     server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-    asked = min(clients, asked_at_once(server, policy) or clients)
+    asked = min(clients, policy.asks(server.participants) or clients)
     # An asynchronous policy merges what has arrived from those that are at work.
-    merged = getattr(policy, "buffer", 1.0) if hasattr(policy, "concurrency") else asked
+    merged = policy.merges(asked)
     rounds = float(server.until.rounds or math.inf)
     each_round = [prices for prices in plan.prices if prices.at == "round"]
     if server.until.time is not None and each_round:
         demands = [prices.demand(plan.clients.kind[plan.clients.admitted]) for prices in each_round]
         job_s = float(np.mean([np.mean(one.down_s + one.work_s + one.up_s) for one in demands]))
-        length_s = getattr(policy, "interval", None) or job_s * merged / asked
-        length_s = min(length_s, getattr(policy, "seconds", None) or math.inf)
+        least_s, most_s = policy.lasts_s()
+        length_s = min(max(job_s * merged / asked, least_s), most_s)
         rounds = min(rounds, server.until.time / max(length_s, 1e-12))
     return rounds, {
         prices.exchange: rounds / prices.every * (clients if prices.everyone else merged)

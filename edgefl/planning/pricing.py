@@ -30,7 +30,7 @@ def traced(
     """The trace of the ``place``-th exchange for each model."""
     key = trace_key(learning.spec, place, kinds)
     if key not in known:
-        coded = not learning.down.lossless, not learning.up.lossless
+        coded = not learning.down.codec.LOSSLESS, not learning.up.codec.LOSSLESS
         wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
         known[key] = tuple(
             meta.trace(method, method.exchanges[place], net, steps, wire, learning.made_of)

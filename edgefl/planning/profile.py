@@ -25,7 +25,6 @@ from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
-from edgefl.core.catalogue import load
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.dealing import ClientKind, DealtClients, kinds
@@ -315,11 +314,10 @@ def profile(
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
     server = draft.scenario.server
-    policy = load("policies", server.policy.name)
     learning, rounds_per_day, clients = found.learning, None, draft.scenario.task.clients
-    if hasattr(policy, "round_s"):
-        asked = server.participants or clients
-        rounds_per_day = float(DAY_S / policy.round_s(server.policy) * asked / clients)
+    round_s, most_s = server.policy.lasts_s()
+    if round_s == most_s:
+        rounds_per_day = float(DAY_S / round_s * (server.participants or clients) / clients)
     boards = found.devices if options.devices or "time" not in options.measure else machines()
     tables = defaultdict[str, list[Row]](list)
     for index, model in product(range(len(found.plan.prices)), range(len(found.models))):
@@ -349,7 +347,7 @@ def profile(
         assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
         **tables,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
-        shared=shared_links(draft.scenario, policy, found.fleet, links, tables["exchanges"]),
+        shared=shared_links(draft.scenario, found.fleet, links, tables["exchanges"]),
         server=None if merging is None else merge_costs(draft, learning, merging),
         server_intervals=None if merging is None else merge_bounds(draft, learning, merging) or None,
     )

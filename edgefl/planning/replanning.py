@@ -24,12 +24,12 @@ from edgefl.core.yamls import RESOLVED, Document
 from edgefl.data import Federation, Spec, public_images, sized
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
-from edgefl.planning.learning import DataAccess, Learning, codec, data_of, learn_from
+from edgefl.planning.learning import DataAccess, Learning, channel, data_of, learn_from
 from edgefl.planning.merging import server_board
 from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.protocol.codec import Codec
+from edgefl.protocol.codecs import Codec
 from edgefl.store import Reader, read_plan
 
 # In the table meta of a replay: where its learning comes from.
@@ -188,9 +188,9 @@ def _notes(recorded: Plan, learning: Learning, learned: Wire, document: Document
     """Where a fitted batch size comes from, and codecs other than those that accuracies were learned with."""
     if any(line.kind == FIT for line in recorded.assumed if isinstance(line, Assumption)):
         yield fitted_size(learning.spec.local.size, "which was fitted to the fleet of the run that trained")
-    ways: list[tuple[Way, Codec]] = [("down", learning.down), ("up", learning.up)]
+    ways: list[tuple[Way, Codec]] = [("down", learning.down.codec), ("up", learning.up.codec)]
     for way, now in ways:
-        before = codec(learned, way, document)
-        if before.params != now.params and not (before.lossless and now.lossless):
-            names = now.params.name, before.params.name
+        before = channel(learned, way, document).codec
+        if before != now and not (before.LOSSLESS and now.LOSSLESS):
+            names = now.name, before.name
             yield f"wire.{way}: bytes are those of {names[0]}, and accuracies were learned with {names[1]}"

@@ -1,20 +1,20 @@
-"""A codec at work: how large payloads are on the wire, and what the receiver gets."""
+"""Codecs at work: how large payloads are on the wire, and what the receiver gets."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from edgefl.core.components import file_of
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
-from edgefl.core.params import Component
 from edgefl.core.user_code import raised_at, returned, traced
-from edgefl.protocol.coding import unchanged
-from edgefl.protocol.trees import Payload, identical, leaves, nbytes, rebuild, shapes, tree_map, unstacked
+from edgefl.protocol.codecs import Codec
+from edgefl.protocol.trees import Payload, identical, leaves, nbytes, shapes, tree_map, unstacked
 
 # How many payloads are coded together at most, and up to which size.
 _TOGETHER = 64
@@ -22,36 +22,21 @@ _SMALL_BYTES = 1 << 20
 
 
 @dataclass
-class Codec:
-    """The codec of one direction, with its parameters.
-
-    A codec with ``NEEDS_REFERENCE = True`` in its module gets the payload that both ends already have; others
-    get None.
+class Channel:
+    """One direction, with its codec.
 
     Attributes:
-        module: its file.
-        params: its name and parameters.
+        codec: what it carries payloads by.
         where: the scenario's line that names it.
     """
 
-    module: ModuleType
-    params: Component
+    codec: Codec
     where: str
     _last: tuple[Payload, Payload] | None = field(default=None, repr=False)
     _apart: bool = field(default=False, repr=False)
 
     def _reference(self, reference: Payload | None) -> Payload | None:
-        return reference if self.needs_reference else None
-
-    @property
-    def lossless(self) -> bool:
-        """Whether the receiver gets exactly what was sent, so that coding can be skipped."""
-        return getattr(self.module, "carried", None) is unchanged
-
-    @property
-    def needs_reference(self) -> bool:
-        """Whether it codes the difference from a payload that both ends already have."""
-        return bool(getattr(self.module, "NEEDS_REFERENCE", False))
+        return reference if self.codec.NEEDS_REFERENCE else None
 
     def sizes(self, payload: Payload, reference: Payload | None = None) -> dict[str, int]:
         """The bytes on the wire, by part of the payload; empty if it has no tensors.
@@ -67,12 +52,12 @@ class Codec:
         if not leaves(payload):
             return {}
         try:
-            found = self.module.sizes(self.params, payload, self._reference(reference))
+            found: Any = self.codec.sizes(payload, self._reference(reference))
         except EdgeflError:
             raise
         except Exception as error:
             raise self._sizeless(in_one_line(error), error) from error
-        returned(found, Mapping, self.module.sizes, "bytes by part (a dict)")
+        returned(found, Mapping, self.codec.sizes, "bytes by part (a dict)")
         for part, size in found.items():
             if type(size) is not int or size < 0:
                 kind = "a tensor without a value" if isinstance(size, Tensor) else repr(size)
@@ -82,11 +67,11 @@ class Codec:
     def _place(self, error: BaseException | None) -> str:
         """The scenario's line, and the codec's file, with the line that raised an error."""
         place = None if error is None else raised_at(error)
-        return f"{self.where}; {place or self.module.__file__}"
+        return f"{self.where}; {place or file_of(self.codec)}"
 
     def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:
         told = UserError(
-            f"the codec {self.params.name!r} cannot size a payload from shapes and types alone: {why}",
+            f"the codec {self.codec.name!r} cannot size a payload from shapes and types alone: {why}",
             where=self._place(error),
             hint="time is known before training, when tensors have no values: have the codec pad its "
             "messages to a size that does not depend on them",
@@ -99,11 +84,11 @@ class Codec:
         Raises:
             RunError: the codec fails, or changes a key, a shape or a type.
         """
-        if self.lossless or not leaves(payload):
+        if self.codec.LOSSLESS or not leaves(payload):
             return payload
         with torch.no_grad():
             try:
-                found = self._passed(payload, self._reference(reference))
+                found = self.codec.carried(payload, self._reference(reference))
             except EdgeflError:
                 raise
             except Exception as error:
@@ -122,10 +107,10 @@ class Codec:
         Raises:
             RunError: see ``carried``.
         """
-        if self.lossless:
+        if self.codec.LOSSLESS:
             return list(payloads)
         pairs = list(zip(payloads, references, strict=True))
-        if self._apart or not hasattr(self.module, "carried") or not _stackable(payloads, references):
+        if self._apart or not _stackable(payloads, references):
             return [self.carried(*pair) for pair in pairs]
         reference = self._reference(references[0])
         try:
@@ -144,7 +129,7 @@ class Codec:
         with torch.no_grad(), warnings.catch_warnings():
             # vmap warns if it would run an operator client by client, which is no faster than one by one.
             warnings.simplefilter("error")
-            found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
+            found = torch.vmap(lambda payload: self.codec.carried(payload, reference))(stacked)
         if shapes(found) != shapes(stacked):
             raise ValueError("the decoded payload has other keys, shapes or types")
         return unstacked(found, len(payloads))
@@ -158,25 +143,15 @@ class Codec:
         Raises:
             RunError: see ``carried``.
         """
-        if self.lossless:
+        if self.codec.LOSSLESS:
             return payload
         if self._last is None or not identical(self._last[0], payload):
             self._last = payload, self.carried(payload)
         return self._last[1]
 
-    def _passed(self, payload: Payload, reference: Payload | None) -> Payload:
-        if hasattr(self.module, "carried"):
-            carried: Payload = self.module.carried(self.params, payload, reference)
-            return carried
-        data = self.module.encode(self.params, payload, reference)
-        decoded = self.module.decode(self.params, data, payload, reference)
-        moved = (leaf.to(like.device) for leaf, like in zip(leaves(decoded), leaves(payload), strict=True))
-        found: Payload = rebuild(decoded, moved)
-        return found
-
     def _failed(self, why: str, error: BaseException | None = None) -> RunError:
         told = RunError(
-            f"the codec {self.params.name!r} fails: {why}",
+            f"the codec {self.codec.name!r} fails: {why}",
             where=self._place(error),
             hint="see docs/extending.md for what a codec must do",
         )

@@ -41,11 +41,6 @@ def _pairs(payload: Tree, reference: Tree | None) -> Iterator[tuple[Tensor, Tens
     return zip(leaves(payload), counterparts(payload, reference), strict=True)
 
 
-def unchanged(params: object, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001 - every codec is asked the same way
-    """The payload itself: ``carried`` of lossless codecs, which are then never called for it."""
-    return payload
-
-
 def by_part(size: Size, payload: Payload, reference: Payload | None) -> dict[str, int]:
     """Bytes by part of the payload: the sum of ``size`` over its tensors."""
     return {

@@ -253,7 +253,7 @@ class Method:
 
 
 class Site(NamedTuple):
-    """What a method's ``build(params, site)`` gets besides its own parameters.
+    """What a method's ``build(site)`` gets besides its own parameters.
 
     Attributes:
         net: the client's model.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from edgefl.core.catalogue import load
 from edgefl.core.plan import Assumption, Plan
 from edgefl.data import Federation
 from edgefl.planning.plan import Planned
@@ -42,13 +41,14 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "blind": is_blind(plan),
         "participants": _participants(plan),
         "batch_size": plan.scenario.local.size,
-        "measures": {one.name: one.unit for one in planned.learning.measures},
+        "measures": {one.name: one.UNIT for one in planned.learning.measures},
         "data": asdict(federation.spec),
         "data_notes": list(planned.data_notes),
         "classes": list(federation.spec.class_names),
         "class_counts": left_out,
     }
-    if hasattr(load("policies", plan.scenario.server.policy.name), "round_s"):
+    shortest_s, longest_s = plan.policy.lasts_s()
+    if shortest_s == longest_s:
         facts["timed"] = True
     if any(shared(plan)):
         facts["shared"] = True
@@ -67,7 +67,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
 
 def _participants(plan: Plan) -> int | None:
     """How many clients a round asks for; None of a policy without rounds that ask."""
-    if hasattr(plan.policy, "concurrency"):
+    if plan.policy.STREAMS:
         return None
     admitted = int(plan.clients.admitted.sum())
     return min(admitted, plan.scenario.server.participants or admitted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -39,14 +38,9 @@ class EngineOptions:
     why: str = "as asked"
 
     @property
-    def module(self) -> ModuleType:
-        """Its file."""
-        return catalogue.load("engines", self.params.name)
-
-    @property
     def trains(self) -> bool:
         """Whether anything is trained."""
-        return bool(self.params.name != NULL)
+        return bool(self.params.TRAINS)
 
     def written(self) -> dict[str, Any]:
         """The name and all parameters, as plain data."""
@@ -91,8 +85,7 @@ def checked_engine(component: Component) -> EngineOptions:
         options = _pinned(pinned, options.params)
     if options.trains:
         _ = options.device
-    if hasattr(options.module, "check"):
-        options.module.check(options.params)
+    options.params.check()
     return options
 
 
@@ -137,7 +130,7 @@ def started(options: EngineOptions, context: Context) -> Started:
         choice = choose(context, options.params)
         why, facts = choice.why, {"auto": choice.facts()}
         options = EngineOptions(_chosen(choice.engine))
-    engine: Engine = options.module.build(options.params, context)
+    engine: Engine = options.params.build(context)
     chosen = options.written()
     device = context.builder.device
     facts = {**chosen, "device": str(device), **facts}

@@ -28,7 +28,6 @@ from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.show.answers import several
 from edgefl.store import claimed, discard, locked, write_group
 from edgefl.trackers import Began, Callbacks
-from edgefl.world.selectors import reads
 
 
 def find_scenario(name: str | Path) -> Path:
@@ -286,7 +285,7 @@ def run_notes(planned: Planned, *, trains: bool) -> list[str]:
 def _measure_notes(planned: Planned) -> list[str]:
     """Which measures have no rows, where the method has no global model."""
     learning = planned.learning
-    missing = [one.name for one in learning.measures if GLOBAL in one.needs]
+    missing = [one.name for one in learning.measures if GLOBAL in one.NEEDS]
     if not missing or learning.methods[0].global_model is not None:
         return []
     method = planned.plan.scenario.method.name
@@ -296,7 +295,7 @@ def _measure_notes(planned: Planned) -> list[str]:
 def _selection_notes(planned: Planned) -> list[str]:
     """A line if the selection reads what only training reports."""
     scenario = planned.plan.scenario
-    found = " and ".join(reads(scenario.server.selector.name))
+    found = " and ".join(scenario.server.selector.READS)
     why = f"selection reads {found}, and nothing is trained: it uses its cold-start values"
     return [f"{scenario.name}: {why}"] if found else []
 

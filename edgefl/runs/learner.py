@@ -102,7 +102,7 @@ class Learner:
         up = builder.learning.up
         # The server knows what it sent, and so what each client started from.
         received = [builder.received(job, versions[job.version]) for job in need.merged]
-        references = received if up.needs_reference else [None] * len(received)
+        references = received if up.codec.NEEDS_REFERENCE else [None] * len(received)
         uploads = up.carried_all([outcome.upload for outcome in outcomes], references)
         arrivals = []
         for job, upload, payload, weight, scale in zip(

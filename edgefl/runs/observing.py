@@ -18,7 +18,8 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
-from edgefl.planning.learning import GLOBAL, PARTICIPANTS, STEPS, Measure
+from edgefl.measures import Measure
+from edgefl.planning.learning import GLOBAL, PARTICIPANTS, STEPS
 from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree
 from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context
@@ -57,7 +58,7 @@ class Observer:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._measures = context.builder.learning.measures
-        self.retrains = any(STEPS in one.needs for one in self._measures)
+        self.retrains = any(STEPS in one.NEEDS for one in self._measures)
         self.last: Trained | None = None
         self.earlier: dict[str, tuple[int, Sequence[Row]]] = {}
 
@@ -91,9 +92,9 @@ class Observer:
         found: list[dict[str, Any]] = []
         with torch.no_grad(), one_thread():
             for one in self._measures:
-                if GLOBAL in one.needs and seen.global_model is None:
+                if GLOBAL in one.NEEDS and seen.global_model is None:
                     continue
-                if PARTICIPANTS in one.needs and not seen.participants:
+                if PARTICIPANTS in one.NEEDS and not seen.participants:
                     continue
                 given = _given(one, seen)
                 self.earlier[one.name] = need.version, given
@@ -216,9 +217,9 @@ def _given(measure: Measure, seen: Observation) -> list[Row]:
     Raises:
         RunError: it gives something else than rows, or two for one place.
     """
-    function = measure.rows
+    function = measure.measure
     expected = "an iterable of edgefl.protocol.Row"
-    given = returned(function(measure.params, seen), Iterable, function, expected, RunError)
+    given = returned(function(seen), Iterable, function, expected, RunError)
     places, found = set[Row](), []
     for row in _rows(given, measure):
         place = row._replace(value=0.0)
@@ -226,7 +227,7 @@ def _given(measure: Measure, seen: Observation) -> list[Row]:
             what = ", ".join(f"{key} {value!r}" for key, value in row._asdict().items() if key != "value")
             raise RunError(
                 f"the measure {measure.name!r} gives two rows of the same {what}",
-                where=str(defined_at(function) or measure.where),
+                where=str(defined_at(function) or f"measure {measure.name}"),
                 hint="rows of a measure differ in figure, model, client or label",
             )
         places.add(place)
@@ -237,11 +238,11 @@ def _given(measure: Measure, seen: Observation) -> list[Row]:
 
 def _rows(given: Iterable[Row], measure: Measure) -> Iterator[Row]:
     for row in given:
-        found = returned(row, Row, measure.rows, "an iterable of edgefl.protocol.Row", RunError)
+        found = returned(row, Row, measure.measure, "an iterable of edgefl.protocol.Row", RunError)
         returned(
             found.value,
             (SupportsFloat, SupportsIndex),
-            measure.rows,
+            measure.measure,
             "rows whose value is a number",
             RunError,
         )

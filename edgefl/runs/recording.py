@@ -16,7 +16,6 @@ from edgefl.store import Reader
 from edgefl.world.driver import simulate
 from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
-from edgefl.world.selectors import reads
 
 Scalars = Mapping[int, Mapping[str, float]]
 
@@ -61,7 +60,7 @@ class Recording:
         self._differences = Differences(found.recorded, plan, found.planned.learning)
         self._answers = Answers(reader)
         self._last, self._merged = _merged(reader)
-        self._reads = reads(plan.scenario.server.selector.name)
+        self._reads = plan.selector.READS
         self._check_reads()
         # Since the last merge: late jobs whose states are kept, here and as recorded, and jobs' scalars.
         self._late: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])

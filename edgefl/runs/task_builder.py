@@ -23,7 +23,6 @@ from edgefl.planning.plan import Planned
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Fold, Payload, Phase, Tree
 from edgefl.protocol.sample_losses import LOSS_RMS, measured
 from edgefl.protocol.values import tensors
-from edgefl.world.selectors import reads
 
 
 class Facts(NamedTuple):
@@ -44,7 +43,7 @@ class Facts(NamedTuple):
         """The facts of a planned run."""
         clients, server = plan.clients, plan.scenario.server
         devices = [clients.devices[index] for index in clients.device]
-        return cls(server.until.rounds, devices, LOSS_RMS in reads(server.selector.name))
+        return cls(server.until.rounds, devices, LOSS_RMS in server.selector.READS)
 
 
 @dataclass(frozen=True)

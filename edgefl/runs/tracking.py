@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from edgefl.core.catalogue import load
 from edgefl.core.components import component
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, quoted
 from edgefl.core.notes import LOG
@@ -59,12 +58,12 @@ def trackers_of(trackers: Trackers) -> list[tuple[str, Callbacks]]:
 def _built(tracker: Document) -> tuple[str, Callbacks]:
     asked = Document(tracker.file, {}).put(["tracker"], {"tracker": tracker.data}, tracker)
     params = component("trackers", tracker.data, asked, ["tracker"])
-    name, module = params.name, load("trackers", params.name)
+    name = params.name
     try:
-        built = module.build(params)
+        built = params.build()
     except UserError as error:
         raise UserError(
             f"{name}: {error.what}", where=error.where or tracker.file, hint=error.hint
         ) from error
     expected = "an object of a subclass of edgefl.Callbacks"
-    return name, returned(built, Callbacks, module.build, expected)
+    return name, returned(built, Callbacks, params.build, expected)

@@ -45,8 +45,6 @@ def read_plan(reader: Reader) -> Plan:
         prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
         refusals=_refusals(reader, clients),
-        policy=server.policy,
-        selector=server.selector,
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )

@@ -1,14 +1,14 @@
-"""What is called as runs go on: ``Callbacks``, and trackers, which are that, one file each.
-
-A tracker's file has ``build(params) -> Callbacks``, called before the runs; it refuses what cannot work.
-"""
+"""What is called as runs go on: ``Callbacks``, and trackers, which make one, one file each."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from edgefl.core.params import Component
 
 
 @dataclass(frozen=True)
@@ -120,3 +120,11 @@ class Callbacks:
 
     def ended(self, end: End) -> None:
         """It ended, as its directory says by now."""
+
+
+class TrackerParams(Component):
+    """The parameters of a tracker."""
+
+    @abstractmethod
+    def build(self) -> Callbacks:
+        """What is told of runs; before they begin, it raises a ``UserError`` where it cannot work."""

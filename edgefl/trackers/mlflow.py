@@ -19,8 +19,7 @@ from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.extras import needs
-from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress
+from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams
 
 if TYPE_CHECKING:
     from mlflow.entities import Metric
@@ -39,7 +38,7 @@ _DEFAULTS = {
 _EVERY_S = 1.0
 
 
-class Params(Component):
+class Params(TrackerParams):
     """The store and the experiment."""
 
     uri: str | None = Field(
@@ -47,6 +46,10 @@ class Params(Component):
         description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's default",
     )
     experiment: str | None = Field(None, description="experiment; null: the scenario's name")
+
+    def build(self) -> Callbacks:
+        """What is told of runs."""
+        return Mlflow(self)
 
 
 class Mlflow(Callbacks):
@@ -118,6 +121,3 @@ class Mlflow(Callbacks):
 def _name(key: str) -> str:
     """A key with the characters that MLflow allows in names."""
     return re.sub(r"[^\w.\- :/]", "_", key, flags=re.ASCII)[:_LONGEST_NAME]
-
-
-build = Mlflow

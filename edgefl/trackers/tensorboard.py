@@ -14,19 +14,22 @@ from typing import Any
 from pydantic import Field
 
 from edgefl.core.extras import needs
-from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress
+from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams
 
 # What was recorded can be seen after so long.
 _FLUSH_S = 5
 
 
-class Params(Component):
+class Params(TrackerParams):
     """Where the event files go."""
 
     dir: str | None = Field(
         None, description="folder with a folder for each run; null: `tensorboard` in the run's directory"
     )
+
+    def build(self) -> Callbacks:
+        """What is told of runs."""
+        return TensorBoard(self)
 
 
 class TensorBoard(Callbacks):
@@ -72,6 +75,3 @@ class TensorBoard(Callbacks):
 def _plain(value: Any) -> bool | float | str:
     """A setting as TensorBoard knows them."""
     return value if isinstance(value, bool | int | float | str) else json.dumps(value)
-
-
-build = TensorBoard

@@ -14,14 +14,13 @@ from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.extras import needs
-from edgefl.core.params import Component
-from edgefl.trackers import Began, Callbacks, End, Progress
+from edgefl.trackers import Began, Callbacks, End, Progress, TrackerParams
 
 if TYPE_CHECKING:
     import wandb
 
 
-class Params(Component):
+class Params(TrackerParams):
     """The project, and whether anything is sent."""
 
     project: str = Field("edgefl", min_length=1, description="project")
@@ -31,6 +30,10 @@ class Params(Component):
     )
     dir: str | None = Field(None, description="folder for the folder `wandb`; null: the run's own")
     tags: tuple[str, ...] = Field((), description="tags beside the method, the data set and the engine")
+
+    def build(self) -> Callbacks:
+        """What is told of runs."""
+        return Wandb(self)
 
 
 class Wandb(Callbacks):
@@ -98,6 +101,3 @@ class Wandb(Callbacks):
         if end.status != "done":
             self._run.tags = (*(self._run.tags or ()), end.status)
         self._run.finish(exit_code=0 if end.status == "done" else 1)
-
-
-build = Wandb

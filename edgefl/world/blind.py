@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from edgefl.core.availability.always import Params as Always
-from edgefl.core.catalogue import load
 from edgefl.core.fleet import Failures
 from edgefl.core.plan import Plan
 
@@ -23,9 +22,9 @@ def is_blind(plan: Plan) -> bool:
 def sights(plan: Plan) -> Iterator[str]:
     """What depends on times or energies in a run, in words; see ``is_blind``."""
     server, fleet = plan.scenario.server, plan.fleet
-    if not getattr(load("policies", server.policy.name), "BLIND", False):
+    if not plan.policy.BLIND:
         yield f"policy {server.policy.name}"
-    if not getattr(load("selectors", server.selector.name), "BLIND", False):
+    if not plan.selector.BLIND:
         yield f"selector {server.selector.name}"
     if not isinstance(fleet.availability, Always):
         yield f"availability {fleet.availability.name}"

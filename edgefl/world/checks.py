@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,23 +11,36 @@ from numpy.typing import ArrayLike
 from edgefl.core.clients import Ints
 from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
+from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at
 from edgefl.world.job import Job
 from edgefl.world.needs import Correction
 from edgefl.world.presence import Candidates
 
-if TYPE_CHECKING:
-    from edgefl.world.world import World
-
-
 # In one round, besides ten for each client.
 _MOST_MERGES = 1000
+
+
+class Checked(Protocol):
+    """What of a world is looked at; see there."""
+
+    plan: Plan
+    version: int
+    open: dict[int, Job]
+
+    def free(self) -> Candidates:
+        """The clients that may be asked."""
+        ...
+
+    def older(self, job: Job) -> list[Job]:
+        """Its client's earlier jobs that have not ended and wrote a state."""
+        ...
 
 
 class Checks:
     """The checks of one world; each raises a RunError."""
 
-    def __init__(self, world: World, *, stale: bool) -> None:
+    def __init__(self, world: Checked, *, stale: bool) -> None:
         """``stale``: whether the policy says that it merges stale uploads."""
         self._world = world
         self._stale = stale
@@ -139,7 +152,7 @@ class Checks:
             raise self._wrong(
                 f"job {stale[0].job} began at version {stale[0].version} and is merged into version "
                 f"{version + 1}, and the policy does not say that it merges stale uploads",
-                hint="write STALE = True at the top of the policy's file, or discard the job as late",
+                hint="have the policy's merges_stale return True, or discard the job as late",
             )
 
     def _wrong(self, what: str, hint: str) -> RunError:

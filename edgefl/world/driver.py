@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import simpy
 
-from edgefl.core.catalogue import load
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.ledger import Ledger
@@ -125,8 +124,7 @@ def _explained(error: BaseException, plan: Plan) -> BaseException:
 
 
 def _policy_at(plan: Plan) -> str:
-    name = plan.scenario.server.policy.name
-    return str(defined_at(load("policies", name).serve) or f"policy {name}")
+    return str(defined_at(plan.policy.serve) or f"policy {plan.policy.name}")
 
 
 # SimPy's words.
@@ -140,8 +138,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
         if prices.at == "start":
             yield from world.collect(prices)
     world.round = 0
-    name = plan.scenario.server.policy.name
-    rounds = load("policies", name).serve(world, plan.policy)
+    rounds = plan.policy.serve(world)
     if not isinstance(rounds, Generator):
         raise RunError("serve is not a generator", where=_policy_at(plan), hint="it has no yield")
     limit_s = plan.scenario.server.until.time
@@ -154,7 +151,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
     if world.serving:
         raise RunError(
             f"the policy ended after {world.round} rounds, before the scenario's limit",
-            where=f"policy {name}",
+            where=f"policy {plan.policy.name}",
             hint="loop while world.serving, and end each round with: yield from world.end_round()",
         )
     after = [prices for prices in plan.prices if prices.at == "end"]

@@ -12,19 +12,15 @@ from collections.abc import Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.core.speed import States
-from edgefl.world.clock import At, Lost
-
-if TYPE_CHECKING:
-    from edgefl.world.links import Carriage
-    from edgefl.world.world import World
+from edgefl.core.speed import FleetCurve, States
+from edgefl.world.clock import At, Clock, Lost
 
 Life: TypeAlias = Generator[simpy.Event, Any, None]
 
@@ -104,6 +100,48 @@ the client's radio was open at the dispatch, minus infinity for none.
 _row = attrgetter(*(LIVE.names or ()))
 
 
+class Links(Protocol):
+    """How transfers go; each is a part of its job's process."""
+
+    def carry(self, job: Job, way: int) -> Life:
+        """A job's download, or its uploads."""
+        ...
+
+    def charge_until(self, job: Job, now_s: float) -> None:
+        """Charges what the transfers in progress have spent until now."""
+        ...
+
+
+class Surroundings(Protocol):
+    """What a job asks of the world that it lives in; see there."""
+
+    env: Clock
+    links: Links
+    speeds: FleetCurve
+    pauses: bool
+    loses: bool
+
+    def there(self, job: Job, t_s: float) -> tuple[bool, float]:
+        """Whether a job's client is there at a time, and until when that holds at least."""
+        ...
+
+    def in_vain(self, job: Job, t_s: float) -> bool:
+        """Whether an upload arrives in vain."""
+        ...
+
+    def rested(self, job: Job, now_s: float) -> States:
+        """The states of its client's speeds, if it rests since the stage began."""
+        ...
+
+    def cools(self, job: Job, now_s: float) -> None:
+        """Its client works no more."""
+        ...
+
+    def home(self, job: Job) -> None:
+        """It arrived, or was broken off."""
+        ...
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
@@ -125,11 +163,11 @@ class Job:
         finish_by: when its upload is due; None if nobody asks.
         heat: the states of its client's speeds when the stage began.
         battery: its client's at the dispatch, where availability depends on it.
-        carriage: its transfers, where links are shared or change.
+        carriage: what links that are shared or change keep of its transfers.
         watches: what happens at a time unless the job is over by then.
     """
 
-    world: World
+    world: Surroundings
     price: Price
     job: int
     client: int
@@ -168,7 +206,7 @@ class Job:
     next_s: float = math.inf
     stage: int = DOWN
     began_s: float = math.nan
-    carriage: Carriage | None = None
+    carriage: Any = None
     watches: list[simpy.Event] = field(default_factory=list)
     process: simpy.Process = field(init=False)
 

@@ -361,6 +361,3 @@ class ClientTraces:
 def _lists(rates: Rates) -> _Lists:
     """Lists, which are quicker to look one number up in than arrays."""
     return rates.t_s.tolist(), rates.bps.tolist(), rates.delay_s.tolist(), rates.length_s
-
-
-Links: TypeAlias = Own | Shared

@@ -19,9 +19,7 @@ from simpy.events import Condition
 
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.availability.always import Params as Always
-from edgefl.core.catalogue import load
 from edgefl.core.clients import Ints
-from edgefl.core.components import merges_stale
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
@@ -34,11 +32,11 @@ from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
-from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
-from edgefl.world.links import Links, Own, Shared
+from edgefl.world.job import DOWN, LOST, MERGED, Job, Links, Price, rows_of, stacked
+from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 from edgefl.world.presence import Candidates, Presence
-from edgefl.world.selectors import Selector
+from edgefl.world.selector import Selector
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
@@ -103,12 +101,11 @@ class World:
         self._ledger.catch_up = self._charge
         self._change, self._back = self.env.event(), self.env.event()
         self._back_s = -math.inf
-        policy = load("policies", plan.scenario.server.policy.name)
-        self.checks = Checks(self, stale=merges_stale(policy, plan.policy))
-        selector = load("selectors", plan.scenario.server.selector.name)
-        built = selector.build(plan.selector, self)
-        self._selector = returned(built, Selector, selector.build, "an object with select", RunError)
-        self._unobserved: list[np.ndarray] | None = [] if hasattr(self._selector, "observe") else None
+        self.checks = Checks(self, stale=plan.policy.merges_stale())
+        built, build = plan.selector.build(self), plan.selector.build
+        self._selector = returned(built, Selector, build, "a Selector", RunError)
+        learns = type(self._selector).observe is not Selector.observe
+        self._unobserved: list[np.ndarray] | None = [] if learns else None
 
     def _set_up_fleet(self) -> None:
         plan, fleet, clients = self.plan, self.plan.fleet, self.plan.clients

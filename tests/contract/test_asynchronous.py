@@ -72,7 +72,7 @@ def test_late_work_is_in_the_last_scores(tmp_path, monkeypatch):
         tmp_path / "own",
         monkeypatch,
         """
-        def serve(world, params):
+        def serve(self, world):
             jobs = world.dispatch("train", world.clients)
             yield world.ended(jobs)
             yield from world.merge("train", jobs[:1])
@@ -91,7 +91,7 @@ def test_late_work_is_in_the_last_scores(tmp_path, monkeypatch):
 def test_a_merge_of_nothing_keeps_the_model(tmp_path, monkeypatch):
     """When nobody arrived in time, say: the version counts, and holds what the one before it held."""
     serve = """
-        def serve(world, params):
+        def serve(self, world):
             while world.serving:
                 yield from world.merge("train", [])
                 yield from world.end_round()
@@ -153,12 +153,13 @@ MORE_EXCHANGES = '''
 """FedAvg with other exchanges."""
 from dataclasses import replace
 from edgefl.methods import fedavg
-Params = fedavg.Params
 
-def build(params, site):
-    method = fedavg.build(params, site)
-    (train,) = method.exchanges
-    return replace(method, exchanges={exchanges})
+
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
+        return replace(method, exchanges={exchanges})
 '''
 
 

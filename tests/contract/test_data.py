@@ -12,16 +12,11 @@ from pydantic import BaseModel
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.params import Strict
-from edgefl.data import source_of
 
 DATASETS = list(catalogue.entries("datasets"))
 # Those of known content; the others describe what their parameters name.
 SOURCES = [name for name in DATASETS if hasattr(catalogue.load("datasets", name), "SPEC")]
-OWN = [
-    name
-    for name in DATASETS
-    if "path" in getattr(catalogue.load("datasets", name), "Params", Strict).model_fields
-]
+OWN = [name for name in DATASETS if "path" in catalogue.load("datasets", name).Params.model_fields]
 PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
@@ -82,7 +77,7 @@ def test_datasets_of_ones_own_have_described_parameters(name):
     with pytest.raises(ValueError, match="Extra inputs"):
         module.Params(path="x", no_such_thing=1)
     with pytest.raises(DataError, match="there is no folder 'x'"):
-        source_of(module, module.Params(path="x"))
+        module.Params(path="x").build()
 
 
 # --- partitions
@@ -90,7 +85,7 @@ def test_datasets_of_ones_own_have_described_parameters(name):
 
 def _partitioned(name, labels, classes, clients, seed=0):
     module = catalogue.load("partitions", name)
-    return module.split(module.Params(), labels, classes, clients, _rng(seed))
+    return module.Params().split(labels, classes, clients, _rng(seed))
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
@@ -142,7 +137,7 @@ def test_a_partition_refuses_more_clients_than_samples(name):
 
 def _augmented(name, x, seed=0):
     module = catalogue.load("augmentations", name)
-    return module.augment(module.Params(), x, torch.Generator().manual_seed(seed))
+    return module.Params().augment(x, torch.Generator().manual_seed(seed))
 
 
 def _images(batch=32, channels=3, side=32):

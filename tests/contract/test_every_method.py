@@ -210,14 +210,8 @@ def test_traced_payloads_are_coded_in_the_bytes_traced(name: str, mlp: Net):
     federation = Federation(method, mlp).through()
     for exchange in method.exchanges:
         payload, upload = federation.work(exchange, 0)
-        for codec in (catalogue.load("codecs", each) for each in CODECS):
-            params = codec.Params()
-
-            def sizes(tree: Any, reference: Any, codec: Any = codec, params: Any = params) -> dict[str, int]:
-                found: dict[str, int] = codec.sizes(params, tree, reference)
-                return found
-
+        for codec in (catalogue.load("codecs", each).Params() for each in CODECS):
             lengths = [[{6: 1}] * len(exchange.work.phases)]
-            traced = trace(method, exchange, mlp, lengths, Sizes(sizes, sizes))
-            assert sum(dict(traced.down).values()) == len(codec.encode(params, payload, None))
-            assert sum(dict(traced.up).values()) == len(codec.encode(params, upload, payload))
+            traced = trace(method, exchange, mlp, lengths, Sizes(codec.sizes, codec.sizes))
+            assert sum(dict(traced.down).values()) == len(codec.encode(payload, None))
+            assert sum(dict(traced.up).values()) == len(codec.encode(upload, payload))

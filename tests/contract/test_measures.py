@@ -37,21 +37,26 @@ SMALL = {
 }
 # Gives one row, and keeps what it saw.
 SPY = '''"""Sees all, counts clients."""
-from edgefl.core.params import Component
+from edgefl.measures import Measure
 from edgefl.protocol import Row
 SEEN = []
-class Params(Component):
+class Params(Measure):
     """How much."""
     scale: float = 1.0
-def measure(params, seen):
-    SEEN.append((seen, seen.participants, seen.personal_accuracies))
-    return [Row(params.scale * len(seen.participants), "people", client=None)]
+
+    def measure(self, seen):
+        SEEN.append((seen, seen.participants, seen.personal_accuracies))
+        return [Row(self.scale * len(seen.participants), "people", client=None)]
 '''
-RETRAINS = SPY.replace("SEEN = []", 'SEEN, NEEDS = [], ("local steps",)')
+RETRAINS = SPY.replace("    scale:", '    NEEDS = ("local steps",)\n    scale:')
 MINE = '''"""Mine."""
 from edgefl.protocol import Row
-def measure(params, seen):
-    %s
+from edgefl.measures import Measure
+
+
+class Params(Measure):
+    def measure(self, seen):
+        %s
 '''
 
 
@@ -97,7 +102,7 @@ def test_every_measure_of_every_method(tmp_path, method):
     given = {row["measure"] for row in rows}
     needs = {name: catalogue.load("measures", name) for name in MEASURES}
     for name, module in needs.items():
-        if "global model" in getattr(module, "NEEDS", ()):
+        if "global model" in module.Params.NEEDS:
             # Gradients are of what clients send.
             assert name in given or "global" not in scored or name == "gradient-diversity"
             assert name not in given or "global" in scored

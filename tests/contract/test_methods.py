@@ -463,7 +463,7 @@ def test_spherefed_trains_the_body_as_fedavg_does(mlp: Net):
         found.append(net)
         return build_method("fedavg", net, local)
 
-    sphere = module.build(module.Params(), fedavg.Site(mlp, local, base))
+    sphere = module.Params().build(fedavg.Site(mlp, local, base))
     ours, theirs = Federation(sphere, mlp), Federation(build_method("fedavg", found[0], local), found[0])
     train = next(one for one in sphere.exchanges if one.name == "train")
     for _ in range(2):

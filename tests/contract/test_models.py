@@ -34,7 +34,7 @@ def weights(net: Net) -> Tree:
 def batch_norm_net(request) -> Net:
     """Each model that offers batch normalisation, with it."""
     module = catalogue.load("models", request.param)
-    return module.build(module.Params(norm="batch"), SHAPE, CLASSES)
+    return module.Params(norm="batch").build(SHAPE, CLASSES)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_head_bias_is_optional(name):
     """Without its bias the head holds a weight only."""
     module = catalogue.load("models", name)
     for bias, names in ((False, ("weight",)), (True, ("weight", "bias"))):
-        built = module.build(module.Params(head_bias=bias), SHAPE, CLASSES)
+        built = module.Params(head_bias=bias).build(SHAPE, CLASSES)
         assert built.parts()["head"] == names
 
 

@@ -62,33 +62,34 @@ import torch
 from edgefl.core.steps import Passes
 from edgefl.methods import fedavg
 from edgefl.protocol import Phase
-Params = fedavg.Params
 
-def build(params, site):
-    method = fedavg.build(params, site)
-    (train,) = method.exchanges
-    (first,) = train.work.phases
 
-    def counting(step, place):
-        def own(carry, batch):
-            taken = carry["taken"].clone()
-            taken[place] += 1
-            return {**step(carry, batch), "taken": taken}
-        return own
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
+        (first,) = train.work.phases
 
-    def start(payload, state, ctx):
-        return {**train.work.start(payload, state, ctx), "taken": torch.zeros(2)}
+        def counting(step, place):
+            def own(carry, batch):
+                taken = carry["taken"].clone()
+                taken[place] += 1
+                return {**step(carry, batch), "taken": taken}
+            return own
 
-    def finish(carry, ctx):
-        upload, state = train.work.finish(carry, ctx)
-        return {**upload, "taken": {"steps": carry["taken"]}}, state
+        def start(payload, state, ctx):
+            return {**train.work.start(payload, state, ctx), "taken": torch.zeros(2)}
 
-    phases = (
-        replace(first, step=counting(first.step, 0)),
-        Phase("again", counting(first.step, 1), Passes(steps=4), data="plain"),
-    )
-    work = replace(train.work, start=start, finish=finish, phases=phases)
-    return replace(method, exchanges=(replace(train, work=work, merge=lambda server, _: server),))
+        def finish(carry, ctx):
+            upload, state = train.work.finish(carry, ctx)
+            return {**upload, "taken": {"steps": carry["taken"]}}, state
+
+        phases = (
+            replace(first, step=counting(first.step, 0)),
+            Phase("again", counting(first.step, 1), Passes(steps=4), data="plain"),
+        )
+        work = replace(train.work, start=start, finish=finish, phases=phases)
+        return replace(method, exchanges=(replace(train, work=work, merge=lambda server, _: server),))
 """
 
 
@@ -106,7 +107,7 @@ def outcomes(context: Context, engine: str, jobs: list[Job]):
     """What an engine makes of jobs, in their order."""
     name = engine.split(maxsplit=1)[0]
     module = catalogue.load("engines", name)
-    built = module.build(module.Params.model_validate(ENGINES[engine]), context)
+    built = module.Params.model_validate(ENGINES[engine]).build(context)
     try:
         return sorted(built.outcomes(jobs), key=lambda outcome: outcome.job.id)
     finally:

@@ -88,19 +88,18 @@ def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant
 
 DROPPED = """
 from torch import nn
-from edgefl.core.params import Component
+from edgefl.models import ModelParams
 from edgefl.protocol.modules import functional_net
 
-class Params(Component):
-    pass
+class Params(ModelParams):
+    def build(self, shape, classes):
+        return functional_net("dropped", Body, shape, classes, width=64, head_bias=True)
+
 
 class Body(nn.Module):
     def forward(self, x):
         x = x.flatten(1)
         return nn.functional.dropout(x, training=self.training)
-
-def build(params, shape, classes):
-    return functional_net("dropped", Body, shape, classes, width=64, head_bias=True)
 """
 
 
@@ -113,4 +112,5 @@ def test_an_operator_without_a_cost_is_placed(scenario, capsys):
     status, _, err = run_command(capsys, "check", path, "--set", "model=dropped")
     assert status == 2
     assert "draws random numbers" in err
-    assert f"where: {file}:12" in err
+    line = 1 + DROPPED.splitlines().index("        return nn.functional.dropout(x, training=self.training)")
+    assert f"where: {file}:{line}" in err

@@ -39,19 +39,20 @@ import os, signal
 from dataclasses import replace
 from pathlib import Path
 from edgefl.methods import fedavg
-Params = fedavg.Params
 
-def build(params, site):
-    method = fedavg.build(params, site)
-    (train,) = method.exchanges
 
-    def start(payload, state, ctx):
-        marker = Path({marker!r})
-        if ctx.client == 1:
-            {accident}
-        return train.work.start(payload, state, ctx)
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
 
-    return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
+        def start(payload, state, ctx):
+            marker = Path({marker!r})
+            if ctx.client == 1:
+                {accident}
+            return train.work.start(payload, state, ctx)
+
+        return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
 """
 TWICE = "n = len(list(marker.parent.glob('marker*'))); "
 TWICE += "n < 2 and (marker.with_suffix(f'.{n}').touch(), os.kill(os.getpid(), signal.SIGKILL))"

@@ -152,16 +152,18 @@ def test_an_unknown_method_is_bad_input():
     ("kind", "code", "message"),
     [
         ("methods", "return 3", "its build returned int, not edgefl.protocol.Method"),
-        ("methods", None, "the method 'mine' has no function 'build'"),
+        ("methods", None, "the Params of this method lack 'build'"),
         ("models", "return None", "its build returned NoneType, not edgefl.protocol.Net"),
-        ("models", None, "the model 'mine' has no function 'build'"),
+        ("models", None, "the Params of this model lack 'build'"),
     ],
 )
 def test_what_builds_nothing_is_named(tmp_path, monkeypatch, capsys, kind, code, message):
     """The file at fault, not the one that would have used what it built."""
-    build = "" if code is None else f"\ndef build(*given):\n    {code}\n"
+    base = {"methods": "MethodParams", "models": "ModelParams"}[kind]
+    build = "pass" if code is None else f"def build(self, *given):\n        {code}\n"
+    head = f"from edgefl.{kind} import {base}\nclass Params({base}):\n    "
     (tmp_path / kind).mkdir()
-    (tmp_path / kind / "mine.py").write_text(f"'''Mine.'''\n{build}", encoding="utf-8")
+    (tmp_path / kind / "mine.py").write_text(f"'''Mine.'''\n{head}{build}", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     setting = f"{kind.removesuffix('s')}=mine"
     status, _, err = run_command(capsys, "check", "quickstart", "--set", "sweep=null", "--set", setting)

@@ -51,24 +51,25 @@ import os, signal
 from dataclasses import replace
 from pathlib import Path
 from edgefl.methods import fedclassavg
-Params = fedclassavg.Params
 
-def build(params, site):
-    import ray
-    method = fedclassavg.build(params, site)
-    (train,) = method.exchanges
-    if ray.is_initialized():
-        node = ray.get_runtime_context().get_node_id()
-        Path({folder!r}, "process-" + str(os.getpid())).write_text(node)
 
-    def start(payload, state, ctx):
-        marker = Path({folder!r}, "killed")
-        if {kills} and ctx.client == 1 and not marker.exists():
-            marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return train.work.start(payload, state, ctx)
+class Params(fedclassavg.Params):
+    def build(self, site):
+        import ray
+        method = super().build(site)
+        (train,) = method.exchanges
+        if ray.is_initialized():
+            node = ray.get_runtime_context().get_node_id()
+            Path({folder!r}, "process-" + str(os.getpid())).write_text(node)
 
-    return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
+        def start(payload, state, ctx):
+            marker = Path({folder!r}, "killed")
+            if {kills} and ctx.client == 1 and not marker.exists():
+                marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return train.work.start(payload, state, ctx)
+
+        return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
 """
 
 

@@ -268,7 +268,7 @@ def test_any_name_and_value_can_be_recorded(name, environment, tmp_path):
         f"ä <script> {name}", "a group/é", 1, 1, None, "0" * 16, 2**62, folder, folder, settings, tags
     )
     module = catalogue.load("trackers", name)
-    tracker = module.build(module.Params(uri=environment.uri) if name == "mlflow" else module.Params())
+    tracker = module.Params(**({"uri": environment.uri} if name == "mlflow" else {})).build()
     tracker.began(run)
     figures = {f"measures/{number}/π": float(number) for number in range(1200)}
     for round_, t_s, new in (
@@ -321,7 +321,7 @@ def test_wandb_never_asks_for_a_key(mode, variable, key, what, tmp_path, monkeyp
         (tmp_path / ".netrc").chmod(0o600)
     asked = {"name": "wandb"} if mode is None else {"name": "wandb", "mode": mode}
     if not what:
-        module.build(module.Params(mode=mode))
+        module.Params(mode=mode).build()
         return
     with pytest.raises(edgefl.UserError) as raised:
         edgefl.run(SCENARIO, out=tmp_path / "run", track=[asked])

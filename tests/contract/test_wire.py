@@ -14,7 +14,7 @@ from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
 from edgefl.core.event import Job
-from edgefl.planning.learning import DataAccess, codec
+from edgefl.planning.learning import DataAccess, channel
 from edgefl.planning.plan import plan
 from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
 from edgefl.protocol.codecs import fp16, int8, topk
@@ -25,6 +25,7 @@ from edgefl.runs.states import States
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
+HEAD = "from edgefl.protocol.codecs import Codec\nclass Params(Codec):\n"
 SCENARIO = {
     "task": {"dataset": "digits", "clients": 4},
     "model": {"name": "mlp", "hidden": [16]},
@@ -159,13 +160,11 @@ def test_a_payload_without_tensors_is_not_coded(own):
     """A codec of the user's own that has a header for everything has none for nothing, and is not called."""
     own(
         "headed",
-        "from edgefl.core.params import Component\n"
-        "class Params(Component):\n    pass\n"
-        "def sizes(params, payload, reference):\n    return {'header': 16}\n"
-        "def carried(params, payload, reference):\n    return {key: payload[key] for key in ('body',)}\n",
+        f"{HEAD}    def sizes(self, payload, reference):\n        return {{'header': 16}}\n"
+        "    def carried(self, payload, reference):\n        return {'body': payload['body']}\n",
     )
     (draft,) = drafts({**SCENARIO, "wire": {"up": "headed"}})
-    found = codec(draft.scenario.wire, "up", draft.document)
+    found = channel(draft.scenario.wire, "up", draft.document)
     assert found.sizes({}) == {}
     assert found.carried({}) == {}
     payload = {"body": {"w": torch.ones(2)}}
@@ -196,7 +195,7 @@ def test_clients_begin_with_what_the_codec_carried():
     context = learner_of(down="int8").context
     tasks = context.group(jobs_of(context, 0)).tasks
     sent = context.versions[0]
-    expected = int8.carried(int8.Params(), {part: sent[part] for part in NUMBERS}, None)
+    expected = int8.Params().carried({part: sent[part] for part in NUMBERS}, None)
     for task in tasks:
         assert equal(flatten(task.payload), flatten(expected))
         assert all(
@@ -222,11 +221,11 @@ def test_what_is_merged_is_what_was_decoded():
     uploads = [work(context.group([job]).tasks[0]).upload for job in stale]
     learner.merge(merge_of(first, 1))
     then, now = (
-        fp16.carried(fp16.Params(), {part: context.versions[version][part] for part in NUMBERS}, None)
+        fp16.Params().carried({part: context.versions[version][part] for part in NUMBERS}, None)
         for version in (0, 1)
     )
     learner.merge(merge_of(stale, 2))
-    decoded = [topk.carried(topk.Params(share=0.25), upload, then) for upload in uploads]
+    decoded = [topk.Params(share=0.25).carried(upload, then) for upload in uploads]
     worth = [
         tree_map(lambda new, old, sent: new + (sent - old), now, then, {part: one[part] for part in NUMBERS})
         for one in decoded
@@ -271,12 +270,12 @@ def test_sizes_that_depend_on_values_are_refused(own, kind):
         f"""
 import zlib
 from edgefl.protocol import leaves
+{HEAD}
+    def sizes(self, payload, reference):
+        return {{"all": {size}}}
 
-def sizes(params, payload, reference):
-    return {{"all": {size}}}
-
-def carried(params, payload, reference):
-    return payload
+    def carried(self, payload, reference):
+        return payload
 """,
     )
     with pytest.raises(UserError, match=expected) as caught:
@@ -291,21 +290,21 @@ def carried(params, payload, reference):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("def carried(params, payload, reference): return payload", "no function 'sizes'"),
+        ("    def carried(self, payload, reference): return payload", "lack 'sizes'"),
+        ("    def sizes(self, payload, reference): return {}", "neither 'carried' nor 'encode' and 'decode'"),
         (
-            "def sizes(params, payload, reference): return {}",
-            "neither a function 'carried' nor 'encode' and 'decode'",
+            "    def sizes(self, x, r): return 7\n    def carried(self, x, r): return x",
+            "returned an object of class 'int'",
         ),
-        ("def sizes(p, x, r): return 7\ndef carried(p, x, r): return x", "returned an object of class 'int'"),
     ],
 )
 def test_a_codec_that_lacks_something_is_told(own, text, expected):
-    own("mine", text)
+    own("mine", HEAD + text)
     with pytest.raises(UserError, match=expected):
         edgefl.run({**SHORT, "wire": {"up": "mine"}}, engine="null")
 
 
-SIZES = "from edgefl.protocol import *\ndef sizes(p, x, r): return bytes_by_part(x)\n"
+SIZES = f"from edgefl.protocol import *\n{HEAD}    def sizes(self, x, r): return bytes_by_part(x)\n"
 
 
 @pytest.mark.parametrize(
@@ -319,7 +318,7 @@ SIZES = "from edgefl.protocol import *\ndef sizes(p, x, r): return bytes_by_part
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_codec_that_breaks_fails_the_run(own, tmp_path, body, expected, way):
     """The run says whose fault it is."""
-    own("mine", f"{SIZES}def carried(p, x, r): {body}")
+    own("mine", f"{SIZES}    def carried(self, x, r): {body}")
     (only,) = edgefl.run({**SHORT, "wire": {way: "mine"}}, engine="loop", out=tmp_path / "run").runs
     assert only.status == "failed"
     assert expected in only.reason
@@ -330,17 +329,17 @@ def test_a_codec_may_be_bytes_alone(own, tmp_path, raw):
     """What is carried is what is decoded; a codec that vmap cannot take works upload by upload."""
     own(
         "bytes_only",
-        f"""{SIZES}
-from edgefl.protocol.coding import *
-def encode(p, x, r): return joined(lambda leaf, _: to_bytes(leaf), x, r)
-def decode(p, data, like, r):
-    read, size = lambda data, leaf, _: from_bytes(data, leaf), lambda leaf, _: plain_size(leaf)
-    return split(read, size, data, like, r)
+        f"""from edgefl.protocol.coding import *
+{SIZES}
+    def encode(self, x, r): return joined(lambda leaf, _: to_bytes(leaf), x, r)
+    def decode(self, data, like, r):
+        read, size = lambda data, leaf, _: from_bytes(data, leaf), lambda leaf, _: plain_size(leaf)
+        return split(read, size, data, like, r)
 """,
     )
     own(
         "by_value",
-        f"{SIZES}def carried(p, x, r): return tree_map(lambda leaf: leaf + 0 * int(leaf.sum() > 0), x)",
+        f"{SIZES}    def carried(self, x, r): return tree_map(lambda leaf: leaf + 0 * int(leaf.sum()), x)",
     )
     for name in ("bytes_only", "by_value"):
         run = run_with(tmp_path / name, up=name, down=name)

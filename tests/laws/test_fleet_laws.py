@@ -17,7 +17,6 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
 from edgefl.core.ledger import Ledger, joules
 from edgefl.world.needs import Evaluate, Feedback, Merge
-from edgefl.world.selectors import reads
 
 FEW = settings(max_examples=20)
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
@@ -228,7 +227,9 @@ def same_rows(plan_, one, other):
     assert plan_.fleet.on_leave == "pause" or facts_ == same
 
 
-QUIET = {name: values for name, values in SELECTORS.items() if not reads(name)}
+QUIET = {
+    name: values for name, values in SELECTORS.items() if not catalogue.load("selectors", name).Params.READS
+}
 
 
 @given(fleets(selectors=QUIET), st.data())
@@ -255,7 +256,12 @@ def test_a_selector_that_reads_feedback_goes_by_it(name):
     def asked(loss):
         def answer(need):
             jobs = need.merged if isinstance(need, Merge) else ()
-            return Feedback({job.id: dict.fromkeys(reads(name), loss(job.client)) for job in jobs})
+            return Feedback(
+                {
+                    job.id: dict.fromkeys(catalogue.load("selectors", name).Params.READS, loss(job.client))
+                    for job in jobs
+                }
+            )
 
         return told(plan_, answer)[2]["client"].tolist()
 

@@ -21,6 +21,8 @@ from edgefl.world.driver import simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge
 from edgefl.world.world import World
 
+_POLICY = "from edgefl.world.policies import Policy\nclass Params(Policy):\n  def serve(self, world):\n"
+
 ENDS = {Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT}
 STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 
@@ -165,7 +167,7 @@ def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
     """Where clients keep states, a policy that merges the newest arrival first is told so."""
     (tmp_path / "policies").mkdir()
     text = (TOYS / "policies" / "toy.py").read_text(encoding="utf-8")
-    hasty = text.replace("inbox[: params.buffer], inbox[params.buffer :]", "inbox[-1:], inbox[:-1]")
+    hasty = text.replace("inbox[: self.buffer], inbox[self.buffer :]", "inbox[-1:], inbox[:-1]")
     assert hasty != text
     (tmp_path / "policies" / "hasty.py").write_text(hasty, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
@@ -277,7 +279,7 @@ def test_the_last_scores_know_late_work(tmp_path, monkeypatch):
         tmp_path,
         monkeypatch,
         """
-        def serve(world, params):
+        def serve(self, world):
             jobs = world.dispatch("train", world.candidates())
             yield world.ended(jobs)
             yield from world.merge("train", jobs[:1])
@@ -295,7 +297,7 @@ def test_an_error_in_a_policys_own_process_keeps_its_hint(tmp_path, monkeypatch)
         tmp_path,
         monkeypatch,
         """
-        def serve(world, params):
+        def serve(self, world):
             def twice():
                 world.dispatch("train", 0)
                 yield world.env.timeout(0)
@@ -325,7 +327,7 @@ def test_late_work_completes_once_it_is_done(seconds, completes):
 
 
 def test_stale_uploads_need_a_policy_that_says_so():
-    """A policy without STALE = True cannot merge them, and so cannot pass an exchange that must be fresh."""
+    """A policy that does not say so cannot merge them, and so cannot pass an exchange that must be fresh."""
     table = prices("train", 2, work_s=1.0)
     world = World(plan([table]), lambda _: None, lambda _: None)
     old, new = _arrived(world, 0), _arrived(world, 1)
@@ -354,7 +356,7 @@ def test_stale_uploads_need_a_policy_that_says_so():
 def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says, until):
     """A run that did not do its rounds is not a run that is done."""
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "lazy.py").write_text(f"def serve(world, params):\n{body}\n", encoding="utf-8")
+    (tmp_path / "policies" / "lazy.py").write_text(_POLICY + body + "\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=says):
         played(plan([prices("train", 1)], until=until, policy="lazy"))
@@ -364,7 +366,6 @@ def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says
 def test_a_policy_may_catch_what_it_waits_for(tmp_path, monkeypatch, until):
     """An error of a process of its own is raised where it waits, with a limit of time as without."""
     body = """
-def serve(world, params):
     def other():
         yield world.env.timeout(1.0)
         raise KeyError("oops")
@@ -378,7 +379,7 @@ def serve(world, params):
             yield from world.end_round()
 """
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "careful.py").write_text(body, encoding="utf-8")
+    (tmp_path / "policies" / "careful.py").write_text(_POLICY + body + "\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     _, _, jobs = played(plan([prices("train", 1)], until=until, policy="careful"))
     assert [record.dispatched.t_s for record in jobs] == [1.0, 2.0]
@@ -396,7 +397,7 @@ def test_an_exception_of_a_policy_names_its_line(tmp_path, monkeypatch, place):
     }[place]
     (tmp_path / "policies").mkdir()
     file = tmp_path / "policies" / "clumsy.py"
-    file.write_text(f"def serve(world, params):\n{body}", encoding="utf-8")
+    file.write_text(_POLICY + body + "\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=r"policies/clumsy\.py failed in \w+: KeyError: 'oops'") as caught:
         played(plan([prices("train", 1)], rounds=5, policy="clumsy"))

@@ -13,27 +13,35 @@ from edgefl.world.needs import Feedback, Merge
 _POLICY = '''"""A policy under test."""
 
 
-def serve(world, params):
-    while world.serving:
-        for exchange in world.due():
-            name = exchange.exchange
-            {body}
-        yield from world.end_round()
+from edgefl.world.policies import Policy
+
+
+class Params(Policy):
+    def serve(self, world):
+        while world.serving:
+            for exchange in world.due():
+                name = exchange.exchange
+                {body}
+            yield from world.end_round()
 '''
+_STALE = "    def merges_stale(self):\n        return True\n\n"
 _COLLECT = "jobs = world.dispatch(name, (yield from world.invite(exchange))); "
 
 _SELECTOR = '''"""A selector under test."""
 
 import numpy as np
 
+from edgefl.world.selectors import Selector, SelectorParams
 
-class Own:
+
+class Own(Selector):
     def select(self, count, candidates):
         return {chosen}
 
 
-def build(params, world):
-    return Own()
+class Params(SelectorParams):
+    def build(self, world):
+        return Own()
 '''
 
 
@@ -49,18 +57,17 @@ def own(tmp_path, monkeypatch):
     return write
 
 
-def _plan(*, participants=None, policy="sync", refused=()):
+def _plan(*, participants=None, policy="sync", selector="random", refused=()):
     table = prices("train", 4, work_s=[1.0, 2.0, 3.0, 4.0], up_bytes=1)
-    return plan([table], rounds=2, participants=participants, policy=policy, refused=refused)
+    return plan(
+        [table], rounds=2, participants=participants, policy=policy, selector=selector, refused=refused
+    )
 
 
-def _choosing(own, monkeypatch, chosen):
+def _choosing(own, chosen):
     """A plan whose selector, random2.py, returns an expression of ``count`` and ``candidates``."""
     own("selectors", "random2", _SELECTOR.format(chosen=chosen))
-    planned = _plan(participants=2)
-    server = planned.scenario.server
-    monkeypatch.setitem(server.__dict__, "selector", server.selector.model_copy(update={"name": "random2"}))
-    return planned
+    return _plan(participants=2, selector="random2")
 
 
 @pytest.mark.parametrize(
@@ -89,9 +96,9 @@ def test_a_policys_mistake_is_named(own, body, message):
     "chosen",
     ["candidates[: count - 1]", "candidates[: count + 1]", "[candidates[0]] * count", "[90, 91]", "'ab'"],
 )
-def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen, monkeypatch):
+def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen):
     """Too few, too many, one twice and unknown ones are errors, at the line of its function."""
-    planned = _choosing(own, monkeypatch, chosen)
+    planned = _choosing(own, chosen)
     message = r"asked for 2 of 4 clients, the selector returned(.|\n)*random2\.py:\d+"
     with pytest.raises(RunError, match=message):
         played(planned)
@@ -106,15 +113,15 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen, m
         "sorted(candidates)[:count]",
     ],
 )
-def test_a_selector_uses_the_candidates_as_an_array(own, chosen, monkeypatch):
+def test_a_selector_uses_the_candidates_as_an_array(own, chosen):
     """Compared, indexed, listed and computed with, as NumPy's are."""
-    _, _, jobs = played(_choosing(own, monkeypatch, chosen))
+    _, _, jobs = played(_choosing(own, chosen))
     assert len(jobs) == 4
 
 
-def test_a_selector_cannot_move_the_candidates_of_others(own, monkeypatch):
+def test_a_selector_cannot_move_the_candidates_of_others(own):
     """The array is read-only: the error names the selector's line."""
-    planned = _choosing(own, monkeypatch, "np.asarray(candidates).sort()")
+    planned = _choosing(own, "np.asarray(candidates).sort()")
     with pytest.raises(RunError, match=r"random2\.py(.|\n)*read-only"):
         played(planned)
 
@@ -126,7 +133,7 @@ def test_a_job_that_has_not_begun_has_cost_nothing(own, uplink):
         "jobs = world.dispatch(name, world.choose(2)); yield world.ended(jobs); "
         "yield from world.merge(name, jobs); world.dispatch(name, world.choose(2))"
     )
-    text = _POLICY.format(body=body).replace("def serve", "STALE = True\n\n\ndef serve", 1)
+    text = _POLICY.format(body=body).replace("    def serve", _STALE + "    def serve", 1)
     own("policies", "hasty", text)
     table = prices("train", 4, work_s=1.0, up_bytes=1, up_bps=8.0)
     planned = plan([table], policy="hasty", until={"energy": 1e9, "rounds": 1})
@@ -140,14 +147,14 @@ def test_nobody_is_asked_while_a_run_closes(own):
     """A policy's own process that waits for a change is not told of the last cut: it would go on asking."""
     text = _POLICY.format(body=_COLLECT + "yield world.env.timeout(0.5)")
     helper = """
-    def helper():
-        while True:
-            yield world.change()
-            world.dispatch("train", world.choose(1))
+        def helper():
+            while True:
+                yield world.change()
+                world.dispatch("train", world.choose(1))
 
-    world.env.process(helper())
+        world.env.process(helper())
 """
-    own("policies", "helped", text.replace("(world, params):", "(world, params):" + helper))
+    own("policies", "helped", text.replace("(self, world):", "(self, world):" + helper))
     planned = plan([prices("train", 4, work_s=10.0)], policy="helped", participants=2)
     with dispatched() as numbers:
         _, _, jobs = played(planned)
@@ -161,7 +168,7 @@ def test_a_job_is_ready_once_its_steps_are_known(own):
         "yield world.ended(jobs[:1]); yield from world.merge(name, jobs[:1]); "
         "yield world.ended(jobs[1:]); yield from world.merge(name, jobs[1:])"
     )
-    own("policies", "early", _POLICY.format(body=body).replace("def serve", "STALE = True\n\n\ndef serve", 1))
+    own("policies", "early", _POLICY.format(body=body).replace("    def serve", _STALE + "    def serve", 1))
     table = prices("train", 2, down_s=[0.5, 2.0], work_s=[0.5, 10.0], up_s=0.5, steps=10)
     offered = []
 
@@ -176,12 +183,18 @@ def test_a_job_is_ready_once_its_steps_are_known(own):
     assert all(steps[job] == of for ready in offered for job, of in ready.items())
 
 
-@pytest.mark.parametrize(("kind", "function"), [("policies", "serve"), ("selectors", "build")])
-def test_a_file_without_its_function_is_refused(own, kind, function):
+@pytest.mark.parametrize(
+    ("kind", "base", "hook"), [("policies", "Policy", "serve"), ("selectors", "SelectorParams", "build")]
+)
+@pytest.mark.parametrize("derived", [False, True])
+def test_a_file_without_what_it_must_define_is_refused(own, kind, base, hook, derived):
     """Before the run, with the file."""
-    own(kind, "hollow", '"""Hollow: nothing."""\n')
+    module = f"edgefl.world.{kind}"
+    text = f"from {module} import {base}\n\n\nclass Params({base}):\n    pass\n" if derived else ""
+    own(kind, "hollow", f'"""Hollow: nothing."""\n{text}')
+    says = f"lack '{hook}'" if derived else f"has no class Params derived from {module}.{base}"
     key = {"policies": "server.policy", "selectors": "server.selector"}[kind]
-    with pytest.raises(UserError, match=f"'hollow' has no function '{function}'") as caught:
+    with pytest.raises(UserError, match=says) as caught:
         drafts("quickstart", [f"{key}=hollow"])
     assert "hollow.py" in caught.value.where
 

@@ -110,25 +110,27 @@ def test_any_number_of_uploads_is_known(method):
 PAIRS = """
 from dataclasses import replace
 import torch
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import averaging, leaves, local_training, plain_objective
 
-class Params(Component):
+class Params(MethodParams):
     how: str = "pairs"
 
-def build(params, site):
-    base = averaging(site, local_training(site, plain_objective(site.net)), shared=tuple(site.net.parts()))
-    (train,) = base.exchanges
-    def merge(server, arrivals):
-        flat = torch.stack([torch.cat([leaf.flatten() for leaf in leaves(one.upload)]) for one in arrivals])
-        if params.how == "differences":
-            (flat[:, None] - flat).abs()
-            return server, {}
-        times = {"pairs": 1, "looks": float(flat.sum()) > 0 if params.how == "looks" else 0}
-        for _ in range(int(times.get(params.how, len(arrivals) ** 3))):
-            flat @ flat.mT
-        return train.merge(server, arrivals)
-    return replace(base, exchanges=(replace(train, merge=merge),))
+    def build(self, site):
+        shared = tuple(site.net.parts())
+        base = averaging(site, local_training(site, plain_objective(site.net)), shared=shared)
+        (train,) = base.exchanges
+        def merge(server, arrivals):
+            every = [[leaf.flatten() for leaf in leaves(one.upload)] for one in arrivals]
+            flat = torch.stack([torch.cat(one) for one in every])
+            if self.how == "differences":
+                (flat[:, None] - flat).abs()
+                return server, {}
+            times = {"pairs": 1, "looks": float(flat.sum()) > 0 if self.how == "looks" else 0}
+            for _ in range(int(times.get(self.how, len(arrivals) ** 3))):
+                flat @ flat.mT
+            return train.merge(server, arrivals)
+        return replace(base, exchanges=(replace(train, merge=merge),))
 """
 
 

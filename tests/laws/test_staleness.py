@@ -179,18 +179,19 @@ def test_a_stale_policy_is_refused_where_an_exchange_cannot_be_stale(tmp_path, m
     (tmp_path / "methods" / "fresh.py").write_text(
         '"""FedAvg that refuses stale uploads."""\n'
         "from dataclasses import replace\n"
-        "from edgefl.core.params import Component\n"
         "from edgefl.methods import fedavg\n"
-        "class Params(Component):\n    pass\n"
-        "def build(params, site):\n"
-        "    method = fedavg.build(fedavg.Params(), site)\n"
-        "    exchanges = tuple(replace(one, stale=False) for one in method.exchanges)\n"
-        "    return replace(method, exchanges=exchanges)\n",
+        "class Params(fedavg.Params):\n"
+        "    def build(self, site):\n"
+        "        method = super().build(site)\n"
+        "        exchanges = tuple(replace(one, stale=False) for one in method.exchanges)\n"
+        "        return replace(method, exchanges=exchanges)\n",
         encoding="utf-8",
     )
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "hurried.py").write_text(
-        '"""Stale."""\nSTALE = True\ndef serve(world, params):\n    yield\n', encoding="utf-8"
+        '"""Stale."""\nfrom edgefl.world.policies import Policy\nclass Params(Policy):\n'
+        "    def merges_stale(self):\n        return True\n    def serve(self, world):\n        yield\n",
+        encoding="utf-8",
     )
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     (draft,) = drafts({**SCENARIO, "method": "fresh", "server": {"policy": "hurried", "rounds": 2}})

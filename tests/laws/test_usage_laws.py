@@ -13,11 +13,11 @@ from fleets import AVAILABILITY, FAILURES, POLICIES, built
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
+from plans import with_server
 from toys import TOYS
 
 from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
-from edgefl.core.params import Component
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.describing import describe
@@ -54,7 +54,7 @@ def mixed():
 def clocked(toy_settings):
     """A run's summary, its jobs and its events, under the toy policy."""
     params = catalogue.load("policies", "toy").Params(**toy_settings)
-    return summed(replace(mixed(), plan=replace(mixed().plan, policy=params)))
+    return summed(replace(mixed(), plan=with_server(mixed().plan, policy=params)))
 
 
 def summed(planned, *evaluated):
@@ -98,12 +98,11 @@ def test_useful_and_wasted_are_all_that_was_spent(toy_settings):
 @settings(max_examples=15)
 def test_useful_and_wasted_are_all_under_every_policy(policy, availability, failures, on_leave):
     """Also where clients leave and jobs fail."""
-    plan_, (name, params) = mixed().plan, policy
+    plan_, (_, params) = mixed().plan, policy
     dynamics = {"availability": availability[1], "failures": failures, "on_leave": on_leave}
     fleet = plan_.fleet.model_copy(update=dynamics)
-    server = plan_.scenario.server.model_copy(update={"policy": Component(name=name)})
-    scenario = plan_.scenario.model_copy(update={"server": server})
-    adds_up(*summed(replace(mixed(), plan=replace(plan_, scenario=scenario, fleet=fleet, policy=params))))
+    served = with_server(replace(plan_, fleet=fleet), policy=params)
+    adds_up(*summed(replace(mixed(), plan=served)))
 
 
 def adds_up(found, jobs, events):

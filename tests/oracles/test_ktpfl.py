@@ -26,7 +26,7 @@ def net() -> Net:
 
 def built(net: Net, **settings) -> Method:
     local = Local(optimizer=Sgd(lr=RATE))
-    return ktpfl.build(ktpfl.Params(temperature=T, **settings), site_of(net, local, clients=CLIENTS))
+    return ktpfl.Params(temperature=T, **settings).build(site_of(net, local, clients=CLIENTS))
 
 
 def double(net: Net, seed: int = 0) -> Tree:
@@ -266,7 +266,7 @@ def test_a_client_that_is_stopped_early_predicts_its_target(net: Net):
 
 def test_a_state_in_another_order_sends_the_same(net: Net):
     """With client 10 before client 2, the coefficients' columns are the clients' numbers still."""
-    rng, method = np.random.default_rng(6), ktpfl.build(ktpfl.Params(), site_of(net, clients=11))
+    rng, method = np.random.default_rng(6), ktpfl.Params().build(site_of(net, clients=11))
     s = torch.from_numpy(probabilities(rng, 11, PUBLIC))
     arrivals = [arrival({"predictions": one}, context(k, 6 + k)) for k, one in enumerate(s)]
     server = method.exchanges[1].merge(method.server(double(net)), arrivals)
@@ -295,7 +295,7 @@ def test_the_traffic_of_a_round_is_the_published_one():
     net = build_net("cnn2", (3, 32, 32))
     public = torch.zeros(3000, 3, 32, 32, dtype=torch.uint8)
     site = site_of(net, clients=20)._replace(public=public)
-    announce, train = (method := ktpfl.build(ktpfl.Params(), site)).exchanges
+    announce, train = (method := ktpfl.Params().build(site)).exchanges
     first = meta.trace(method, announce, net, [[{256: 11, 184: 1}]])
     assert dict(first.down) == {"public": 9_216_000}
     assert dict(first.up) == {"predictions": 120_000}
@@ -307,6 +307,6 @@ def test_the_traffic_of_a_round_is_the_published_one():
 def test_without_public_images_it_is_refused(net: Net):
     """The message names the key."""
     with pytest.raises(UserError, match="ktpfl works on public data, and the task has none") as caught:
-        ktpfl.build(ktpfl.Params(), site_of(net)._replace(public=None))
+        ktpfl.Params().build(site_of(net)._replace(public=None))
     assert caught.value.where == "task.public"
     assert "task.public" in caught.value.hint

@@ -83,7 +83,7 @@ def work(name, net, local=MOMENTUM):
 def augment(name):
     """An augmentation of a few images."""
     module = catalogue.load("augmentations", name)
-    module.augment(module.Params(), torch.rand(2, 3, 8, 8), torch.Generator().manual_seed(0))
+    module.Params().augment(torch.rand(2, 3, 8, 8), torch.Generator().manual_seed(0))
 
 
 @cache

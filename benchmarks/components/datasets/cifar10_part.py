@@ -8,29 +8,27 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.params import Strict
 from edgefl.data.source import Source
-from edgefl.data.sources import cifar10
+from edgefl.data.sources import Dataset, cifar10
 from edgefl.data.spec import Arrays, stratified
 
 _SEED = 2718
 
 
-class Params(Strict):
+class Params(Dataset):
     """How many images."""
 
     train: int = Field(5000, gt=0, le=cifar10.SPEC.train_size, multiple_of=10, description="training images")
     test: int = Field(2000, gt=0, le=cifar10.SPEC.test_size, multiple_of=10, description="test images")
 
+    def build(self) -> Source:
+        """The part, read where CIFAR-10 is."""
+        spec = replace(cifar10.SPEC, train_size=self.train, test_size=self.test)
 
-def build(params: Params) -> Source:
-    """The part, read where CIFAR-10 is."""
-    spec = replace(cifar10.SPEC, train_size=params.train, test_size=params.test)
+        def load(folder: Path | None, *, download: bool) -> Arrays:
+            whole, rng = cifar10.load(folder, download=download), np.random.default_rng(_SEED)
+            _, train = stratified(whole.train_y, self.train / len(whole.train_y), rng)
+            _, test = stratified(whole.test_y, self.test / len(whole.test_y), rng)
+            return Arrays(whole.train_x[train], whole.train_y[train], whole.test_x[test], whole.test_y[test])
 
-    def load(folder: Path | None, *, download: bool) -> Arrays:
-        whole, rng = cifar10.load(folder, download=download), np.random.default_rng(_SEED)
-        _, train = stratified(whole.train_y, params.train / len(whole.train_y), rng)
-        _, test = stratified(whole.test_y, params.test / len(whole.test_y), rng)
-        return Arrays(whole.train_x[train], whole.train_y[train], whole.test_x[test], whole.test_y[test])
-
-    return Source(spec, load, __file__)
+        return Source(spec, load, __file__)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 
 _FILE = Path(os.environ["EDGEFL_BENCHMARK_TENSORS"])
@@ -30,6 +32,14 @@ def _spec() -> Spec:
 
 
 SPEC = _spec()
+
+
+class Params(Dataset):
+    """No parameters."""
+
+    def build(self) -> Source:
+        """See ``SPEC``."""
+        return Source(SPEC, load)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the interface of datasets

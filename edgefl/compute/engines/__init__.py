@@ -1,1 +1,26 @@
 """Engines, which do the client work; one file each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from edgefl.compute.job import Engine
+from edgefl.core.params import Component
+
+
+class EngineParams(Component):
+    """The parameters of an engine.
+
+    Attributes:
+        TRAINS: whether anything is trained.
+    """
+
+    TRAINS: ClassVar[bool] = True
+
+    @abstractmethod
+    def build(self, context: Any) -> Engine:
+        """The engine of a run, which it sees as an ``EngineContext``, or as a ``ParallelContext``."""
+
+    def check(self) -> None:
+        """Refuses, before the run, what this machine does not have; raises a ``UserError``."""

@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from edgefl.compute.engines import EngineParams
 from edgefl.compute.job import Trainer
 from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError
 from edgefl.core.host import cores
-from edgefl.core.params import Component, form
+from edgefl.core.params import form
 from edgefl.core.units import Bytes
 
 Device = Annotated[
@@ -25,7 +26,7 @@ _MOST_WORKERS, _MOST_PER_CORE = 64, 4
 Memory = Annotated[Bytes, Field(gt=0)]
 
 
-class EngineParams(Component):
+class Training(EngineParams):
     """Parameters of every engine that trains."""
 
     device: Device = "auto"
@@ -39,7 +40,7 @@ class EngineParams(Component):
         return self.device
 
 
-class Stacking(EngineParams):
+class Stacking(Training):
     """How clients are stacked, which may change the last bits of results."""
 
     group: Annotated[Count, Field(description="the most clients trained together")] = 64

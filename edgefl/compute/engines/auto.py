@@ -7,11 +7,12 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.compute.engines._params import Count, EngineParams, check_workers
+from edgefl.compute.engines._params import Count, Training, check_workers
+from edgefl.compute.job import Engine
 from edgefl.core.errors import UserError
 
 
-class Params(EngineParams):
+class Params(Training):
     """Parameters for the engine that is chosen."""
 
     workers: Annotated[
@@ -21,18 +22,21 @@ class Params(EngineParams):
         ),
     ] = None
 
+    def build(self, context: object) -> Engine:
+        """None: another engine is chosen in its place."""
+        raise NotImplementedError
 
-def check(params: Params) -> None:
-    """Checks that workers can be had before a run begins.
+    def check(self) -> None:
+        """Checks that workers can be had before a run begins.
 
-    Raises:
-        UserError: there are too many, or several although the run trains on a GPU.
-    """
-    check_workers(params.workers)
-    gpu = torch.cuda.is_available() if params.device == "auto" else params.device != "cpu"
-    if gpu and (params.workers or 1) > 1:
-        raise UserError(
-            f"{params.workers} workers would train on the CPU, and this run trains on a GPU",
-            where="engine.workers",
-            hint="set engine.device to cpu, or leave out the workers",
-        )
+        Raises:
+            UserError: there are too many, or several although the run trains on a GPU.
+        """
+        check_workers(self.workers)
+        gpu = torch.cuda.is_available() if self.device == "auto" else self.device != "cpu"
+        if gpu and (self.workers or 1) > 1:
+            raise UserError(
+                f"{self.workers} workers would train on the CPU, and this run trains on a GPU",
+                where="engine.workers",
+                hint="set engine.device to cpu, or leave out the workers",
+            )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import EngineParams
+from edgefl.compute.engines._params import Training
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop
 
 
-class Params(EngineParams):
+class Params(Training):
     """Loop has no parameters of its own."""
 
-
-def build(params: Params, context: EngineContext) -> Engine:  # noqa: ARG001 - every engine is built the same way
-    """The loop."""
-    return Local(context, Loop(), ahead=False)
+    def build(self, context: EngineContext) -> Engine:
+        """The loop."""
+        return Local(context, Loop(), ahead=False)

@@ -11,18 +11,16 @@ from edgefl.core.host import cores
 class Params(Working):
     """How many workers, and how each trains."""
 
+    def check(self) -> None:
+        """Checks the device and the number of workers before a run begins.
 
-def check(params: Params) -> None:
-    """Checks the device and the number of workers before a run begins.
+        Raises:
+            UserError: the device is not a CPU, or there are too many workers.
+        """
+        self.check_device()
+        check_workers(self.workers)
 
-    Raises:
-        UserError: the device is not a CPU, or there are too many workers.
-    """
-    params.check_device()
-    check_workers(params.workers)
-
-
-def build(params: Params, context: ParallelContext) -> Engine:
-    """Worker processes."""
-    setup = context.setup(params.trainer())
-    return Parallel(context, setup, Processes(params.workers or cores(), setup.tensors))
+    def build(self, context: ParallelContext) -> Engine:
+        """Worker processes."""
+        setup = context.setup(self.trainer())
+        return Parallel(context, setup, Processes(self.workers or cores(), setup.tensors))

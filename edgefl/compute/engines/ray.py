@@ -24,29 +24,27 @@ class Params(Working):
         ),
     ] = None
 
+    def check(self) -> None:
+        """Checks the device, the installation and the address before a run begins.
 
-def check(params: Params) -> None:
-    """Checks the device, the installation and the address before a run begins.
+        Raises:
+            UserError: the device is not a CPU, Ray is not installed, or there is no cluster at the address.
+        """
+        self.check_device()
+        needs("ray", "the ray engine needs", where="engine.name")
+        # The engine tells of a death that matters; Ray would print each, and reads this early.
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
+        from edgefl.compute.on_ray import check_address
 
-    Raises:
-        UserError: the device is not a CPU, Ray is not installed, or there is no cluster at the address.
-    """
-    params.check_device()
-    needs("ray", "the ray engine needs", where="engine.name")
-    # The engine tells of a death that matters; Ray would print each on standard output. It reads this early.
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
-    from edgefl.compute.on_ray import check_address
+        check_address(self.address)
 
-    check_address(params.address)
+    def build(self, context: ParallelContext) -> Engine:
+        """Workers on a cluster.
 
+        Raises:
+            UserError: the cluster cannot be used.
+        """
+        from edgefl.compute.on_ray import Cluster, sent
 
-def build(params: Params, context: ParallelContext) -> Engine:
-    """Workers on a cluster.
-
-    Raises:
-        UserError: the cluster cannot be used.
-    """
-    from edgefl.compute.on_ray import Cluster, sent
-
-    setup = sent(context.setup(params.trainer()))
-    return Parallel(context, setup, Cluster(params.workers, params.address))
+        setup = sent(context.setup(self.trainer()))
+        return Parallel(context, setup, Cluster(self.workers, self.address))

@@ -11,7 +11,6 @@ from edgefl.compute.vmapped import Vmapped
 class Params(Stacking):
     """How clients are stacked."""
 
-
-def build(params: Params, context: EngineContext) -> Engine:
-    """Stacked training."""
-    return Local(context, Vmapped(params.group, int(params.memory)), ahead=True)
+    def build(self, context: EngineContext) -> Engine:
+        """Stacked training."""
+        return Local(context, Vmapped(self.group, int(self.memory)), ahead=True)

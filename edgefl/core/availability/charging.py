@@ -74,6 +74,10 @@ class Params(Availability):
             raise ValueError("the lower level of 'initial' must not be above the upper one")
         return self
 
+    def start_h(self) -> float:
+        """See ``Availability``."""
+        return self.start
+
     def timetable(self, clients: Clients, root: int) -> Charging:
         """See ``Availability.timetable``."""
         return Charging(self, clients, root)

@@ -70,6 +70,10 @@ class Params(Availability):
             raise ValueError(f"the probability would go {limit}: lower 'mean', 'amplitude' or 'correlation'")
         return self
 
+    def start_h(self) -> float:
+        """See ``Availability``."""
+        return self.start
+
     def timetable(self, clients: Clients, root: int) -> OnOff:
         """See ``Availability.timetable``."""
         count = len(clients)

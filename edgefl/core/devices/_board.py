@@ -233,6 +233,14 @@ class Board(Strict):
             inference: use the runtime for inference instead of training.
         """
 
+    def figures(self) -> str:
+        """Whose figures time inference: a runtime's, or "training"; empty of a model that has no others."""
+        return ""
+
+    def in_words(self) -> str:
+        """What its model has beside the numbers, a line for ``edgefl show``; empty for nothing."""
+        return ""
+
     def launch_known(self, *, inference: bool = False) -> str:
         """The status of the launch overhead, or "none" if it is 0."""
         launch = self.launch(inference=inference)

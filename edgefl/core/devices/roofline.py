@@ -138,6 +138,10 @@ class Roofline(Board):
         """See ``Board.launch``."""
         return (self.inference if inference and self.inference else self).launch_overhead
 
+    def figures(self) -> str:
+        """See ``Board.figures``."""
+        return self.inference.runtime if self.inference else "training"
+
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
         """See ``Board.areas``; its peak, efficiency, launch overhead, half side and filtering come first."""
         runtime = self.inference if inference else None

@@ -90,6 +90,13 @@ class Systolic(Board):
         """See ``Board.launch``."""
         return self.launch_overhead
 
+    def in_words(self) -> str:
+        """See ``Board.in_words``."""
+        return (
+            f"dataflow {self.dataflow}; strided input gradients by {self.stride_handling}; "
+            f"depthwise convolutions on the {self.depthwise.replace('_', ' ')}"
+        )
+
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> SystolicClock:  # noqa: ARG002 - likewise
         """See ``Board.clock``; training and inference run on the same array."""
         return SystolicClock(self, self.known(name, dtype), WIDTHS[dtype])

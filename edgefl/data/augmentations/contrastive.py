@@ -14,14 +14,14 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.core.params import Component
+from edgefl.data.augmentations import Augmentation
 from edgefl.data.augmentations._draws import chance, uniform
 
 _COLOURS = 3
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the channels
 
 
-class Params(Component):
+class Params(Augmentation):
     """How strong the changes are."""
 
     smallest: float = Field(0.2, gt=0, le=1, description="the smallest crop, as a share of the image's area")
@@ -33,14 +33,13 @@ class Params(Component):
     jitter_probability: float = Field(0.8, ge=0, le=1, description="how often colours are changed")
     grey_probability: float = Field(0.2, ge=0, le=1, description="how often an image becomes grey")
 
-
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, C, H, W) in [0, 1] -> the same shape, in [0, 1]."""
-    x = _cropped(params, x, generator)
-    x = torch.where(chance(x, params.jitter_probability, generator), _jittered(params, x, generator), x)
-    if x.shape[1] != _COLOURS:
-        return x
-    return torch.where(chance(x, params.grey_probability, generator), _grey(x).expand_as(x), x)
+    def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, C, H, W) in [0, 1] -> the same shape, in [0, 1]."""
+        x = _cropped(self, x, generator)
+        x = torch.where(chance(x, self.jitter_probability, generator), _jittered(self, x, generator), x)
+        if x.shape[1] != _COLOURS:
+            return x
+        return torch.where(chance(x, self.grey_probability, generator), _grey(x).expand_as(x), x)
 
 
 def _cropped(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -6,19 +6,18 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component
+from edgefl.data.augmentations import Augmentation
 from edgefl.data.augmentations._draws import chance, moved
 
 
-class Params(Component):
+class Params(Augmentation):
     """How far images move."""
 
     padding: int = Field(
         4, ge=0, le=1024, description="zeros padded on every side before the crop, in pixels"
     )
 
-
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, C, H, W) in [0, 1] -> the same shape."""
-    cropped = moved(x, params.padding, generator)
-    return torch.where(chance(x, 0.5, generator), cropped.flip(-1), cropped)
+    def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, C, H, W) in [0, 1] -> the same shape."""
+        cropped = moved(x, self.padding, generator)
+        return torch.where(chance(x, 0.5, generator), cropped.flip(-1), cropped)

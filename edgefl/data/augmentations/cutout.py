@@ -11,21 +11,20 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component
+from edgefl.data.augmentations import Augmentation
 from edgefl.data.augmentations._draws import integers, rows_and_columns
 
 
-class Params(Component):
+class Params(Augmentation):
     """The square's size and brightness."""
 
     size: int = Field(16, ge=1, le=1024, description="side of the square, in pixels")
     fill: float = Field(0.5, ge=0, le=1, description="the brightness of the square; 0 is black")
 
-
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, C, H, W) in [0, 1] -> the same shape."""
-    rows, columns = rows_and_columns(x)
-    top = integers(x, 0, x.shape[-2] - 1, generator) - params.size // 2
-    left = integers(x, 0, x.shape[-1] - 1, generator) - params.size // 2
-    inside = (rows >= top) & (rows < top + params.size) & (columns >= left) & (columns < left + params.size)
-    return torch.where(inside, params.fill, x)
+    def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, C, H, W) in [0, 1] -> the same shape."""
+        rows, columns = rows_and_columns(x)
+        top = integers(x, 0, x.shape[-2] - 1, generator) - self.size // 2
+        left = integers(x, 0, x.shape[-1] - 1, generator) - self.size // 2
+        inside = (rows >= top) & (rows < top + self.size) & (columns >= left) & (columns < left + self.size)
+        return torch.where(inside, self.fill, x)

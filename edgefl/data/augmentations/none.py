@@ -5,13 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Component
+from edgefl.data.augmentations import Augmentation
 
 
-class Params(Component):
+class Params(Augmentation):
     """No parameters."""
 
-
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - the signature
-    """``x`` itself; nothing is drawn."""
-    return x
+    def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG002
+        """``x`` itself; nothing is drawn."""
+        return x

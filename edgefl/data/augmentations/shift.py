@@ -6,16 +6,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component
+from edgefl.data.augmentations import Augmentation
 from edgefl.data.augmentations._draws import moved
 
 
-class Params(Component):
+class Params(Augmentation):
     """How far images move."""
 
     pixels: int = Field(1, ge=0, le=1024, description="the most rows and columns, in each direction")
 
-
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, C, H, W) in [0, 1] -> the same shape; new pixels are 0."""
-    return moved(x, params.pixels, generator)
+    def augment(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, C, H, W) in [0, 1] -> the same shape; new pixels are 0."""
+        return moved(x, self.pixels, generator)

@@ -10,37 +10,37 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 
-BY_USERS = True
 """``split`` is given each sample's user in place of its class."""
 
 
-class Params(Component):
+class Params(Partition):
     """How many users a client has."""
+
+    BY_USERS = True
 
     users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")
 
+    def split(
+        self, owners: NDArray[np.int64], users: int, clients: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """All samples of the users that are drawn; the others' are left out.
 
-def split(
-    params: Params, owners: NDArray[np.int64], users: int, clients: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """All samples of the users that are drawn; the others' are left out.
-
-    Raises:
-        UserError: there are fewer users than the clients need.
-    """
-    each = params.users_per_client
-    present, user = np.unique(owners, return_inverse=True)
-    needed, there = clients * each, len(present)
-    if needed > there:
-        raise UserError(
-            f"{clients} clients of {each} each need {needed} users, and {there} of {users} have samples",
-            where="task.partition",
-            hint="use fewer clients, or fewer users per client",
-        )
-    client = np.full(there, clients)
-    client[rng.permutation(there)[:needed]] = np.repeat(np.arange(clients), each)
-    holder = client[user]
-    order = np.argsort(holder, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(holder, minlength=clients)))[:clients]
+        Raises:
+            UserError: there are fewer users than the clients need.
+        """
+        each = self.users_per_client
+        present, user = np.unique(owners, return_inverse=True)
+        needed, there = clients * each, len(present)
+        if needed > there:
+            raise UserError(
+                f"{clients} clients of {each} each need {needed} users, and {there} of {users} have samples",
+                where="task.partition",
+                hint="use fewer clients, or fewer users per client",
+            )
+        client = np.full(there, clients)
+        client[rng.permutation(there)[:needed]] = np.repeat(np.arange(clients), each)
+        holder = client[user]
+        order = np.argsort(holder, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(holder, minlength=clients)))[:clients]

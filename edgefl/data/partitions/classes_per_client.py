@@ -11,42 +11,43 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 _REDRAWS = 100
 
 
-class Params(Component):
+class Params(Partition):
     """How many classes a client has."""
 
     k: int = Field(2, ge=1, description="classes per client, drawn without replacement")
 
+    def split(
+        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """Every client holds samples of at most k classes, at least one sample, and no sample goes to two.
 
-def split(
-    params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Every client holds samples of at most k classes, at least one sample, and no sample goes to two.
+        The holders' shares of a class differ by at most one. Classes that no client drew are dropped; of all
+        others, every sample is used.
 
-    The holders' shares of a class differ by at most one. Classes that no client drew are dropped; of all
-    others, every sample is used.
-
-    Raises:
-        UserError: there are fewer than k classes, or too few samples to give every client one.
-    """
-    if params.k > classes:
-        raise UserError(
-            f"a client cannot hold {params.k} of {classes} classes",
-            where="task.partition.k",
-            hint="use a smaller k",
+        Raises:
+            UserError: there are fewer than k classes, or too few samples to give every client one.
+        """
+        if self.k > classes:
+            raise UserError(
+                f"a client cannot hold {self.k} of {classes} classes",
+                where="task.partition.k",
+                hint="use a smaller k",
+            )
+        available = stock(labels, classes)
+        for _ in range(_REDRAWS if clients <= len(labels) else 0):
+            counts = _draw(self.k, available, clients, rng)
+            if counts.any(axis=1).all():
+                return deal(labels, counts, rng)
+        what = (
+            f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes"
         )
-    available = stock(labels, classes)
-    for _ in range(_REDRAWS if clients <= len(labels) else 0):
-        counts = _draw(params.k, available, clients, rng)
-        if counts.any(axis=1).all():
-            return deal(labels, counts, rng)
-    what = f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes"
-    raise too_few(what, len(labels), clients, "task.partition", "use fewer clients, or a larger k")
+        raise too_few(what, len(labels), clients, "task.partition", "use fewer clients, or a larger k")
 
 
 def _draw(k: int, available: NDArray[np.int64], clients: int, rng: np.random.Generator) -> NDArray[np.int64]:

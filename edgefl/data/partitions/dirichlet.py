@@ -16,7 +16,7 @@ from pydantic import Field
 
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
@@ -28,40 +28,41 @@ _MOST = 10**9
 _AT_ONCE = 2**15
 
 
-class Params(Component):
+class Params(Partition):
     """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
+    def split(
+        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """Every sample goes to one client, and none is dropped.
 
-def split(
-    params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Every sample goes to one client, and none is dropped.
-
-    Raises:
-        UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-    """
-    if clients * params.min_samples > len(labels):
-        what = f"too few training samples ({len(labels)}) to give {clients} clients {params.min_samples} each"
-        hint = "--set task.partition=dirichlet-equal gives all equally many; or use a smaller min_samples"
-        raise too_few(what, len(labels), clients, "task.partition", hint)
-    available, made, best = stock(labels, classes), 0, 0
-    for counts in _draws(params.alpha, available, clients, rng):
-        smallest = counts.sum(axis=2).min(axis=1)
-        enough = np.flatnonzero(smallest >= params.min_samples)
-        if len(enough):
-            return deal(labels, counts[enough[0]], rng)
-        made, best = made + len(counts), max(best, int(smallest.max()))
-    lower = f", such as {best}, which a draw gave" if best else ""
-    raise UserError(
-        f"none of {made:,} draws with alpha {params.alpha:g} gave each of {clients} clients "
-        f"{params.min_samples} samples",
-        where="task.partition",
-        hint=f"use a larger alpha, fewer clients or a smaller min_samples{lower}; the partition "
-        "dirichlet_equal gives all clients equally many samples",
-    )
+        Raises:
+            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
+        """
+        if clients * self.min_samples > len(labels):
+            what = (
+                f"too few training samples ({len(labels)}) to give {clients} clients {self.min_samples} each"
+            )
+            hint = "--set task.partition=dirichlet-equal gives all equally many; or use a smaller min_samples"
+            raise too_few(what, len(labels), clients, "task.partition", hint)
+        available, made, best = stock(labels, classes), 0, 0
+        for counts in _draws(self.alpha, available, clients, rng):
+            smallest = counts.sum(axis=2).min(axis=1)
+            enough = np.flatnonzero(smallest >= self.min_samples)
+            if len(enough):
+                return deal(labels, counts[enough[0]], rng)
+            made, best = made + len(counts), max(best, int(smallest.max()))
+        lower = f", such as {best}, which a draw gave" if best else ""
+        raise UserError(
+            f"none of {made:,} draws with alpha {self.alpha:g} gave each of {clients} clients "
+            f"{self.min_samples} samples",
+            where="task.partition",
+            hint=f"use a larger alpha, fewer clients or a smaller min_samples{lower}; the partition "
+            "dirichlet_equal gives all clients equally many samples",
+        )
 
 
 def _draws(

@@ -11,32 +11,31 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, equal_sizes, stock
 
 
-class Params(Component):
+class Params(Partition):
     """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
 
+    def split(
+        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """Every sample goes to one client, and none is dropped; sizes differ by at most one.
 
-def split(
-    params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Every sample goes to one client, and none is dropped; sizes differ by at most one.
-
-    Raises:
-        UserError: there are more clients than samples.
-    """
-    sizes = equal_sizes(len(labels), clients)
-    left = stock(labels, classes)
-    counts = np.zeros((clients, classes), dtype=np.int64)
-    for client in rng.permutation(clients):
-        proportions = rng.dirichlet(np.full(classes, params.alpha))
-        counts[client] = _filled(proportions, int(sizes[client]), left, rng)
-        left -= counts[client]
-    return deal(labels, counts, rng)
+        Raises:
+            UserError: there are more clients than samples.
+        """
+        sizes = equal_sizes(len(labels), clients)
+        left = stock(labels, classes)
+        counts = np.zeros((clients, classes), dtype=np.int64)
+        for client in rng.permutation(clients):
+            proportions = rng.dirichlet(np.full(classes, self.alpha))
+            counts[client] = _filled(proportions, int(sizes[client]), left, rng)
+            left -= counts[client]
+        return deal(labels, counts, rng)
 
 
 def _filled(

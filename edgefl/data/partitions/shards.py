@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, stock, too_few
 
 
-class Params(Component):
+class Params(Partition):
     """One of the two; two shards per client if neither is given."""
 
     shards_per_client: int | None = Field(None, ge=1, description="shards per client, cut from all samples")
@@ -33,30 +33,29 @@ class Params(Component):
             raise ValueError("give shards_per_client or shard_size, not both")
         return self
 
+    def split(
+        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """No sample goes to two clients, and with ``shards_per_client`` each goes to one.
 
-def split(
-    params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """No sample goes to two clients, and with ``shards_per_client`` each goes to one.
-
-    Raises:
-        UserError: there are fewer shards than the clients need.
-    """
-    available = stock(labels, classes)
-    if params.shard_size is None:
-        each = params.shards_per_client or 2
-        shards = _cut(available, clients * each)
-    else:
-        size = params.shard_size
-        each = int((available // size).sum()) // clients
-        shards = np.repeat(np.eye(classes, dtype=np.int64) * size, available // size, axis=0)
-    if not each or len(shards) < clients * each:
-        what = f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"
-        what = f"too few training samples ({len(labels)}) to give {clients} clients {what}"
-        hint = "use fewer clients, or fewer or smaller shards"
-        raise too_few(what, len(labels), clients, "task.partition", hint)
-    dealt = rng.permutation(len(shards))[: clients * each]
-    return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
+        Raises:
+            UserError: there are fewer shards than the clients need.
+        """
+        available = stock(labels, classes)
+        if self.shard_size is None:
+            each = self.shards_per_client or 2
+            shards = _cut(available, clients * each)
+        else:
+            size = self.shard_size
+            each = int((available // size).sum()) // clients
+            shards = np.repeat(np.eye(classes, dtype=np.int64) * size, available // size, axis=0)
+        if not each or len(shards) < clients * each:
+            what = f"{each} shards each" if self.shard_size is None else f"a shard of {size} samples each"
+            what = f"too few training samples ({len(labels)}) to give {clients} clients {what}"
+            hint = "use fewer clients, or fewer or smaller shards"
+            raise too_few(what, len(labels), clients, "task.partition", hint)
+        dealt = rng.permutation(len(shards))[: clients * each]
+        return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 
 
 def _cut(available: NDArray[np.int64], shards: int) -> NDArray[np.int64]:

@@ -11,43 +11,44 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import too_few
 
 _REDRAWS = 10_000
 
 
-class Params(Component):
+class Params(Partition):
     """How much the sizes differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large gives equal sizes")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
+    def split(
+        self,
+        labels: NDArray[np.int64],
+        classes: int,  # noqa: ARG002
+        clients: int,
+        rng: np.random.Generator,
+    ) -> list[NDArray[np.int64]]:
+        """Every sample goes to one client, and none is dropped.
 
-def split(
-    params: Params,
-    labels: NDArray[np.int64],
-    classes: int,  # noqa: ARG001 - the signature of partitions
-    clients: int,
-    rng: np.random.Generator,
-) -> list[NDArray[np.int64]]:
-    """Every sample goes to one client, and none is dropped.
-
-    Raises:
-        UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-    """
-    samples = len(labels)
-    if clients * params.min_samples > samples:
-        what = f"too few training samples ({samples}) to give {clients} clients {params.min_samples} each"
-        raise too_few(what, samples, clients, "task.partition", "use fewer clients or a smaller min_samples")
-    for _ in range(_REDRAWS):
-        edges = (np.cumsum(rng.dirichlet(np.full(clients, params.alpha))) * samples).astype(np.int64)
-        edges[-1] = samples  # the proportions sum to 1 only up to rounding
-        if np.diff(edges, prepend=0).min() >= params.min_samples:
-            return [np.sort(part) for part in np.split(rng.permutation(samples), edges[:-1])]
-    raise UserError(
-        f"none of {_REDRAWS:,} draws with alpha {params.alpha:g} gave each of {clients} clients "
-        f"{params.min_samples} samples",
-        where="task.partition",
-        hint="use a larger alpha, fewer clients or a smaller min_samples",
-    )
+        Raises:
+            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
+        """
+        samples = len(labels)
+        if clients * self.min_samples > samples:
+            what = f"too few training samples ({samples}) to give {clients} clients {self.min_samples} each"
+            raise too_few(
+                what, samples, clients, "task.partition", "use fewer clients or a smaller min_samples"
+            )
+        for _ in range(_REDRAWS):
+            edges = (np.cumsum(rng.dirichlet(np.full(clients, self.alpha))) * samples).astype(np.int64)
+            edges[-1] = samples  # the proportions sum to 1 only up to rounding
+            if np.diff(edges, prepend=0).min() >= self.min_samples:
+                return [np.sort(part) for part in np.split(rng.permutation(samples), edges[:-1])]
+        raise UserError(
+            f"none of {_REDRAWS:,} draws with alpha {self.alpha:g} gave each of {clients} clients "
+            f"{self.min_samples} samples",
+            where="task.partition",
+            hint="use a larger alpha, fewer clients or a smaller min_samples",
+        )

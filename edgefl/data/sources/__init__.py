@@ -1,1 +1,16 @@
-"""Datasets, one file each: ``SPEC`` (known without files) and ``load(folder, download=...)``."""
+"""Datasets, one file each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from edgefl.core.params import Component
+from edgefl.data.source import Source
+
+
+class Dataset(Component):
+    """The parameters of a dataset."""
+
+    @abstractmethod
+    def build(self) -> Source:
+        """What is known without reading images, and what reads them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgefl.data.readers import read
+from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 
 SPEC = Spec(
@@ -19,6 +21,14 @@ SPEC = Spec(
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2470, 0.2435, 0.2616),
 )
+
+
+class Params(Dataset):
+    """No parameters."""
+
+    def build(self) -> Source:
+        """See ``SPEC``."""
+        return Source(SPEC, load)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:

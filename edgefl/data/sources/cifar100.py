@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgefl.data.readers import read
+from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 
 _NAMES = """
@@ -28,6 +30,14 @@ SPEC = Spec(
     mean=(0.5071, 0.4865, 0.4409),
     std=(0.2673, 0.2564, 0.2762),
 )
+
+
+class Params(Dataset):
+    """No parameters."""
+
+    def build(self) -> Source:
+        """See ``SPEC``."""
+        return Source(SPEC, load)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec, stratified
 
 SPEC = Spec(
@@ -27,11 +29,17 @@ SPEC = Spec(
 )
 
 # Installed with edgefl.
-EMBEDDED = True
-
 # Independent of a run's seed: every run has the same test images.
 _SPLIT_SEED = 1797
 _BRIGHTEST = 16
+
+
+class Params(Dataset):
+    """No parameters."""
+
+    def build(self) -> Source:
+        """See ``SPEC``."""
+        return Source(SPEC, load, embedded=True)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the signature of all sources

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from edgefl.core.params import Component
 from edgefl.data.readers import read_by
 from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 from edgefl.protocol.vision import torchvision
 
@@ -26,7 +26,7 @@ _SPLITS = {
 }
 
 
-class Params(Component):
+class Params(Dataset):
     """Which of its splits."""
 
     split: Literal["balanced", "byclass", "digits", "letters"] = Field(
@@ -34,18 +34,17 @@ class Params(Component):
         description="letters: 26 classes; byclass: 62 of unequal sizes; balanced: 47; digits: 10",
     )
 
+    def build(self) -> Source:
+        """The split: torchvision's layout, Parquet or a tree of images; see ``edgefl.data.readers``."""
+        names, train, test = _SPLITS[self.split]
+        spec = Spec(f"emnist-{self.split}", (1, 28, 28), len(names), train, test, tuple(names))
 
-def build(params: Params) -> Source:
-    """The split, in torchvision's layout, as Parquet or as a tree of images; see ``edgefl.data.readers``."""
-    names, train, test = _SPLITS[params.split]
-    spec = Spec(f"emnist-{params.split}", (1, 28, 28), len(names), train, test, tuple(names))
+        def dataset(root: Path, **how: Any) -> Any:
+            found = torchvision().datasets.EMNIST(root, self.split, **how)
+            # NIST's files hold images column by column, and count letters from 1.
+            return SimpleNamespace(data=found.data.mT, targets=found.targets - int(self.split == "letters"))
 
-    def dataset(root: Path, **how: Any) -> Any:
-        found = torchvision().datasets.EMNIST(root, params.split, **how)
-        # NIST's files hold images column by column, and count letters from 1.
-        return SimpleNamespace(data=found.data.mT, targets=found.targets - int(params.split == "letters"))
+        def load(folder: Path | None, *, download: bool) -> Arrays:
+            return read_by(spec, folder, "EMNIST/raw", lambda: dataset, download=download)
 
-    def load(folder: Path | None, *, download: bool) -> Arrays:
-        return read_by(spec, folder, "EMNIST/raw", lambda: dataset, download=download)
-
-    return Source(spec, load, f"EMNIST, split {params.split!r}")
+        return Source(spec, load, f"EMNIST, split {self.split!r}")

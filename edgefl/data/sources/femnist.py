@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec, evenly
 
 _WRITERS = 3550
@@ -30,31 +30,32 @@ _RECIPE = (
 )
 
 
-class Params(Component):
+class Params(Dataset):
     """No parameters."""
 
+    def build(self) -> Source:
+        """The characters of all writers that the files have."""
+        names = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
+        spec = Spec("femnist", _SHAPE, len(names), 724_737, 80_526, names)
 
-def build(params: Params) -> Source:  # noqa: ARG001 - the signature
-    """The characters of all writers that the files have."""
-    names = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
-    spec = Spec("femnist", _SHAPE, len(names), 724_737, 80_526, names)
+        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - LEAF's scripts make the files
+            root = found_in(spec.name, folder, _FOLDERS, ("train", "test"), _RECIPE)
+            parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
+            if not all(parts):
+                raise DataError(
+                    "there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE
+                )
 
-    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - LEAF's scripts make the files
-        root = found_in(spec.name, folder, _FOLDERS, ("train", "test"), _RECIPE)
-        parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
-        if not all(parts):
-            raise DataError("there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE)
+            def decode() -> Arrays:
+                (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts)
+                _, users = np.unique(train + test, return_inverse=True)
+                return Arrays(train_x, train_y, test_x, test_y, users[: len(train)], users[len(train) :])
 
-        def decode() -> Arrays:
-            (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts)
-            _, users = np.unique(train + test, return_inverse=True)
-            return Arrays(train_x, train_y, test_x, test_y, users[: len(train)], users[len(train) :])
+            how = {"layout": "leaf", "files": [len(part) for part in parts]}
+            return decoded_once([*parts[0], *parts[1]], how, decode)
 
-        how = {"layout": "leaf", "files": [len(part) for part in parts]}
-        return decoded_once([*parts[0], *parts[1]], how, decode)
-
-    users = evenly(spec.train_size, _WRITERS), evenly(spec.test_size, _WRITERS)
-    return Source(spec, load, "FEMNIST", users=users)
+        users = evenly(spec.train_size, _WRITERS), evenly(spec.test_size, _WRITERS)
+        return Source(spec, load, "FEMNIST", users=users)
 
 
 def _read(files: list[Path]) -> tuple[Any, Any, list[str]]:

@@ -28,18 +28,17 @@ _OTHERS = {"val", "valid", "validation", "dev", "unlabeled"}
 class Params(OwnImages):
     """Where the images are, and what they are turned into."""
 
+    def build(self) -> Source:
+        """The dataset in a folder.
 
-def build(params: Params) -> Source:
-    """The dataset in a folder.
-
-    Raises:
-        DataError: the folder is not there, or is not a tree of images.
-    """
-    root = check_found(params.path)
-    names = class_folders(root)
-    if set(names) & _PARTS and set(names) <= _PARTS | _OTHERS:
-        return _given(params, root, names)
-    return _shared(params, root, tuple(names))
+        Raises:
+            DataError: the folder is not there, or is not a tree of images.
+        """
+        root = check_found(self.path)
+        names = class_folders(root)
+        if set(names) & _PARTS and set(names) <= _PARTS | _OTHERS:
+            return _given(self, root, names)
+        return _shared(self, root, tuple(names))
 
 
 def _given(params: Params, root: Path, names: Sequence[str]) -> Source:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgefl.data.readers import read
+from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 
 SPEC = Spec(
@@ -18,6 +20,14 @@ SPEC = Spec(
     mean=(0.1307,),
     std=(0.3081,),
 )
+
+
+class Params(Dataset):
+    """No parameters."""
+
+    def build(self) -> Source:
+        """See ``SPEC``."""
+        return Source(SPEC, load)
 
 
 def load(folder: Path | None, *, download: bool) -> Arrays:

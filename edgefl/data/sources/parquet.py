@@ -36,6 +36,47 @@ class Params(OwnImages):
         str | None, Field(description="the column that says whose an image is, for by-user; null for none")
     ] = None
 
+    def build(self) -> Source:
+        """The dataset in a folder's Parquet files.
+
+        Raises:
+            DataError: the files are not there, or are not image Parquet.
+        """
+        files = _files(check_found(self.path))
+        train_y = image_parquet.labels_of(files.train, self.label)
+        if files.test:
+            self.check_parts("test*.parquet")
+            labels = train_y, image_parquet.labels_of(files.test, self.label)
+        else:
+            labels = train_y, train_y[:0]
+        names = _names(self, files, labels)
+        parts = None
+        if not files.test:
+            check_divisible(names, train_y, self.path)
+            parts = self.parts(train_y)
+            labels = train_y[parts[0]], train_y[parts[1]]
+        form = self.form(image_parquet.first_images(files.train, self.label, LOOKED_AT))
+        spec = self.spec(form, names, labels)
+        users: Labels | None = None
+        if self.user is not None:
+            owners = image_parquet.users_of([*files.train, *files.test], self.user)
+            count = len(owners) - len(labels[1]) if files.test else 0
+            users = (
+                (owners[:count], owners[count:]) if parts is None else (owners[parts[0]], owners[parts[1]])
+            )
+
+        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter
+            how = {
+                "layout": "own parquet",
+                "files": [len(files.train), len(files.test)],
+                "label": self.label,
+                "test_share": self.test_share,
+                "form": form.facts(),
+            }
+            return decoded_once([*files.train, *files.test], how, lambda: _decoded(self, files, parts, form))
+
+        return Source(spec, load, self.path, labels=labels, users=users)
+
 
 @dataclass(frozen=True)
 class _Files:
@@ -43,46 +84,6 @@ class _Files:
 
     train: list[Path]
     test: list[Path]
-
-
-def build(params: Params) -> Source:
-    """The dataset in a folder's Parquet files.
-
-    Raises:
-        DataError: the files are not there, or are not image Parquet.
-    """
-    files = _files(check_found(params.path))
-    train_y = image_parquet.labels_of(files.train, params.label)
-    if files.test:
-        params.check_parts("test*.parquet")
-        labels = train_y, image_parquet.labels_of(files.test, params.label)
-    else:
-        labels = train_y, train_y[:0]
-    names = _names(params, files, labels)
-    parts = None
-    if not files.test:
-        check_divisible(names, train_y, params.path)
-        parts = params.parts(train_y)
-        labels = train_y[parts[0]], train_y[parts[1]]
-    form = params.form(image_parquet.first_images(files.train, params.label, LOOKED_AT))
-    spec = params.spec(form, names, labels)
-    users: Labels | None = None
-    if params.user is not None:
-        owners = image_parquet.users_of([*files.train, *files.test], params.user)
-        count = len(owners) - len(labels[1]) if files.test else 0
-        users = (owners[:count], owners[count:]) if parts is None else (owners[parts[0]], owners[parts[1]])
-
-    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter
-        how = {
-            "layout": "own parquet",
-            "files": [len(files.train), len(files.test)],
-            "label": params.label,
-            "test_share": params.test_share,
-            "form": form.facts(),
-        }
-        return decoded_once([*files.train, *files.test], how, lambda: _decoded(params, files, parts, form))
-
-    return Source(spec, load, params.path, labels=labels, users=users)
 
 
 def _files(root: Path) -> _Files:

@@ -11,11 +11,11 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.core.images import Form, files_decoded
-from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import listed
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec
 
 _CLASSES = 200
@@ -23,34 +23,35 @@ _FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")
 _RECIPE = "unpack there, from http://cs231n.stanford.edu/tiny-imagenet-200.zip, wnids.txt, train/ and val/"
 
 
-class Params(Component):
+class Params(Dataset):
     """No parameters."""
 
+    def build(self) -> Source:
+        """The images in the layout of the published archive; classes in the order of their WordNet ids."""
+        names = tuple(f"class {number}" for number in range(_CLASSES))
+        spec = Spec("tiny-imagenet", (3, 64, 64), _CLASSES, 100_000, 10_000, names)
 
-def build(params: Params) -> Source:  # noqa: ARG001 - the signature
-    """The images in the layout of the published archive; classes are in the order of their WordNet ids."""
-    names = tuple(f"class {number}" for number in range(_CLASSES))
-    spec = Spec("tiny-imagenet", (3, 64, 64), _CLASSES, 100_000, 10_000, names)
+        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive of 240 MB
+            root = found_in(spec.name, folder, _FOLDERS, ("wnids.txt", "train", "val"), _RECIPE)
+            ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
+            if len(ids) != _CLASSES:
+                raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
+            train = listed(root / "train", [f"{name}/images" for name in ids])
+            table = root / "val" / "val_annotations.txt"
+            try:
+                rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
+                labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
+            except (OSError, ValueError) as error:
+                raise DataError(f"cannot read the test images' classes: {error}", where=str(table)) from error
+            test = [root / "val" / "images" / name for name, _ in rows]
+            form = Form(spec.shape, spec.name)
 
-    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive of 240 MB
-        root = found_in(spec.name, folder, _FOLDERS, ("wnids.txt", "train", "val"), _RECIPE)
-        ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
-        if len(ids) != _CLASSES:
-            raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
-        train = listed(root / "train", [f"{name}/images" for name in ids])
-        table = root / "val" / "val_annotations.txt"
-        try:
-            rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
-            labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot read the test images' classes: {error}", where=str(table)) from error
-        test = [root / "val" / "images" / name for name, _ in rows]
-        form = Form(spec.shape, spec.name)
+            def decode() -> Arrays:
+                return Arrays(
+                    files_decoded(train.files, form), train.labels, files_decoded(test, form), labels
+                )
 
-        def decode() -> Arrays:
-            return Arrays(files_decoded(train.files, form), train.labels, files_decoded(test, form), labels)
+            how = {"layout": "tiny-imagenet", "images": [len(train.files), len(test)]}
+            return decoded_once([root / "wnids.txt", table, *train.files, *test], how, decode)
 
-        how = {"layout": "tiny-imagenet", "images": [len(train.files), len(test)]}
-        return decoded_once([root / "wnids.txt", table, *train.files, *test], how, decode)
-
-    return Source(spec, load, "Tiny ImageNet")
+        return Source(spec, load, "Tiny ImageNet")

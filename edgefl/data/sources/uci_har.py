@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.params import Component
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
+from edgefl.data.sources import Dataset
 from edgefl.data.spec import Arrays, Spec, evenly
 
 _SIGNALS = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
@@ -25,30 +25,29 @@ _RECIPE = "unpack there https://archive.ics.uci.edu/static/public/240/human+acti
 _NAMES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 
 
-class Params(Component):
+class Params(Dataset):
     """No parameters."""
 
+    def build(self) -> Source:
+        """The raw signals, float32, in the units of the files: g and rad/s."""
+        shape = (len(_SIGNALS), 1, _STEPS)
+        spec = Spec("uci-har", shape, len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
 
-def build(params: Params) -> Source:  # noqa: ARG001 - the signature
-    """The raw signals, float32, in the units of the files: g and rad/s."""
-    shape = (len(_SIGNALS), 1, _STEPS)
-    spec = Spec("uci-har", shape, len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
+        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
+            root = found_in(
+                spec.name, folder, _FOLDERS, ("train/Inertial Signals", "test/Inertial Signals"), _RECIPE
+            )
+            parts = {part: _files(root, part) for part in ("train", "test")}
 
-    def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
-        root = found_in(
-            spec.name, folder, _FOLDERS, ("train/Inertial Signals", "test/Inertial Signals"), _RECIPE
-        )
-        parts = {part: _files(root, part) for part in ("train", "test")}
+            def decode() -> Arrays:
+                (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts.values())
+                return Arrays(train_x, train_y, test_x, test_y, train, test)
 
-        def decode() -> Arrays:
-            (train_x, train_y, train), (test_x, test_y, test) = map(_read, parts.values())
-            return Arrays(train_x, train_y, test_x, test_y, train, test)
+            return decoded_once([*parts["train"], *parts["test"]], {"layout": "uci-har"}, decode)
 
-        return decoded_once([*parts["train"], *parts["test"]], {"layout": "uci-har"}, decode)
-
-    # Nobody is in both parts.
-    users = evenly(spec.train_size, 21), 21 + evenly(spec.test_size, 9)
-    return Source(spec, load, "UCI HAR", users=users)
+        # Nobody is in both parts.
+        users = evenly(spec.train_size, 21), 21 + evenly(spec.test_size, 9)
+        return Source(spec, load, "UCI HAR", users=users)
 
 
 def _files(root: Path, part: str) -> list[Path]:

@@ -10,36 +10,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Component
 from edgefl.protocol import Payload
+from edgefl.protocol.codecs import Codec
 from edgefl.protocol.coding import by_part, each, from_bytes, joined, plain_size, split, to_bytes
 
 _LARGEST = 65504.0
 _BYTES = 2
 
 
-class Params(Component):
+class Params(Codec):
     """Half precision has no parameters."""
 
+    def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
+        """Two bytes per floating-point number, by part."""
+        return by_part(_size, payload, reference)
 
-def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """Two bytes per floating-point number, by part."""
-    return by_part(_size, payload, reference)
+    def carried(self, payload: Payload, reference: Payload | None) -> Payload:
+        """The nearest numbers in half precision, in the payload's own types."""
+        return each(lambda leaf, _: _halved(leaf).to(leaf.dtype), payload, reference)
 
+    def encode(self, payload: Payload, reference: Payload | None) -> bytes:
+        """Every tensor's values in half precision, one after another."""
+        return joined(lambda leaf, _: to_bytes(_halved(leaf)), payload, reference)
 
-def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The nearest numbers in half precision, in the payload's own types."""
-    return each(lambda leaf, _: _halved(leaf).to(leaf.dtype), payload, reference)
-
-
-def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
-    """Every tensor's values in half precision, one after another."""
-    return joined(lambda leaf, _: to_bytes(_halved(leaf)), payload, reference)
-
-
-def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The values in their own types again."""
-    return split(_read, _size, data, like, reference)
+    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+        """The values in their own types again."""
+        return split(_read, _size, data, like, reference)
 
 
 def _wide(leaf: Tensor) -> bool:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Component
 from edgefl.protocol import Payload
+from edgefl.protocol.codecs import Codec
 from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
 
 _LOW, _HIGH = -128, 127
@@ -27,28 +27,24 @@ _MOST_STEPS = 2**23
 _FINEST = torch.finfo(torch.float32).tiny
 
 
-class Params(Component):
+class Params(Codec):
     """Eight bits have no parameters."""
 
+    def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
+        """One byte per floating-point number and 8 per tensor, by part."""
+        return by_part(_size, payload, reference)
 
-def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """One byte per floating-point number and 8 per tensor, by part."""
-    return by_part(_size, payload, reference)
+    def carried(self, payload: Payload, reference: Payload | None) -> Payload:
+        """The nearest numbers on each tensor's grid, in the payload's own types."""
+        return each(_carried, payload, reference)
 
+    def encode(self, payload: Payload, reference: Payload | None) -> bytes:
+        """For every tensor its scale, its zero point and its numbers' places on the grid."""
+        return joined(_write, payload, reference)
 
-def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The nearest numbers on each tensor's grid, in the payload's own types."""
-    return each(_carried, payload, reference)
-
-
-def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
-    """For every tensor its scale, its zero point and its numbers' places on the grid."""
-    return joined(_write, payload, reference)
-
-
-def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The numbers in their own types again."""
-    return split(_read, _size, data, like, reference)
+    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+        """The numbers in their own types again."""
+        return split(_read, _size, data, like, reference)
 
 
 def _size(leaf: Tensor, _: Tensor | None) -> int:

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from edgefl.core.params import Component
 from edgefl.protocol import Payload, bytes_by_part
-from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes, unchanged
+from edgefl.protocol.codecs import Codec
+from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes
 
-carried = unchanged
 
-
-class Params(Component):
+class Params(Codec):
     """Raw has no parameters."""
 
+    LOSSLESS = True
 
-def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """The bytes of the values, by part."""
-    return bytes_by_part(payload)
+    def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG002
+        """The bytes of the values, by part."""
+        return bytes_by_part(payload)
 
+    def encode(self, payload: Payload, reference: Payload | None) -> bytes:
+        """Every tensor's values, one after another."""
+        return joined(lambda leaf, _: to_bytes(leaf), payload, reference)
 
-def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
-    """Every tensor's values, one after another."""
-    return joined(lambda leaf, _: to_bytes(leaf), payload, reference)
-
-
-def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The tensors again."""
-    return split(_read, _size, data, like, reference)
+    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+        """The tensors again."""
+        return split(_read, _size, data, like, reference)
 
 
 def _size(leaf: Tensor, _: Tensor | None) -> int:

@@ -15,11 +15,8 @@ import safetensors.torch as library
 import torch
 from torch import Tensor
 
-from edgefl.core.params import Component
 from edgefl.protocol import Payload, bytes_by_part, flatten, rebuild
-from edgefl.protocol.coding import unchanged
-
-carried = unchanged
+from edgefl.protocol.codecs import Codec
 
 HEADER = "header"
 _LENGTH_BYTES = 8
@@ -46,34 +43,33 @@ _TYPES = {
 _ORDER = {kind: place for place, kind in enumerate(_TYPES)}
 
 
-class Params(Component):
+class Params(Codec):
     """The format has no parameters."""
 
+    LOSSLESS = True
 
-def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """The bytes of the values, by part, and of the header."""
-    found, tensors = bytes_by_part(payload), flatten(payload)
-    if not tensors:
-        return found
-    return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(tensors)}
+    def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG002
+        """The bytes of the values, by part, and of the header."""
+        found, tensors = bytes_by_part(payload), flatten(payload)
+        if not tensors:
+            return found
+        return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(tensors)}
 
+    def encode(self, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG002
+        """The file's bytes."""
+        if not flatten(payload):
+            return b""
+        # The format refuses tensors that share memory, so each gets its own.
+        own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
+        data: bytes = library.save(own)
+        return data
 
-def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
-    """The file's bytes."""
-    if not flatten(payload):
-        return b""
-    # The format refuses tensors that share memory, so each gets its own.
-    own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
-    data: bytes = library.save(own)
-    return data
-
-
-def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """The tensors again."""
-    names = flatten(like)
-    found = library.load(data) if names else {}
-    payload: Payload = rebuild(like, (found[name] for name in names))
-    return payload
+    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG002
+        """The tensors again."""
+        names = flatten(like)
+        found = library.load(data) if names else {}
+        payload: Payload = rebuild(like, (found[name] for name in names))
+        return payload
 
 
 def _header_bytes(tensors: dict[str, Tensor]) -> int:

@@ -23,44 +23,41 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.core.params import Component
 from edgefl.protocol import Payload
+from edgefl.protocol.codecs import Codec
 from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
 
-NEEDS_REFERENCE = True
 _INDEX_BYTES = 4
 
 
-class Params(Component):
+class Params(Codec):
     """How much is sent."""
+
+    NEEDS_REFERENCE = True
 
     share: Annotated[float, Field(gt=0, le=1, description="share of each tensor's entries sent")] = 0.1
 
+    def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
+        """A value and an index for each of a tensor's k, by part."""
+        return by_part(lambda leaf, base: _size(self, leaf, base), payload, reference)
 
-def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:
-    """A value and an index for each of a tensor's k, by part."""
-    return by_part(lambda leaf, base: _size(params, leaf, base), payload, reference)
+    def carried(self, payload: Payload, reference: Payload | None) -> Payload:
+        """What the client received, with the largest of its changes."""
+        return each(lambda leaf, base: _carried(self, leaf, base), payload, reference)
 
+    def encode(self, payload: Payload, reference: Payload | None) -> bytes:
+        """For every tensor its k values, then their indices."""
+        return joined(lambda leaf, base: _write(self, leaf, base), payload, reference)
 
-def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:
-    """What the client received, with the largest of its changes."""
-    return each(lambda leaf, base: _carried(params, leaf, base), payload, reference)
-
-
-def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:
-    """For every tensor its k values, then their indices."""
-    return joined(lambda leaf, base: _write(params, leaf, base), payload, reference)
-
-
-def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-    """The reference with the received changes applied."""
-    return split(
-        lambda piece, leaf, base: _read(params, piece, leaf, base),
-        lambda leaf, base: _size(params, leaf, base),
-        data,
-        like,
-        reference,
-    )
+    def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+        """The reference with the received changes applied."""
+        return split(
+            lambda piece, leaf, base: _read(self, piece, leaf, base),
+            lambda leaf, base: _size(self, leaf, base),
+            data,
+            like,
+            reference,
+        )
 
 
 def _count(params: Params, leaf: Tensor) -> int:

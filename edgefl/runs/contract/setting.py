@@ -15,6 +15,7 @@ from edgefl.compute import loop
 from edgefl.compute.job import Task
 from edgefl.compute.local import Local
 from edgefl.core import catalogue
+from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError
 from edgefl.core.overrides import Override, meet
 from edgefl.planning.learning import DataAccess, learn_from
@@ -69,10 +70,11 @@ class Setting:
         Raises:
             UserError: a name or a parameter is wrong.
         """
-        return plan(self._draft, self._access)
+        return plan(self.draft, self._access)
 
     @cached_property
-    def _draft(self) -> Any:
+    def draft(self) -> Draft:
+        """What is planned."""
         scenario = {
             "task": {
                 "dataset": "digits",
@@ -106,21 +108,22 @@ class Setting:
 
     @property
     def build(self) -> Callable[..., Method]:
-        """The function in the method's file."""
-        build: Callable[..., Method] = catalogue.load("methods", self.planned.plan.scenario.method.name).build
+        """What builds it, in the method's file."""
+        build: Callable[..., Method] = self.planned.learning.spec.method.build
         return build
 
     def on(self, change: Callable[[Net], Net]) -> Method:
         """The method on its net changed."""
+        return self._on({key: change(net) for key, net in self._access.nets.items()}, self.draft)
+
+    def _on(self, nets: Mapping[str, Net], draft: Draft) -> Method:
         federation = self.planned.learning.federation
-        nets = {key: change(net) for key, net in self._access.nets.items()}
-        learning = learn_from(self._draft.scenario.learning, self._draft.document, federation, nets)
-        return learning.methods[0]
+        return learn_from(draft.scenario.learning, draft.document, federation, dict(nets)).methods[0]
 
     def anew(self) -> Method:
         """The method made from its file again, as in a process in which nothing was called yet."""
         with catalogue.anew():
-            return self.on(lambda net: net)
+            return self._on(self._access.nets, Setting(self.method, self.overrides).draft)
 
     @cached_property
     def _merges(self) -> list[Merge]:

@@ -11,13 +11,12 @@ import simpy
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
-from edgefl.core.params import Strict
 from edgefl.core.plan import Plan
 from edgefl.world.job import Job
 from edgefl.world.world import World
 
 
-def check_one_exchange(_: Strict, plan: Plan) -> None:
+def check_one_exchange(plan: Plan) -> None:
     """Refuses a method that needs more than one exchange in a round, or one with all clients.
 
     Raises:

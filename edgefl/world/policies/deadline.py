@@ -7,6 +7,7 @@ merges nothing. Exchanges with all clients have no deadline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Annotated, Any, Literal
 
@@ -16,15 +17,15 @@ from pydantic import Field, model_validator
 
 from edgefl.core.clients import Ints
 from edgefl.core.event import Kind
-from edgefl.core.params import Component
 from edgefl.core.plan import Prices
 from edgefl.core.units import Seconds
 from edgefl.world.job import Job
+from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.world import World
 
 
-class Params(Component):
+class Params(Policy):
     """When rounds end, and what becomes of those who are late."""
 
     seconds: Annotated[Seconds | None, Field(gt=0, description="after the round's start")] = None
@@ -47,23 +48,25 @@ class Params(Component):
             raise ValueError("give either seconds or quantile")
         return self
 
+    def merges_stale(self) -> bool:
+        """Late updates began at an older version."""
+        return self.late == "merge"
+
+    def lasts_s(self) -> tuple[float, float]:
+        """See ``Policy``."""
+        return 0.0, self.seconds or math.inf
+
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the rounds."""
+        late: dict[str, list[Job]] = {prices.exchange: [] for prices in world.plan.prices}
+        while world.serving:
+            for exchange in world.due():
+                yield from _round(world, self, exchange, late)
+            yield from world.end_round()
+
 
 # Of a deadline: who is late by a rounding error is not late.
 _ROUNDING = 1e-9
-
-
-def STALE(params: Params) -> bool:  # noqa: N802 - a policy's constant, which depends on its parameters here
-    """Late updates began at an older version."""
-    return params.late == "merge"
-
-
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
-    """A SimPy process: the rounds."""
-    late: dict[str, list[Job]] = {prices.exchange: [] for prices in world.plan.prices}
-    while world.serving:
-        for exchange in world.due():
-            yield from _round(world, params, exchange, late)
-        yield from world.end_round()
 
 
 def _round(

@@ -12,17 +12,17 @@ from typing import Annotated, Any
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.core.plan import Plan
+from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
-STALE = True
-check = check_one_exchange
 
-
-class Params(Component):
+class Params(Policy):
     """How updates are mixed, and how many clients work at a time."""
+
+    STREAMS = True
 
     alpha: Annotated[float, Field(gt=0, le=1, description="share of a fresh update in the new model")] = 0.6
     staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
@@ -34,16 +34,31 @@ class Params(Component):
         int | None, Field(ge=0, description="versions behind which an update is dropped")
     ] = None
 
+    def merges_stale(self) -> bool:
+        """See ``Policy``."""
+        return True
 
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
-    """A SimPy process: the merges."""
-    stream = Stream(world, params.concurrency)
+    def check(self, plan: Plan) -> None:
+        """See ``check_one_exchange``."""
+        check_one_exchange(plan)
 
-    def scale(behind: int) -> float:
-        return params.alpha * params.staleness.scale(behind)
+    def asks(self, participants: int | None) -> int | None:
+        """See ``Policy``."""
+        return self.concurrency or participants
 
-    while world.serving:
-        job = yield from stream.next(params.most_stale)
-        if job is not None:
-            yield from world.merge(stream.exchange.exchange, [job], scales=scale, correction="mix")
-            yield from world.end_round()
+    def merges(self, asked: float) -> float:  # noqa: ARG002
+        """An upload each."""
+        return 1.0
+
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the merges."""
+        stream = Stream(world, self.concurrency)
+
+        def scale(behind: int) -> float:
+            return self.alpha * self.staleness.scale(behind)
+
+        while world.serving:
+            job = yield from stream.next(self.most_stale)
+            if job is not None:
+                yield from world.merge(stream.exchange.exchange, [job], scales=scale, correction="mix")
+                yield from world.end_round()

@@ -12,18 +12,19 @@ from typing import Annotated, Any, Literal
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
+from edgefl.core.plan import Plan
 from edgefl.world.job import Job
+from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
-STALE = True
-check = check_one_exchange
 
-
-class Params(Component):
+class Params(Policy):
     """How much a merge takes, and how many clients work at a time."""
+
+    STREAMS = True
 
     buffer: Annotated[int, Field(gt=0, description="K, updates in a merge")] = 10
     concurrency: Annotated[
@@ -37,20 +38,35 @@ class Params(Component):
     server_rate: Annotated[Positive, Field(description="eta, the server's learning rate")] = 1.0
     weights: Annotated[Literal["equal", "samples"], Field(description="of updates in the mean")] = "equal"
 
+    def merges_stale(self) -> bool:
+        """See ``Policy``."""
+        return True
 
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
-    """A SimPy process: the merges."""
-    stream = Stream(world, params.concurrency)
+    def check(self, plan: Plan) -> None:
+        """See ``check_one_exchange``."""
+        check_one_exchange(plan)
 
-    def scale(behind: int) -> float:
-        return params.server_rate * params.staleness.scale(behind)
+    def asks(self, participants: int | None) -> int | None:
+        """See ``Policy``."""
+        return self.concurrency or participants
 
-    while world.serving:
-        buffer: list[Job] = []
-        while len(buffer) < params.buffer:
-            job = yield from stream.next(params.most_stale)
-            buffer += [] if job is None else [job]
-        yield from world.merge(
-            stream.exchange.exchange, buffer, scales=scale, equal=params.weights == "equal"
-        )
-        yield from world.end_round()
+    def merges(self, asked: float) -> float:  # noqa: ARG002
+        """As many as the buffer holds."""
+        return float(self.buffer)
+
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the merges."""
+        stream = Stream(world, self.concurrency)
+
+        def scale(behind: int) -> float:
+            return self.server_rate * self.staleness.scale(behind)
+
+        while world.serving:
+            buffer: list[Job] = []
+            while len(buffer) < self.buffer:
+                job = yield from stream.next(self.most_stale)
+                buffer += [] if job is None else [job]
+            yield from world.merge(
+                stream.exchange.exchange, buffer, scales=scale, equal=self.weights == "equal"
+            )
+            yield from world.end_round()

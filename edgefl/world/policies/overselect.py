@@ -15,40 +15,42 @@ from pydantic import Field
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
-from edgefl.core.params import Component
 from edgefl.core.plan import Plan, Prices
+from edgefl.world.policies import Policy
 from edgefl.world.world import World
 
 
-class Params(Component):
+class Params(Policy):
     """How many are asked."""
 
     factor: Annotated[float, Field(ge=1, description="times the scenario's participants")] = 1.3
 
+    def check(self, plan: Plan) -> None:
+        """Refuses a scenario without participants.
 
-def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is checked the same way
-    """Refuses a scenario without participants.
+        Raises:
+            ScenarioError: it has none.
+        """
+        if plan.scenario.server.participants is None:
+            raise ScenarioError(
+                "the policy 'overselect' needs to know how many clients to merge",
+                where="server.policy",
+                hint="add server.participants",
+            )
 
-    Raises:
-        ScenarioError: it has none.
-    """
-    if plan.scenario.server.participants is None:
-        raise ScenarioError(
-            "the policy 'overselect' needs to know how many clients to merge",
-            where="server.policy",
-            hint="add server.participants",
-        )
+    def asks(self, participants: int | None) -> int | None:
+        """More than are merged, rounded as ``World.invite`` does."""
+        return None if participants is None else max(1, int(participants * self.factor))
 
-
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
-    """A SimPy process: the rounds."""
-    while world.serving:
-        for exchange in world.due():
-            if exchange.everyone:
-                yield from world.collect(exchange)
-            else:
-                yield from _round(world, params, exchange)
-        yield from world.end_round()
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the rounds."""
+        while world.serving:
+            for exchange in world.due():
+                if exchange.everyone:
+                    yield from world.collect(exchange)
+                else:
+                    yield from _round(world, self, exchange)
+            yield from world.end_round()
 
 
 def _round(world: World, params: Params, exchange: Prices) -> Generator[simpy.Event, Any, None]:

@@ -14,34 +14,38 @@ from typing import Annotated, Any
 import simpy
 from pydantic import Field
 
-from edgefl.core.params import Component
+from edgefl.core.plan import Plan
 from edgefl.core.units import Seconds
+from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stream, check_one_exchange
 from edgefl.world.world import World
 
-STALE = True
-check = check_one_exchange
 
-
-class Params(Component):
+class Params(Policy):
     """When the server merges, and how much stale updates count."""
 
     interval: Annotated[Seconds, Field(gt=0, description="between two merges")]
     staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
 
+    def merges_stale(self) -> bool:
+        """See ``Policy``."""
+        return True
 
-def round_s(params: Params) -> float:
-    """The time of a round, which does not depend on clients."""
-    return params.interval
+    def check(self, plan: Plan) -> None:
+        """See ``check_one_exchange``."""
+        check_one_exchange(plan)
 
+    def lasts_s(self) -> tuple[float, float]:
+        """See ``Policy``."""
+        return self.interval, self.interval
 
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
-    """A SimPy process: the merges."""
-    stream = Stream(world, None)
-    while world.serving:
-        yield from stream.refill()
-        yield world.env.timeout(params.interval)
-        arrived = stream.take_arrived()
-        yield from world.merge(stream.exchange.exchange, arrived, scales=params.staleness.scale)
-        yield from world.end_round()
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the merges."""
+        stream = Stream(world, None)
+        while world.serving:
+            yield from stream.refill()
+            yield world.env.timeout(self.interval)
+            arrived = stream.take_arrived()
+            yield from world.merge(stream.exchange.exchange, arrived, scales=self.staleness.scale)
+            yield from world.end_round()

@@ -10,20 +10,19 @@ from typing import Any
 
 import simpy
 
-from edgefl.core.params import Component
+from edgefl.world.policies import Policy
 from edgefl.world.world import World
 
-# What it does depends on no job's time; see ``edgefl.world.blind``.
-BLIND = True
 
-
-class Params(Component):
+class Params(Policy):
     """Synchronous rounds have no parameters of their own."""
 
+    # What it does depends on no job's time; see ``edgefl.world.blind``.
+    BLIND = True
 
-def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:  # noqa: ARG001 - every policy is asked the same way
-    """A SimPy process: the rounds."""
-    while world.serving:
-        for exchange in world.due():
-            yield from world.collect(exchange)
-        yield from world.end_round()
+    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: the rounds."""
+        while world.serving:
+            for exchange in world.due():
+                yield from world.collect(exchange)
+            yield from world.end_round()

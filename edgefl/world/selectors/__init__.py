@@ -1,48 +1,39 @@
-"""Who is asked, one file each: ``Params`` and ``build(params, world) -> Selector``.
-
-A selector that reads what training reports says so at its file's top, ``READS = ("loss",)``. One that not
-every fleet can serve has ``check(params, plan)``, which raises a ``UserError`` before the run.
-"""
+"""Who is asked, one file each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
 from edgefl.core import draws
-from edgefl.core.catalogue import load
 from edgefl.core.clients import Floats, Ints
-from edgefl.core.plan import Prices
+from edgefl.core.params import Component
+from edgefl.core.plan import Plan, Prices
+from edgefl.world.selector import Jobs, Scalars, Selector
+from edgefl.world.world import World
 
-if TYPE_CHECKING:
-    from edgefl.world.world import World
-
-Jobs: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
-"""Ended jobs, (n,), with the fields of a job's row."""
-
-Scalars: TypeAlias = Mapping[int, Mapping[str, float]]
-"""What training reported, by the number of the job; a job that was not trained is left out."""
+__all__ = ["Draws", "Jobs", "Scalars", "Selector", "SelectorParams", "chooses", "lowest", "round_s", "scalar"]
 
 
-@runtime_checkable
-class Selector(Protocol):
-    """Chooses clients.
+class SelectorParams(Component):
+    """The parameters of a selector.
 
-    One that learns from what it chose has ``observe(jobs: Jobs, scalars: Scalars)``, too, which takes the
-    jobs that ended since the last call.
+    Attributes:
+        BLIND: whether whom it chooses depends on no job's time or energy; see ``edgefl.world.blind``.
+        READS: the scalars of training that it reads, such as ``("loss",)``.
     """
 
-    def select(self, count: int, candidates: Ints) -> Ints:
-        """``count`` different ones of more candidates, in the order of clients."""
-        ...
+    BLIND: ClassVar[bool] = False
+    READS: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
 
-def reads(name: str) -> tuple[str, ...]:
-    """The scalars of training that a selector reads, such as ``("loss",)``."""
-    found: tuple[str, ...] = getattr(load("selectors", name), "READS", ())
-    return found
+    def check(self, plan: Plan) -> None:
+        """Refuses, before the run, a plan that it cannot serve; raises a ``UserError``."""
 
 
 def scalar(jobs: Jobs, scalars: Scalars, name: str) -> Floats:

@@ -7,47 +7,47 @@ few clients are above the minimum, the fullest of the others are asked too.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.availability import BatteryTimetable
 from edgefl.core.clients import Ints
 from edgefl.core.errors import ScenarioError
-from edgefl.core.params import Component, NonNegative
-from edgefl.world.selectors import Draws, Selector, lowest
+from edgefl.core.params import NonNegative
+from edgefl.core.plan import Plan
+from edgefl.world.selectors import Draws, Selector, SelectorParams, lowest
 from edgefl.world.world import World
 
 
-class Params(Component):
+class Params(SelectorParams):
     """How much batteries count."""
 
     power: Annotated[NonNegative, Field(description="a client's weight is its level to this power")] = 2.0
     minimum: Annotated[float, Field(ge=0, le=1, description="level below which a client is spared")] = 0.3
 
+    def check(self, plan: Plan) -> None:
+        """Refuses a fleet without batteries.
 
-def check(params: Params, plan: Any) -> None:  # noqa: ARG001 - every selector is checked the same way
-    """Refuses a fleet without batteries.
+        Raises:
+            ScenarioError: the fleet's availability does not follow batteries.
+        """
+        timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
+        if not isinstance(timetable, BatteryTimetable):
+            raise ScenarioError(
+                "the selector 'energy-aware' asks clients by their batteries, and this fleet has none",
+                where="server.selector",
+                hint="give the fleet 'availability: charging', or choose another selector",
+            )
 
-    Raises:
-        ScenarioError: the fleet's availability does not follow batteries.
-    """
-    timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
-    if not hasattr(timetable, "level"):
-        raise ScenarioError(
-            "the selector 'energy-aware' asks clients by their batteries, and this fleet has none",
-            where="server.selector",
-            hint="give the fleet 'availability: charging', or choose another selector",
-        )
-
-
-def build(params: Params, world: World) -> Selector:
-    """The selector of a run."""
-    return _EnergyAware(params, world)
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return _EnergyAware(self, world)
 
 
-class _EnergyAware:
+class _EnergyAware(Selector):
     def __init__(self, params: Params, world: World) -> None:
         self._params = params
         self._world = world

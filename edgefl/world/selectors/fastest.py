@@ -7,21 +7,19 @@ with: rounds are short, and slow clients' data are never seen.
 from __future__ import annotations
 
 from edgefl.core.clients import Ints
-from edgefl.core.params import Component
-from edgefl.world.selectors import Selector, lowest, round_s
+from edgefl.world.selectors import Selector, SelectorParams, lowest, round_s
 from edgefl.world.world import World
 
 
-class Params(Component):
+class Params(SelectorParams):
     """Selection by speed has no parameters."""
 
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return _Fastest(world)
 
-def build(params: Params, world: World) -> Selector:  # noqa: ARG001 - every selector is built the same way
-    """The selector of a run."""
-    return _Fastest(world)
 
-
-class _Fastest:
+class _Fastest(Selector):
     def __init__(self, world: World) -> None:
         self._seconds = round_s(world)
 

@@ -46,17 +46,17 @@ from pydantic import Field
 
 from edgefl.core import draws
 from edgefl.core.clients import Bools, Floats, Ints
-from edgefl.core.params import Component, NonNegative
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, chooses, round_s, scalar
+from edgefl.core.params import NonNegative
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, round_s, scalar
 from edgefl.world.world import World
-
-READS = ("loss_rms",)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Params(Component):
+class Params(SelectorParams):
     """Oort's parameters."""
+
+    READS = ("loss_rms",)
 
     explore: Annotated[Share, Field(description="epsilon at first: the share of unexplored clients")] = 0.9
     decay: Annotated[Share, Field(description="epsilon's factor from round to round")] = 0.98
@@ -72,13 +72,12 @@ class Params(Component):
     picks: Annotated[int, Field(gt=0)] | None = Field(None, description="how often a client is asked at most")
     scaled: Annotated[bool, Field(description="scale utilities to [0, 1] before adding uncertainty")] = True
 
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return Oort(self, world)
 
-def build(params: Params, world: World) -> Selector:
-    """The selector of a run."""
-    return Oort(params, world)
 
-
-class Oort:
+class Oort(Selector):
     """What is known of every client, a column each.
 
     Attributes:

@@ -16,28 +16,26 @@ from pydantic import Field
 
 from edgefl.core import draws
 from edgefl.core.clients import Ints
-from edgefl.core.params import Component
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, scalar
 from edgefl.world.world import World
 
-READS = ("loss",)
 
-
-class Params(Component):
+class Params(SelectorParams):
     """How many candidates there are."""
+
+    READS = ("loss",)
 
     # The paper's experiments take d = 2 m (d = 6, m = 3) and more.
     factor: Annotated[
         float, Field(ge=1, description="candidates per client asked, d / m; 1 is by data alone")
     ] = 2.0
 
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return _PowerOfChoice(self, world)
 
-def build(params: Params, world: World) -> Selector:
-    """The selector of a run."""
-    return _PowerOfChoice(params, world)
 
-
-class _PowerOfChoice:
+class _PowerOfChoice(Selector):
     def __init__(self, params: Params, world: World) -> None:
         self._factor = params.factor
         self._samples = world.plan.clients.samples

@@ -6,24 +6,22 @@ import numpy as np
 
 from edgefl.core import seeds
 from edgefl.core.clients import Ints
-from edgefl.core.params import Component
-from edgefl.world.selectors import Selector
+from edgefl.world.selectors import Selector, SelectorParams
 from edgefl.world.world import World
 
-# What it does depends on no job's time; see ``edgefl.world.blind``.
-BLIND = True
 
-
-class Params(Component):
+class Params(SelectorParams):
     """Random selection has no parameters."""
 
+    # What it does depends on no job's time; see ``edgefl.world.blind``.
+    BLIND = True
 
-def build(params: Params, world: World) -> Selector:  # noqa: ARG001 - every selector is built the same way
-    """The selector of a run."""
-    return _Random(world)
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return _Random(world)
 
 
-class _Random:
+class _Random(Selector):
     def __init__(self, world: World) -> None:
         self._world = world
         self._round: int | None = None

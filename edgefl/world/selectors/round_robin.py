@@ -5,24 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core.clients import Ints
-from edgefl.core.params import Component
-from edgefl.world.selectors import Jobs, Scalars, Selector, lowest
+from edgefl.world.selectors import Jobs, Scalars, Selector, SelectorParams, lowest
 from edgefl.world.world import World
 
-# What it does depends on no job's time; see ``edgefl.world.blind``.
-BLIND = True
 
-
-class Params(Component):
+class Params(SelectorParams):
     """Selection in turn has no parameters."""
 
+    # What it does depends on no job's time; see ``edgefl.world.blind``.
+    BLIND = True
 
-def build(params: Params, world: World) -> Selector:  # noqa: ARG001 - every selector is built the same way
-    """The selector of a run."""
-    return _RoundRobin(world)
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return _RoundRobin(world)
 
 
-class _RoundRobin:
+class _RoundRobin(Selector):
     def __init__(self, world: World) -> None:
         self._world = world
         self._asked_s = np.full(len(world.plan.clients), -np.inf)

@@ -28,43 +28,40 @@ from pydantic import Field
 from edgefl.core import seeds
 from edgefl.core.clients import Floats, Ints
 from edgefl.core.errors import ScenarioError
-from edgefl.core.params import Component
 from edgefl.core.plan import Plan
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, lowest, round_s, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, round_s, scalar
 from edgefl.world.world import World
 
-READS = ("loss",)
 
-
-class Params(Component):
+class Params(SelectorParams):
     """How clients are divided, and tiers drawn."""
+
+    READS = ("loss",)
 
     tiers: Annotated[int, Field(gt=0, description="number of tiers; the paper's experiments have 5")] = 5
     interval: Annotated[int, Field(gt=0, description="rounds between changes of the probabilities")] = 10
     credits: Annotated[int, Field(gt=0, description="rounds a tier may be asked in, till all had them")] = 50
 
+    def check(self, plan: Plan) -> None:
+        """Refuses more tiers than there are clients.
 
-def check(params: Params, plan: Plan) -> None:
-    """Refuses more tiers than there are clients.
+        Raises:
+            ScenarioError: a tier would be empty from the start.
+        """
+        clients = int(plan.clients.admitted.sum())
+        if self.tiers > clients:
+            raise ScenarioError(
+                f"{self.tiers} tiers of {clients} clients: some would have none",
+                where="server.selector.tiers",
+                hint=f"choose at most {clients} tiers",
+            )
 
-    Raises:
-        ScenarioError: a tier would be empty from the start.
-    """
-    clients = int(plan.clients.admitted.sum())
-    if params.tiers > clients:
-        raise ScenarioError(
-            f"{params.tiers} tiers of {clients} clients: some would have none",
-            where="server.selector.tiers",
-            hint=f"choose at most {clients} tiers",
-        )
-
-
-def build(params: Params, world: World) -> Selector:
-    """The selector of a run."""
-    return Tiers(params, world)
+    def build(self, world: World) -> Selector:
+        """The selector of a run."""
+        return Tiers(self, world)
 
 
-class Tiers:
+class Tiers(Selector):
     """The tiers, and what is known of them.
 
     Attributes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 import torch
 from builders import build_method, build_net
@@ -31,7 +29,7 @@ def phase(views=1, data="train"):
 def augmentation(name):
     """One of the catalogue's on its defaults."""
     module = catalogue.load("augmentations", name)
-    return partial(module.augment, module.Params())
+    return module.Params().augment
 
 
 @pytest.mark.parametrize(("views", "moved"), [(1, 10 * 192 * 5), (2, 10 * 192 * 9)])

@@ -254,11 +254,9 @@ def test_the_clock_begins_where_availability_does():
 
 
 def test_a_fleet_that_charges_at_night_begins_when_it_does():
-    """``availability`` has a start, in hours; a model of a user's may call something else so."""
+    """``availability`` says when, in hours."""
     fleet = profile("city-phones-at-night").model_copy(update={"carbon": Carbon(regions={"DE": Region()})})
     assert with_carbon(fleet, {}).carbon.start == 18.0
-    other = fleet.availability.model_copy(update={"start": "spring"})
-    assert with_carbon(fleet.model_copy(update={"availability": other}), {}).carbon.start == 0.0
 
 
 def rows(region="X", hours=24, value=100):

@@ -18,14 +18,14 @@ STILL = {"smallest": 1.0, "flip": False, "jitter": 0.0, "hue": 0.0, "grey_probab
 
 
 def _contrast(x, **changed):
-    return contrastive.augment(contrastive.Params(**{**STILL, **changed}), x, _generator())
+    return contrastive.Params(**{**STILL, **changed}).augment(x, _generator())
 
 
 def test_none_is_the_identity():
     """The same tensor, with nothing drawn from the generator."""
     x, generator = _images(), _generator()
     before = generator.get_state()
-    assert none.augment(none.Params(), x, generator) is x
+    assert none.Params().augment(x, generator) is x
     assert torch.equal(generator.get_state(), before)
 
 
@@ -49,7 +49,7 @@ def _moves(x, y, reach):
 def test_shift_moves_by_whole_pixels():
     """Every image is moved by -1, 0 or 1 either way, with zeros for new pixels; all nine moves occur."""
     x = _images(200)
-    found = _moves(x, shift.augment(shift.Params(pixels=1), x, _generator()), 1)
+    found = _moves(x, shift.Params(pixels=1).augment(x, _generator()), 1)
     assert all(len(one) == 1 for one in found)
     assert len({one[0] for one in found}) == 9
 
@@ -57,13 +57,13 @@ def test_shift_moves_by_whole_pixels():
 def test_shift_by_nothing_is_the_identity():
     """Pixels = 0."""
     x = _images()
-    assert torch.equal(shift.augment(shift.Params(pixels=0), x, _generator()), x)
+    assert torch.equal(shift.Params(pixels=0).augment(x, _generator()), x)
 
 
 def test_crop_flip_crops_and_mirrors():
     """Each image is a moved one, or the mirror image of a moved one; about half are mirrored."""
     x = _images(200)
-    y = crop_flip.augment(crop_flip.Params(padding=2), x, _generator())
+    y = crop_flip.Params(padding=2).augment(x, _generator())
     straight = [bool(one) for one in _moves(x, y, 2)]
     mirrored = [bool(one) for one in _moves(x, y.flip(-1), 2)]
     assert all(one != other for one, other in zip(straight, mirrored, strict=True))
@@ -73,7 +73,7 @@ def test_crop_flip_crops_and_mirrors():
 def test_cutout_blanks_one_square():
     """One rectangle changes, 4 x 4 unless it reaches over the border, all to the fill value."""
     x = _images(200)
-    y = cutout.augment(cutout.Params(size=4, fill=0.25), x, _generator())
+    y = cutout.Params(size=4, fill=0.25).augment(x, _generator())
     changed = (x != y).all(1)
     assert ((x == y).all(1) | changed).all()
     assert (y.permute(0, 2, 3, 1)[changed] == 0.25).all()
@@ -86,7 +86,7 @@ def test_cutout_blanks_one_square():
 def test_cutout_may_be_centred_on_any_pixel():
     """On 8 x 8 with size 1, all 64 pixels are hit."""
     x = torch.ones(2000, 1, 8, 8)
-    y = cutout.augment(cutout.Params(size=1, fill=0.0), x, _generator())
+    y = cutout.Params(size=1, fill=0.0).augment(x, _generator())
     assert ((y == 0).sum((1, 2, 3)) == 1).all()
     assert (y == 0).any(0).all()
 
@@ -168,6 +168,6 @@ def test_contrastive_brightness_and_contrast():
 def test_contrastive_leaves_one_channel_one():
     """Grey images have neither saturation, hue nor greyscale, but are cropped and jittered."""
     x = _images(channels=1)
-    y = contrastive.augment(contrastive.Params(), x, _generator())
+    y = contrastive.Params().augment(x, _generator())
     assert y.shape == x.shape
     assert not torch.equal(x, y)

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,14 +13,14 @@ from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
 
 SPEC = Spec("toy", (2, 3, 3), 2, 18, 4, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
-SHIFT = partial(shift.augment, shift.Params(pixels=1))
+SHIFT = shift.Params(pixels=1).augment
 
 
 def _federation(arrays=...):
     rng = np.random.default_rng(0)
     train_x, test_x = (rng.integers(0, 256, (size, *SPEC.shape), dtype=np.uint8) for size in (18, 4))
     given = Arrays(train_x, np.arange(18) % 2, test_x, np.arange(4) % 2) if arrays is ... else arrays
-    return federate(SPEC, given, partial(iid.split, iid.Params()), 2, seed=0)
+    return federate(SPEC, given, iid.Params().split, 2, seed=0)
 
 
 def _phase(epochs=2, **rest):
@@ -170,7 +169,7 @@ def test_normalising_rounds_like_channel_by_channel(shape, last):
     mean, std = (tuple(rng.uniform(0.2, 0.6, shape[0]).tolist()) for _ in range(2))
     spec = Spec("toy", shape, 2, 6, 6, ("a", "b"), mean, std)
     given = channels_last(arrays) if last else arrays
-    federation = federate(spec, given, partial(iid.split, iid.Params()), 2, seed=0)
+    federation = federate(spec, given, iid.Params().split, 2, seed=0)
     a, b = (torch.tensor(values).view(-1, 1, 1) for values in (mean, std))
     expected = (torch.from_numpy(images).float() / 255 - a) / b
     assert torch.equal(normalised(federation, np.arange(6), "test"), expected)

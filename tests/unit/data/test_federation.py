@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ from edgefl.data.partitions import by_user, classes_per_client, iid
 from edgefl.data.spec import evenly
 
 SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
-IID = partial(iid.split, iid.Params())
-ONE_CLASS = partial(classes_per_client.split, classes_per_client.Params(k=1))
+IID = iid.Params().split
+ONE_CLASS = classes_per_client.Params(k=1).split
 
 
 def _toy():
@@ -203,7 +202,7 @@ def test_pooled_data_have_no_holdout():
         federate(SPEC, _toy(), IID, 5, seed=0, pooled=0.2, holdout=0.2)
 
 
-BY_USER = partial(by_user.split, by_user.Params())
+BY_USER = by_user.Params().split
 
 
 def test_a_client_has_one_users_samples():
@@ -225,7 +224,7 @@ def test_a_client_has_one_users_samples():
 
 def test_several_users_make_a_client_and_too_few_are_refused():
     """Two each; a third client has nobody left."""
-    two = partial(by_user.split, by_user.Params(users_per_client=2))
+    two = by_user.Params(users_per_client=2).split
     users = evenly(40, 4), evenly(10, 4)
     assert federate(SPEC, None, two, 2, seed=0, users=users).samples.tolist() == [20, 20]
     with pytest.raises(UserError, match="need 6 users, and 4 of 4 have samples"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,7 +23,7 @@ from edgefl.protocol import Phase
 SHAPE = (1, 4, 4)
 PUBLIC = 11
 SPEC = Spec("noise", SHAPE, 3, 400, 1, ("a", "b", "c"), (0.5,), (0.25,))
-SHIFT = partial(shift.augment, shift.Params(pixels=1))
+SHIFT = shift.Params(pixels=1).augment
 
 
 def federation(sizes: list[int]) -> Federation:

@@ -1,10 +1,8 @@
 """The data set ``folder``: which files are which images of which class, and what is wrong with a folder."""
 
-import io
 import os
 import struct
 import zlib
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,18 +10,17 @@ from image_files import encoded, image, tree
 from PIL import Image, ImageOps
 
 from edgefl.core import images as decoding
-from edgefl.core.errors import DataError, ScenarioError, UserError
+from edgefl.core.errors import DataError, ScenarioError
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.data import source_of
 from edgefl.data.sources import folder
 
 GIVEN = {"train/cat": 3, "train/dog": 2, "test/cat": 1, "test/dog": 2}
 
 
 def _source(path, **params):
-    return source_of(folder, folder.Params(path=str(path), **params))
+    return folder.Params(path=str(path), **params).build()
 
 
 def _read(path, **params):
@@ -415,14 +412,3 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(tmp_path), "open", refused)
     assert "Permission denied" in _refused(tmp_path)
-
-
-def test_a_module_that_is_no_dataset(tmp_path):
-    """Neither build nor SPEC and load, or a build of something else: said of the user's file."""
-    module = type(io)("mine")
-    module.__file__ = str(tmp_path / "mine.py")
-    with pytest.raises(UserError, match="neither 'build' nor"):
-        source_of(module, None)
-    module.build = Mock(return_value=3)
-    with pytest.raises(UserError, match=r"returned int, not edgefl\.data\.Source"):
-        source_of(module, None)

@@ -10,7 +10,6 @@ import pytest
 from image_files import encoded, image
 
 from edgefl.core.errors import DataError, UserError
-from edgefl.data import source_of
 from edgefl.data.image_parquet import labels_of
 from edgefl.data.sources import parquet
 
@@ -30,7 +29,7 @@ def _write(path, levels, labels, names=None, column="label"):
 
 
 def _source(path, **params):
-    return source_of(parquet, parquet.Params(path=str(path), **params))
+    return parquet.Params(path=str(path), **params).build()
 
 
 def _refused(path, **params):

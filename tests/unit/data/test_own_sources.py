@@ -1,14 +1,13 @@
 """A data set of a user's own module: what is computed for it, and what its description and load get wrong."""
 
 from dataclasses import replace
-from types import ModuleType
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from edgefl.core.errors import DataError, UserError
-from edgefl.data import Arrays, Spec, source_of
+from edgefl.data import Arrays, Source, Spec, checked_source
 
 SPEC = Spec("toy", (1, 2, 2), 2, 4, 2, ("a", "b"))
 ARRAYS = Arrays(
@@ -19,41 +18,36 @@ ARRAYS = Arrays(
 )
 
 
-def _module(spec=SPEC, loaded=ARRAYS):
-    module = ModuleType("toy")
-    module.__file__ = "datasets/toy.py"
-    module.SPEC, module.load = spec, Mock(return_value=loaded)
-    return module
+def _source(spec=SPEC, loaded=ARRAYS):
+    return checked_source(Source(spec, Mock(return_value=loaded)), "datasets/toy.py")
 
 
-def _read(module):
-    return source_of(module, None).read(None, download=False)
+def _read(source):
+    return source.read(None, download=False)
 
 
 def test_load_takes_a_folder_and_download():
     """Another signature is said of the module's file, before a run."""
-    module = _module()
-    module.load = lambda folder: folder
     with pytest.raises(UserError, match=r"load\(folder, download=\.\.\.\)") as caught:
-        source_of(module, None)
+        checked_source(Source(SPEC, lambda folder: folder), "datasets/toy.py")
     assert caught.value.where == "datasets/toy.py"
 
 
 def test_mean_and_deviation_are_computed_where_the_spec_has_none():
     """Of the training images alone; a channel of one level is divided by 1."""
-    spec, arrays = _read(_module())
+    spec, arrays = _read(_source())
     assert spec.mean == pytest.approx((7.5 / 255,))
     assert spec.std == pytest.approx((np.arange(16).std() / 255,))
     assert arrays is ARRAYS
     flat = replace(ARRAYS, train_x=np.full((4, 1, 2, 2), 51, dtype=np.uint8))
-    assert _read(_module(loaded=flat))[0].std == (1.0,)
-    assert _read(_module(loaded=flat))[0].mean == pytest.approx((0.2,))
+    assert _read(_source(loaded=flat))[0].std == (1.0,)
+    assert _read(_source(loaded=flat))[0].mean == pytest.approx((0.2,))
 
 
 def test_given_moments_are_kept():
     """And until images are read, unknown ones change nothing."""
-    assert _read(_module(replace(SPEC, mean=(0.5,), std=(0.25,))))[0].mean == (0.5,)
-    assert source_of(_module(), None).facts() == replace(SPEC, mean=(0.0,), std=(1.0,))
+    assert _read(_source(replace(SPEC, mean=(0.5,), std=(0.25,))))[0].mean == (0.5,)
+    assert _source().facts() == replace(SPEC, mean=(0.0,), std=(1.0,))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,7 @@ def test_given_moments_are_kept():
 def test_a_description_that_contradicts_itself(changes, says):
     """One message that names the module's file, before anything is loaded."""
     with pytest.raises(UserError, match=says) as caught:
-        source_of(_module(replace(SPEC, **changes)), None)
+        _source(replace(SPEC, **changes))
     assert caught.value.where == "datasets/toy.py"
 
 
@@ -79,9 +73,9 @@ def test_signals_say_so():
     given = replace(SPEC, signals=True)
     x, test_x = (part.astype(np.float32) for part in (ARRAYS.train_x, ARRAYS.test_x))
     loaded = replace(ARRAYS, train_x=x, test_x=test_x)
-    assert _read(_module(given, loaded))[1] is loaded
+    assert _read(_source(given, loaded))[1] is loaded
     with pytest.raises(DataError, match="uint8 and its labels int64, not float32") as caught:
-        _read(_module(given))
+        _read(_source(given))
     assert "signals=True" in caught.value.hint
 
 
@@ -100,5 +94,5 @@ def test_signals_say_so():
 def test_what_load_gets_wrong(loaded, says):
     """It is said of the module's file before a tensor is made of it."""
     with pytest.raises(DataError, match=says) as caught:
-        _read(_module(loaded=loaded))
+        _read(_source(loaded=loaded))
     assert caught.value.where == "datasets/toy.py"

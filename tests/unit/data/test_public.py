@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,8 +16,8 @@ from edgefl.data.partitions import iid
 from edgefl.protocol import Phase
 
 SPEC = Spec("toy", (2, 3, 3), 2, 40, 10, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
-IID = partial(iid.split, iid.Params())
-SHIFT = partial(shift.augment, shift.Params(pixels=1))
+IID = iid.Params().split
+SHIFT = shift.Params(pixels=1).augment
 NINE = Passes(epochs=2, samples=9)
 
 

@@ -13,14 +13,14 @@ from test_readers import _idx
 
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError
-from edgefl.data import channels_last, federate, normalised, source_of
+from edgefl.data import channels_last, federate, normalised
 from edgefl.data.sources import cifar10
 
 
 def source(name, **params):
     """A dataset of the catalogue."""
     module = catalogue.load("datasets", name)
-    return source_of(module, module.Params(**params))
+    return module.Params(**params).build()
 
 
 def images(count, shape):

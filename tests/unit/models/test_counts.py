@@ -89,7 +89,7 @@ SIZES = [
 def built(name, params, shape, classes=10):
     """The net of a model's name."""
     module = importlib.import_module(f"edgefl.models.{name}")
-    return module.build(module.Params(**params), shape, classes)
+    return module.Params(**params).build(shape, classes)
 
 
 @pytest.mark.parametrize(("name", "params", "shape", "parameters", "statistics"), SIZES)

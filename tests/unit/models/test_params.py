@@ -29,27 +29,27 @@ from edgefl.protocol import leaves
 def test_cnn2_refuses_small_images():
     """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
     with pytest.raises(UserError, match="at least 16x16 pixels, not 15x20"):
-        cnn2.build(cnn2.Params(), (1, 15, 20), 10)
-    net = cnn2.build(cnn2.Params(), (1, 16, 16), 10)
+        cnn2.Params().build((1, 15, 20), 10)
+    net = cnn2.Params().build((1, 16, 16), 10)
     assert net.logits(net.init(0), torch.zeros(2, 1, 16, 16)).shape == (2, 10)
 
 
 def test_fedckas_cnn_refuses_small_images():
     """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
     with pytest.raises(UserError, match="at least 16x16 pixels, not 20x15"):
-        fedcka_cnn.build(fedcka_cnn.Params(), (1, 20, 15), 10)
-    net = fedcka_cnn.build(fedcka_cnn.Params(), (1, 16, 16), 10)
+        fedcka_cnn.Params().build((1, 20, 15), 10)
+    net = fedcka_cnn.Params().build((1, 16, 16), 10)
     assert net.features(net.init(0), torch.zeros(2, 1, 16, 16), False)[0].shape == (2, 256)
 
 
 def test_what_cannot_shrink_is_refused():
     """Images below 16x16 in VGG-13 and sequences below 4 in the 1-D CNN."""
     with pytest.raises(UserError, match="at least 16x16 pixels, not 15x16"):
-        vgg13.build(vgg13.Params(), (3, 15, 16), 10)
+        vgg13.Params().build((3, 15, 16), 10)
     with pytest.raises(UserError, match="at least 4 steps, not 3"):
-        cnn1d.build(cnn1d.Params(), (9, 1, 3), 6)
+        cnn1d.Params().build((9, 1, 3), 6)
     for module, shape in ((vgg13, (3, 16, 16)), (cnn1d, (9, 1, 4))):
-        net = module.build(module.Params(), shape, 6)
+        net = module.Params().build(shape, 6)
         assert net.logits(net.init(0), torch.zeros(2, *shape)).shape == (2, 6)
 
 
@@ -57,8 +57,8 @@ def test_a_padded_cnn2_takes_images_of_four_pixels():
     """Padding leaves the poolings alone to shrink the image: 4x4 -> 2x2 -> 1x1."""
     padded = cnn2.Params(padding="same")
     with pytest.raises(UserError, match="at least 4x4 pixels, not 3x4"):
-        cnn2.build(padded, (1, 3, 4), 10)
-    net = cnn2.build(padded, (1, 4, 4), 10)
+        padded.build((1, 3, 4), 10)
+    net = padded.build((1, 4, 4), 10)
     assert net.logits(net.init(0), torch.zeros(2, 1, 4, 4)).shape == (2, 10)
 
 
@@ -77,10 +77,10 @@ def test_a_padded_cnn2_takes_images_of_four_pixels():
 def test_groups_must_divide_every_layer(model, groups, hint):
     """A number of groups that does not fit is refused before anything is built, and a divisor is named."""
     with pytest.raises(UserError, match=f"{groups} groups") as caught:
-        model.build(model.Params(norm="group", groups=groups), (3, 32, 32), 10)
+        model.Params(norm="group", groups=groups).build((3, 32, 32), 10)
     assert f"a divisor of {hint}," in caught.value.hint
     # Batch norm has no groups.
-    assert model.build(model.Params(norm="batch", groups=groups), (3, 32, 32), 10).feature_width > 0
+    assert model.Params(norm="batch", groups=groups).build((3, 32, 32), 10).feature_width > 0
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_wrong_parameters_are_refused(model, params):
 
 def test_mlp_without_hidden_layers_is_softmax_regression():
     """The body has no parameters and the features are the sample."""
-    net = mlp.build(mlp.Params(hidden=()), (1, 2, 3), 4)
+    net = mlp.Params(hidden=()).build((1, 2, 3), 4)
     weights = net.init(0)
     x = torch.randn(5, 1, 2, 3, generator=torch.Generator().manual_seed(0))
     assert weights["body"] == {}
@@ -113,14 +113,14 @@ def test_mlp_without_hidden_layers_is_softmax_regression():
 @pytest.mark.parametrize("model", [resnet18, mobilenet_v2, spherefed_convnet])
 def test_other_images(model, shape):
     """Grey and larger images work, and the features have the declared width."""
-    net = model.build(model.Params(), shape, 7)
+    net = model.Params().build(shape, 7)
     found, _ = net.features(net.on_meta(), torch.empty(2, *shape, device="meta"), False)
     assert found.shape == (2, net.feature_width)
 
 
 def test_a_net_keeps_no_tensor_alive():
     """After a call, failed or not, a weight is freed with the caller's last reference to it."""
-    net = mlp.build(mlp.Params(), (1, 2, 2), 3)
+    net = mlp.Params().build((1, 2, 2), 3)
     weights = net.init(0)
     watched = [weakref.ref(leaf) for leaf in leaves(weights)]
     with pytest.raises(RuntimeError):
@@ -133,7 +133,7 @@ def test_a_net_keeps_no_tensor_alive():
 
 def test_first_weights_do_not_depend_on_the_default_device(monkeypatch):
     """A default device other than meta does not decide where the first weights are drawn."""
-    net = mlp.build(mlp.Params(), (1, 2, 2), 3)
+    net = mlp.Params().build((1, 2, 2), 3)
     expected = net.init(0)["body"]["fc1.weight"]
     monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
     assert torch.equal(expected, net.init(0)["body"]["fc1.weight"])

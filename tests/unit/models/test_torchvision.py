@@ -25,7 +25,7 @@ from edgefl.protocol.vision import torchvision
 )
 def test_logits_agree_with_torchvision(model, original, classifier):
     """With the ImageNet stem and the same weights, torchvision's network gives the same logits."""
-    net = model.build(model.Params(stem="imagenet"), (3, 64, 64), 10)
+    net = model.Params(stem="imagenet").build((3, 64, 64), 10)
     weights = net.init(3)
     # Statistics other than the initial 0 and 1.
     x = torch.randn(4, 3, 64, 64, generator=torch.Generator().manual_seed(0))
@@ -42,7 +42,7 @@ def test_logits_agree_with_torchvision(model, original, classifier):
 
 def test_running_statistics_agree_with_torchvision():
     """A training pass moves the running statistics as torchvision's network moves its own."""
-    net = resnet18.build(resnet18.Params(stem="imagenet"), (3, 32, 32), 10)
+    net = resnet18.Params(stem="imagenet").build((3, 32, 32), 10)
     weights = net.init(0)
     x = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     network = torchvision().models.resnet18(weights=None, num_classes=10).train()
@@ -54,8 +54,8 @@ def test_running_statistics_agree_with_torchvision():
 
 def test_the_wrap_ends_the_body():
     """The wrapped features are the plain ones through one more linear layer, with no activation after it."""
-    net = resnet18.build(resnet18.Params(wrap=16), (3, 32, 32), 10)
-    plain = resnet18.build(resnet18.Params(), (3, 32, 32), 10)
+    net = resnet18.Params(wrap=16).build((3, 32, 32), 10)
+    plain = resnet18.Params().build((3, 32, 32), 10)
     weights = net.init(0)
     x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     found, _ = net.features(weights, x, False)
@@ -78,7 +78,7 @@ def test_other_import_errors_are_not_hidden(monkeypatch):
 
 def test_the_lstm_is_torchs():
     """The same weights in torch's LSTM, whose two biases are added, give the same last hidden state."""
-    net = lstm.build(lstm.Params(hidden=5), (3, 1, 7), 4)
+    net = lstm.Params(hidden=5).build((3, 1, 7), 4)
     weights = net.init(0)
     x = torch.randn(2, 3, 1, 7, generator=torch.Generator().manual_seed(0))
     network = torch.nn.LSTM(3, 5, batch_first=True)
@@ -91,8 +91,8 @@ def test_the_lstm_is_torchs():
 
 def test_a_projection_head_follows_the_wrap():
     """A hidden layer as wide as its input with ReLU, then a linear layer."""
-    net = resnet18.build(resnet18.Params(wrap=8, projection=4), (3, 8, 8), 10)
-    plain = resnet18.build(resnet18.Params(wrap=8), (3, 8, 8), 10)
+    net = resnet18.Params(wrap=8, projection=4).build((3, 8, 8), 10)
+    plain = resnet18.Params(wrap=8).build((3, 8, 8), 10)
     weights, x = net.init(0), torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     body = weights["body"]
     renamed = {**body, "fc.weight": body["fc.0.weight"], "fc.bias": body["fc.0.bias"]}

@@ -99,8 +99,8 @@ def test_augmentations_compose_in_order(tmp_path):
     """Drawn from one stream, each from what the one before it left; one alone is as without a list."""
     x = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(0)
-    expected = shift.augment(shift.Params(), x, generator)
-    expected = cutout.augment(cutout.Params(size=3), expected, generator)
+    expected = shift.Params().augment(x, generator)
+    expected = cutout.Params(size=3).augment(expected, generator)
     both = _augmented(tmp_path, "[shift, none, {name: cutout, size: 3}]")
     assert torch.equal(both(x, torch.Generator().manual_seed(0)), expected)
     turned = _augmented(tmp_path, "[{name: cutout, size: 3}, shift]")

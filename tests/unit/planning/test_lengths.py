@@ -187,15 +187,16 @@ TWO_PHASES = """
 from dataclasses import replace
 from edgefl.core.steps import Passes
 from edgefl.methods import fedavg
-Params = fedavg.Params
 
-def build(params, site):
-    method = fedavg.build(params, site)
-    (train,) = method.exchanges
-    (own,) = train.work.phases
-    plain = replace(own, name="plain", passes=Passes(steps=3), data="plain")
-    phases = (plain, own) if "{order}" == "before" else (own, plain)
-    return replace(method, exchanges=(replace(train, work=replace(train.work, phases=phases)),))
+
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
+        (own,) = train.work.phases
+        plain = replace(own, name="plain", passes=Passes(steps=3), data="plain")
+        phases = (plain, own) if "{order}" == "before" else (own, plain)
+        return replace(method, exchanges=(replace(train, work=replace(train.work, phases=phases)),))
 """
 
 

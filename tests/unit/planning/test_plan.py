@@ -60,17 +60,15 @@ def test_learning_survives_being_written_and_read(planned):
 
 BY_SIZE = """
 from edgefl.core import units
-from edgefl.core.params import Component
 from edgefl.data.partitions import iid
 
 
-class Params(Component):
+class Params(iid.Params):
     budget: units.Bytes
 
-
-def split(params, labels, classes, clients, rng):
-    assert params.budget == 2e6
-    return iid.split(params, labels, classes, clients, rng)
+    def split(self, labels, classes, clients, rng):
+        assert self.budget == 2e6
+        return super().split(labels, classes, clients, rng)
 """
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from plans import link, plan, prices, sourced
 
@@ -11,6 +9,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.fleet import Fleet
 from edgefl.planning.assumed import of_cells
 from edgefl.planning.costs import shared_links
+from edgefl.world.policies import fedasync, overselect
 
 MB = 10**6
 CELLS = {"home": {"down": sourced("2 Mbit/s"), "up": sourced("2 Mbit/s"), "clients": 4}}
@@ -21,7 +20,7 @@ def works(*up, everyone=False):
     return [{"exchange": "train", "everyone": everyone, "down": {}, "up": {"net": size}} for size in up]
 
 
-def shared(*, policy=None, cells=None, clients=12, participants=None, payload=None, **server):
+def shared(*, cells=None, clients=12, participants=None, payload=None, **server):
     """The shared links of clients with 4 Mbit/s up and 0.5 s of handshake, by capacity.
 
     Half of them are in ``cells``, where there are any.
@@ -31,7 +30,7 @@ def shared(*, policy=None, cells=None, clients=12, participants=None, payload=No
     fleet = fleet.model_copy(update={"links": {"cable": link()}})
     scenario = plan([prices("train", clients)], participants=participants).scenario
     scenario = scenario.model_copy(update={"server": scenario.server.model_copy(update=server)})
-    found = shared_links(scenario, policy, fleet, fleet.links, payload or works(MB))
+    found = shared_links(scenario, fleet, fleet.links, payload or works(MB))
     return None if found is None else {one.capacity: one for one in found}
 
 
@@ -52,8 +51,8 @@ def test_a_server_link_takes_all_bytes_over_its_rate():
     ("settings", "clients"),
     [
         ({"participants": 5}, 5),
-        ({"participants": 5, "policy": SimpleNamespace(factor=1.3)}, 6),
-        ({"participants": 5, "policy": SimpleNamespace(concurrency=9)}, 9),
+        ({"participants": 5, "policy": overselect.Params(factor=1.3)}, 6),
+        ({"participants": 5, "policy": fedasync.Params(concurrency=9)}, 9),
         ({"participants": 5, "payload": works(MB, everyone=True)}, 12),
     ],
 )

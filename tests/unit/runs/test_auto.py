@@ -11,7 +11,7 @@ from plans import plan as hand_made
 from plans import prices
 
 import edgefl
-from edgefl.compute.engines.auto import Params, check
+from edgefl.compute.engines.auto import Params
 from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -36,21 +36,19 @@ SOURCE = """
 import torch
 from plans import plan as hand_made
 from plans import prices
-from edgefl.core.params import Component
+from edgefl.methods import MethodParams
 from edgefl.protocol import averaging, local_training, plain_objective
 
-class Params(Component):
-    pass
+class Params(MethodParams):
+    def build(self, site):
+        plain = plain_objective(site.net)
 
-def build(params, site):
-    plain = plain_objective(site.net)
+        def objective(weights, batch, carry):
+            (x,) = torch._foreach_mul([batch.x], 1.0)
+            return plain(weights, batch._replace(x=x), carry)
 
-    def objective(weights, batch, carry):
-        (x,) = torch._foreach_mul([batch.x], 1.0)
-        return plain(weights, batch._replace(x=x), carry)
-
-    train = local_training(site, objective)
-    return averaging(site, train, shared=(*site.net.trained, "buffers"))
+        train = local_training(site, objective)
+        return averaging(site, train, shared=(*site.net.trained, "buffers"))
 """
 
 
@@ -180,10 +178,10 @@ def test_a_gpu_trains_in_one_process(monkeypatch, device, engine):
 def test_workers_for_a_gpu_are_refused(monkeypatch):
     """They would train on the CPU, with other results."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    check(Params(workers=1))
-    check(Params(workers=2, device="cpu"))
+    Params(workers=1).check()
+    Params(workers=2, device="cpu").check()
     with pytest.raises(UserError, match="2 workers would train on the CPU"):
-        check(Params(workers=2))
+        Params(workers=2).check()
 
 
 def test_the_engine_is_told_once_and_kept_with_the_run(tmp_path):

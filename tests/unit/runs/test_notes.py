@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgefl.core.params import Component
+from edgefl.core import catalogue
 from edgefl.runs.group import run_notes
 
 TOLD = [("oort", False, "loss_rms"), ("tiers", False, "loss"), ("oort", True, ""), ("fastest", False, "")]
@@ -15,7 +15,7 @@ TOLD = [("oort", False, "loss_rms"), ("tiers", False, "loss"), ("oort", True, ""
 @pytest.mark.parametrize(("selector", "trains", "told"), TOLD)
 def test_a_selection_that_lacks_losses_says_so(selector, trains, told):
     """One line where nothing is trained and the selector reads what training reports."""
-    server = SimpleNamespace(selector=Component(name=selector))
+    server = SimpleNamespace(selector=catalogue.load("selectors", selector).Params())
     scenario = SimpleNamespace(name="mine", server=server)
     plan = SimpleNamespace(scenario=scenario, refusals=(), clients=range(3))
     planned = SimpleNamespace(plan=plan, learning=SimpleNamespace(measures=()))

@@ -27,12 +27,13 @@ OTHERS = {"analysis", "calibrate", "cli", "export", "importing", "show", "tracke
 
 METHOD = """
 from helping_hand import NOTHING
-from edgefl.methods.fedavg import Params, build as fedavg
+from edgefl.methods import fedavg
 
 
-def build(params, site):
-    NOTHING()
-    return fedavg(params, site)
+class Params(fedavg.Params):
+    def build(self, site):
+        NOTHING()
+        return super().build(site)
 """
 HELPER = "import deeper\n\n\ndef NOTHING():\n    return deeper\n"
 SAMPLER = """
@@ -50,7 +51,7 @@ members: [{device: raspberry-pi-4b, link: wifi-pi5}]
 slowdown: {name: ones}
 """
 AUGMENTATION = "from edgefl.data.augmentations.contrastive import *\n"
-SELECTOR = "from edgefl.world.selectors.random import Params, build\n"
+SELECTOR = "from edgefl.world.selectors.random import Params\n"
 
 
 @pytest.fixture(autouse=True)

@@ -34,9 +34,13 @@ class Tracker(edgefl.Callbacks):
         {ended}
 
 
-def build(params):
-    {build}
-    return Tracker()
+from edgefl.trackers import TrackerParams
+
+
+class Params(TrackerParams):
+    def build(self):
+        {build}
+        return Tracker()
 '''
 
 
@@ -171,11 +175,13 @@ def test_a_mistake_is_told_before_the_run(asked, message, tmp_path, monkeypatch,
 
 def test_a_file_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, capsys):
     """With its line; and so is one without build, and one whose build fails."""
+    base = "edgefl.trackers import TrackerParams"
+    head = f"from {base}\nclass Params(TrackerParams):\n    def build(self):\n"
     for code, message in {
         "import nothing_such\n": "mine.py:1",
-        '"""A tracker."""\n': "the tracker 'mine' has no function 'build'",
-        "def build(params):\n    1 / 0\n": "mine.py:2",
-        "def build(params):\n    pass\n": "build in trackers/mine.py returned None instead of",
+        '"""A tracker."""\n': "this tracker has no class Params derived from edgefl.trackers.TrackerParams",
+        f"{head}        1 / 0\n": "mine.py:4",
+        f"{head}        pass\n": "build in trackers/mine.py returned None instead of",
     }.items():
         own_tracker(tmp_path, monkeypatch, code)
         out = tmp_path / "run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from selecting import World, built, chosen, ended, everybody
 
 from edgefl.core import catalogue, draws, seeds
+from edgefl.core.availability import BatteryTimetable, Timetable
 from edgefl.core.errors import ScenarioError
-from edgefl.world.selectors import lowest, reads
+from edgefl.world.selectors import lowest
 
 NAMES = tuple(catalogue.entries("selectors"))
 
@@ -160,19 +162,22 @@ def test_energy_goes_by_the_square_of_the_level():
 @pytest.mark.parametrize("batteries", [True, False])
 def test_energy_needs_batteries(batteries):
     """A fleet whose availability has no levels is refused."""
-    timetable = SimpleNamespace(level=None) if batteries else SimpleNamespace()
-    availability = SimpleNamespace(timetable=lambda clients, root: timetable)  # noqa: ARG005
+    timetable = Mock(spec=BatteryTimetable if batteries else Timetable)
     plan = World([1, 2]).plan
-    plan.fleet = SimpleNamespace(availability=availability)
+    plan.fleet = SimpleNamespace(availability=Mock(timetable=Mock(return_value=timetable)))
     module = catalogue.load("selectors", "energy-aware")
     if batteries:
-        module.check(module.Params(), plan)
+        module.Params().check(plan)
     else:
         with pytest.raises(ScenarioError, match="this fleet has none"):
-            module.check(module.Params(), plan)
+            module.Params().check(plan)
 
 
 def test_selectors_say_what_they_read():
     """So that training reports it, and a run without training says what is missing."""
-    found = {name: reads(name) for name in NAMES if reads(name)}
+    found = {
+        name: catalogue.load("selectors", name).Params.READS
+        for name in NAMES
+        if catalogue.load("selectors", name).Params.READS
+    }
     assert found == {"oort": ("loss_rms",), "power-of-choice": ("loss",), "tiers": ("loss",)}
