@@ -384,7 +384,7 @@ def _is_time(moment: Moment, folder: Path, before: int, start: float, reference:
 
 
 def _is_planned(folder: Path) -> bool:
-    return (folder / "planned.sqlite").exists() or (folder / "run.sqlite").exists()
+    return (folder / "run.sqlite").exists()
 
 
 def count(folder: Path, table: str) -> int:

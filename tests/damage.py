@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import sqlite3
 from contextlib import closing, contextmanager
 
-from edgefl.store.checks import unstamp
-from edgefl.store.digests import _COLUMNS, Digests, stored_rows
+from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.sums import unsettle
 
 
 def rewritten(folder, *statements):
-    """Changes rows of a run, with the digests that its store would have written."""
-    unstamp(folder)
-    with closing(sqlite3.connect(folder / "run.sqlite")) as database:
+    """Changes rows of a run, as if its store had written them so."""
+    unsettle(folder)
+    with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
         for statement in statements:
             database.execute(statement)
-        digests = Digests()
-        database.execute("DELETE FROM digests")
-        for table in _COLUMNS:
-            for columns in stored_rows(database, table):
-                digests.add(table, columns)
-        digests.save(database)
-        database.commit()
+        sums = json.dumps(EventDigest.of(database).sums)
+        database.execute("UPDATE meta SET value = ? WHERE key = ?", (sums, DIGEST))
 
 
 def flipped(content, bit):

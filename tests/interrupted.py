@@ -155,7 +155,7 @@ class Copies:
 
     def take(self, folder: Path) -> None:
         """Copies the directory, or not, or in the place of another copy; not before all is planned."""
-        if not any((folder / name).exists() for name in ("planned.sqlite", "run.sqlite", "group.json")):
+        if not any((folder / name).exists() for name in ("run.sqlite", "group.json")):
             return
         self.seen += 1
         place = self._rng.randrange(self.seen) if self.seen > self.most else len(self.kept)

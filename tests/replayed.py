@@ -9,8 +9,8 @@ import edgefl
 from edgefl.runs import RunResult
 from edgefl.store import COLUMNS, read
 
-# Rows that name files, and digests of all others.
-FILES = {"versions", "states", "outcomes", "checkpoints", "digests"}
+# Rows that name files.
+FILES = {"versions", "states", "outcomes", "checkpoints"}
 # Facts about who ran it, where and when.
 _OWN = {
     "name", "engine", "trainer", "status", "replayed", "plan_sha256", "data_dir", "engine_asked",

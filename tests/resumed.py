@@ -28,7 +28,7 @@ MACHINE = frozenset(
     }
 )
 # Which files there are depends on when a run was interrupted; what they hold is compared by what it is of.
-_OF_FILES = frozenset({"versions", "states", "outcomes", "checkpoints", "digests", "meta"})
+_OF_FILES = frozenset({"versions", "states", "outcomes", "checkpoints", "meta"})
 _FOLDERS = ("versions", "states", "outcomes")
 
 

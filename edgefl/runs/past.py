@@ -15,9 +15,6 @@ from edgefl.runs.so_far import scored
 from edgefl.store import Checkpoint, Happened, Reader, checkpoints_of, content_damage
 from edgefl.world.needs import Feedback, Need
 
-# Rows that are kept in memory until they are hashed.
-_ROWS = 1000
-
 
 @dataclass
 class Past:
@@ -34,7 +31,6 @@ class Past:
     reader: Reader
     answers: Answers
     happened: Happened
-    _waiting: int = 0
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, checkpoint: Checkpoint) -> Past:
@@ -43,12 +39,7 @@ class Past:
 
     def answer(self, need: Need, events: Sequence[ServerEvent], rows: Sequence[np.ndarray]) -> Feedback:
         """What the run answered, given what has happened since the last need."""
-        self.happened.events += events
-        self.happened.rows += rows
-        self._waiting += sum(map(len, rows))
-        if self._waiting >= _ROWS:
-            self.happened.event_hash()
-            self._waiting = 0
+        self.happened.add(events, rows)
         return self.answers.to(need)
 
     def check(self) -> None:

@@ -270,8 +270,6 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     """
     start, meta = time.perf_counter(), reader.meta
     trained = meta["engine"] != NULL
-    if reader.replanned:
-        raise UserError(f"{meta['name']} was killed while its limits were raised", hint="resume it first")
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")

@@ -353,8 +353,8 @@ def _opened(folder: Path) -> RunResult:
     try:
         with read(folder) as reader:
             meta = reader.meta
-            # Its settings cannot be read without.
-            reader.plan_text()
+            # Nothing can be made of it without its settings.
+            reader.resolved()
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
     return RunResult(meta["name"], folder, reader.status, meta.get("reason", ""))

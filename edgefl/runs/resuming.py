@@ -222,7 +222,7 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
         UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.
     """
     try:
-        reader = _whole_tables(folder)
+        reader = Reader(folder)
     except UserError as error:
         if alone:
             raise
@@ -235,13 +235,13 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
                 where=str(folder),
                 hint=f"resume {replayed['run_dir']}, and replay it again",
             )
-        if meta["status"] != "done" or settings.limits or reader.replanned:
+        if meta["status"] != "done" or settings.limits:
             options = settings.engine_of(reader)
             plan = read_plan(reader)
             scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
             before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
             planned = raised(before, settings.limits)
-            longer = planned is not before or reader.replanned
+            longer = planned is not before
             if meta["status"] != "done" or longer:
                 checkpoint = whole(reader, note, raised=longer) if options.trains else None
                 return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
@@ -251,19 +251,3 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
         # It was killed while it ended.
         Store.open(folder, write_tree).close("done")
     return RunResult(meta["name"], folder, "done", "")
-
-
-def _whole_tables(folder: Path) -> Reader:
-    """A run of which all tables are whole; what a damaged log has lost is done again.
-
-    Raises:
-        UserError: a table is damaged.
-    """
-    reader = Reader(folder, planned=True, note=note)
-    try:
-        # Without its settings nothing can be done.
-        reader.plan_text()
-    except UserError:
-        reader.close()
-        raise
-    return reader

@@ -20,7 +20,7 @@ from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.snapshots import restore, saved
 from edgefl.runs.so_far import SoFar, scored
-from edgefl.store import Checkpoint, Place, Store, replace_plan
+from edgefl.store import Checkpoint, Place, Store
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
@@ -141,7 +141,7 @@ class Run:
         self.store.rewind(checkpoint, jobs, turn)
         if self.longer is not None:
             facts = {"run_id": self.longer.run_id, "blind": is_blind(self.longer.plan)}
-            replace_plan(self.store, self.longer.resolved, facts)
+            self.store.replace_plan(self.longer.resolved, facts)
         self._saved_s = time.monotonic()
 
     def _place(self, need: Need) -> Place:

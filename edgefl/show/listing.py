@@ -26,13 +26,11 @@ from edgefl.store import (
     event_hash,
     is_group,
     is_locked,
-    is_planned,
-    is_run,
     lost_from,
     made_in,
     read,
 )
-from edgefl.store.folders import DATABASE, PLANNED, by_number
+from edgefl.store.folders import DATABASE, by_number
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -112,7 +110,7 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
         raise UserError(f"{folder} {is_it}", where="FOLDER", hint="give the folder that runs were saved in")
     blocks: dict[Path, list[Listed]] = {}
     for path in made_in(folder):
-        if is_run(path) or is_planned(path):
+        if (path / DATABASE).is_file():
             run = _listed(path, folder)
             blocks.setdefault(run.group_dir or path, []).append(run)
     for path, why in lost_from(folder).items():
@@ -135,7 +133,7 @@ def _listed(run: Path, within: Path) -> Listed:
     with suppress(UserError):
         size_bytes = sum(file.size for file in contents(run)[0])
     # Its database, and the log of that.
-    for name in (DATABASE, f"{DATABASE}-wal", PLANNED):
+    for name in (DATABASE, f"{DATABASE}-wal"):
         with suppress(OSError):
             times.append((run / name).stat().st_mtime)
     changed = dt.datetime.fromtimestamp(max(times), dt.UTC) if times else None
@@ -146,7 +144,7 @@ def _listed(run: Path, within: Path) -> Listed:
         "changed": changed and changed.isoformat(timespec="milliseconds"),
     }
     try:
-        with read(run, trusted=True, planned=True) as reader:
+        with read(run, trusted=True) as reader:
             return Listed(**here, **_facts(reader))
     except OtherFormatError as error:
         status, reason = OTHER_FORMAT, error.what

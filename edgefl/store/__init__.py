@@ -1,16 +1,14 @@
 """A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of versions and states.
 
-Rows are committed at every merge, together with the names and SHA-256 of the files they refer to and with a
-digest of each table. Files are immutable and written under a temporary name first; a file that no row refers
-to is deleted only after the commit. A run is checked when it is opened, its files when they are read.
-Nothing is pickled.
+Rows are committed at every merge, together with the names and SHA-256 of the files they refer to. Files are
+immutable and written under a temporary name first; a file that no row refers to is deleted only after the
+commit. A run that ended has the SHA-256 of each of its files: the database's is checked when it is opened,
+the others' when they are read. Nothing is pickled.
 """
 
 from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
-from edgefl.store.checks import is_settled
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
-    begin,
     claimed,
     discard,
     fresh_folder,
@@ -26,15 +24,14 @@ from edgefl.store.reader import (
     OtherFormatError,
     Reader,
     check_table,
-    content_damage,
     read,
     status_of,
     verify,
 )
 from edgefl.store.removal import Removal, contents, removals, remove
-from edgefl.store.replacing import replace_plan
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
+from edgefl.store.sums import content_damage, is_settled
 from edgefl.store.writer import Store
 
 __all__ = [
@@ -51,7 +48,6 @@ __all__ = [
     "SavedFile",
     "SavedState",
     "Store",
-    "begin",
     "check_table",
     "checkpoints_of",
     "claimed",
@@ -76,7 +72,6 @@ __all__ = [
     "read_traced",
     "removals",
     "remove",
-    "replace_plan",
     "runs_in",
     "state_file",
     "status_of",

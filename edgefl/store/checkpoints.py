@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgefl.store.digests import Digests, stored_rows
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
 from edgefl.store.rows import SavedState, state_file
@@ -116,14 +115,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
         found.append(
             Checkpoint(
                 number=number,
-                place=Place(
-                    row["needs"],
-                    row["version"],
-                    bool(row["evaluated"]),
-                    bool(row["regular"]),
-                    row["round"],
-                    row["t_s"],
-                ),
+                place=Place(*(row[name] for name in Place._fields)),
                 best=row["best"],
                 events=row["events"],
                 versions={
@@ -145,31 +137,8 @@ def _outcome(row: Mapping[str, Any]) -> tuple[SavedFile, Mapping[str, Any]]:
     return SavedFile(row["file"], row["sha256"]), json.loads(row["content"])
 
 
-class Table:
-    """A table of few rows that are replaced; its digest follows."""
-
-    def __init__(self, database: sqlite3.Connection, digests: Digests, name: str) -> None:
-        self._database = database
-        self._digests = digests
-        self._name = name
-        self._before = self._rows()
-
-    def __enter__(self) -> set[tuple[Any, ...]]:
-        return self._before
-
-    def __exit__(self, *_: object) -> None:
-        after = self._rows()
-        for rows, sign in ((self._before - after, -1), (after - self._before, 1)):
-            if rows:
-                self._digests.add(self._name, list(zip(*rows, strict=True)), sign)
-
-    def _rows(self) -> set[tuple[Any, ...]]:
-        return {tuple(row) for row in self._database.execute(f"SELECT * FROM {self._name}")}  # noqa: S608 - our own names
-
-
 def add_checkpoint(
     database: sqlite3.Connection,
-    digests: Digests,
     place: Place,
     saved: Saved,
     files: Mapping[str, Mapping[int, SavedFile]],
@@ -181,88 +150,73 @@ def add_checkpoint(
 
     Args:
         database: the run's.
-        digests: of its tables.
         place: where it is.
         saved: what it consists of.
         files: those that were written for it, by table and number.
         events: the event hash.
         best: whether this is the best version so far.
     """
-    execute = database.execute
-    with Table(database, digests, "checkpoints") as before:
-        numbers = [row[0] for row in before]
-        number = max(numbers, default=0) + 1
-        found = execute("SELECT version FROM versions WHERE best").fetchone()
-        chosen = place.version if best else found and found[0]
-        versions = {*saved.servers, *([] if chosen is None else [chosen])}
-        lists = (sorted(versions), sorted(saved.outcomes), dict(saved.content))
-        execute(
-            "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *place, chosen, events, *map(json.dumps, lists)),
-        )
-        _keep_newest(database, _KEPT)
-    with Table(database, digests, "versions"):
-        rows = [(version, *file) for version, file in files["versions"].items()]
-        database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
-        execute(_MARK, (place.version, chosen))
-    with Table(database, digests, "outcomes"):
-        outcomes = [
-            (number, *file, json.dumps(dict(saved.outcomes[number][1])))
-            for number, file in files["outcomes"].items()
-        ]
-        database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
+    oldest, newest = database.execute("SELECT MIN(checkpoint), MAX(checkpoint) FROM checkpoints").fetchone()
+    number = (newest or 0) + 1
+    chosen = place.version if best else _best(database)
+    versions = {*saved.servers, *([] if chosen is None else [chosen])}
+    lists = (sorted(versions), sorted(saved.outcomes), dict(saved.content))
+    database.execute(
+        "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, *place, chosen, events, *map(json.dumps, lists)),
+    )
+    rows = [(version, *file) for version, file in files["versions"].items()]
+    database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
+    database.execute(_MARK, (place.version, chosen))
+    outcomes = [
+        (number, *file, json.dumps(dict(saved.outcomes[number][1])))
+        for number, file in files["outcomes"].items()
+    ]
+    database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
     states = [
         (state.job, client, f"states/{state_file(state.job)}", state.sha256, number)
         for client, state in saved.states.items()
     ]
-    if states:
-        database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
-        digests.add("states", list(zip(*states, strict=True)))
-    _forget(database, digests, since=min(numbers, default=0))
+    database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
+    _keep_newest(database, _KEPT, since=oldest or 0)
 
 
-def keep_one(database: sqlite3.Connection, digests: Digests) -> None:
+def _best(database: sqlite3.Connection) -> int | None:
+    row: tuple[int] | None = database.execute("SELECT version FROM versions WHERE best").fetchone()
+    return row and row[0]
+
+
+def keep_one(database: sqlite3.Connection) -> None:
     """Keeps the newest checkpoint and the newest regular one, of a run that is done."""
-    with Table(database, digests, "checkpoints"):
-        _keep_newest(database, 1)
-    _forget(database, digests)
+    _keep_newest(database, 1)
 
 
-def _keep_newest(database: sqlite3.Connection, count: int) -> None:
+def _keep_newest(database: sqlite3.Connection, count: int, since: int = 0) -> None:
+    """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
+
+    Args:
+        database: the run's.
+        count: how many are kept, beside the newest regular one.
+        since: the oldest checkpoint when this was done last; states of later ones are looked at.
+    """
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
         "(SELECT checkpoint FROM checkpoints ORDER BY checkpoint DESC LIMIT ?) "
         "AND checkpoint IS NOT (SELECT MAX(checkpoint) FROM checkpoints WHERE regular)",
         (count,),
     )
-
-
-def _forget(database: sqlite3.Connection, digests: Digests, since: int = 0) -> None:
-    """Removes versions, outcomes and states that no checkpoint needs.
-
-    Args:
-        database: the run's.
-        digests: of its tables.
-        since: the oldest checkpoint when this was done last; states of later ones are looked at.
-    """
-    kept: dict[str, set[int]] = {"versions": set(), "outcomes": set()}
-    for row in database.execute("SELECT versions, outcomes FROM checkpoints"):
-        for name, numbers in zip(kept, row, strict=True):
-            kept[name].update(json.loads(numbers))
-    for name, key, unless in (
-        ("versions", "version", "AND NOT best AND NOT last"),
-        ("outcomes", "outcome", ""),
-    ):
-        with Table(database, digests, name) as rows:
-            gone = [(row[0],) for row in rows if row[0] not in kept[name]]
-            database.executemany(f"DELETE FROM {name} WHERE {key} = ? {unless}", gone)  # noqa: S608 - our own names
-    # A client's state is needed until a newer one was there at the oldest checkpoint.
-    passed = (
-        "job IN (SELECT old.job FROM states AS newer JOIN states AS old USING (client) WHERE "
-        "newer.checkpoint > ? AND newer.checkpoint <= (SELECT MIN(checkpoint) FROM checkpoints) "
-        "AND old.job < newer.job)"
+    needed = "SELECT value FROM checkpoints, json_each(checkpoints.{})"
+    database.execute(
+        f"DELETE FROM versions WHERE NOT best AND NOT last AND version NOT IN ({needed.format('versions')})"  # noqa: S608 - our own names
     )
-    delete(database, digests, "states", passed, since)
+    database.execute(f"DELETE FROM outcomes WHERE outcome NOT IN ({needed.format('outcomes')})")  # noqa: S608 - our own names
+    # A client's state is needed until a newer one was there at the oldest checkpoint.
+    database.execute(
+        "DELETE FROM states WHERE job IN (SELECT old.job FROM states AS newer JOIN states AS old "
+        "USING (client) WHERE newer.checkpoint > ? AND newer.checkpoint <= "
+        "(SELECT MIN(checkpoint) FROM checkpoints) AND old.job < newer.job)",
+        (since,),
+    )
 
 
 def sweep(folder: Path, database: sqlite3.Connection) -> None:
@@ -276,41 +230,29 @@ def sweep(folder: Path, database: sqlite3.Connection) -> None:
                     path.unlink()
 
 
-def delete(database: sqlite3.Connection, digests: Digests, table: str, where: str, *values: Any) -> None:
-    """Deletes rows, and takes them out of the table's digest."""
-    taken: Sequence[str] = ("jobs", "scalars") if table == "jobs" else (table,)
-    for name in taken:
-        for columns in stored_rows(database, name, where, values):
-            digests.add(name, columns, sign=-1)
-    database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
-
-
-def rewind(
-    database: sqlite3.Connection, digests: Digests, to: Checkpoint | None, jobs: Iterable[int], turn: int
-) -> None:
+def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[int], turn: int) -> None:
     """Takes away all that came after a checkpoint; after none, all that happened.
 
     Args:
         database: the run's.
-        digests: of its tables.
         to: the checkpoint.
         jobs: those that had ended.
         turn: the server's last turn by then.
     """
     number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
-    database.execute("CREATE TEMP TABLE ended (job INTEGER PRIMARY KEY)")
-    database.executemany("INSERT INTO ended VALUES (?)", ((job,) for job in jobs))
-    delete(database, digests, "jobs", "job NOT IN (SELECT job FROM ended)")
-    database.execute("DROP TABLE ended")
-    delete(database, digests, "settled_tails", "TRUE")
-    delete(database, digests, "server_events", "turn > ?", turn)
-    delete(database, digests, "merges", "version > ?", version)
-    for table in ("evaluations", "client_evaluations", "measures"):
-        delete(database, digests, table, "version > ? OR version = ? AND NOT ?", version, version, evaluated)
-    delete(database, digests, "states", "checkpoint > ?", number)
-    with Table(database, digests, "checkpoints"):
-        database.execute("DELETE FROM checkpoints WHERE checkpoint > ?", (number,))
-    with Table(database, digests, "versions"):
-        database.execute("DELETE FROM versions WHERE ? OR version > ?", (to is None, version))
-        database.execute(_MARK, (version, to and to.best))
-    _forget(database, digests)
+    for table, where, values in (
+        ("jobs", "job NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(jobs)),)),
+        ("settled_tails", "TRUE", ()),
+        ("server_events", "turn > ?", (turn,)),
+        ("merges", "version > ?", (version,)),
+        *(
+            (table, "version > ? OR version = ? AND NOT ?", (version, version, evaluated))
+            for table in ("evaluations", "client_evaluations", "measures")
+        ),
+        ("states", "checkpoint > ?", (number,)),
+        ("checkpoints", "checkpoint > ?", (number,)),
+        ("versions", "? OR version > ?", (to is None, version)),
+    ):
+        database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
+    database.execute(_MARK, (version, to and to.best))
+    _keep_newest(database, _KEPT)

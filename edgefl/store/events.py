@@ -2,14 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgefl.core.event import ServerEvent
-from edgefl.store.digests import Digests
-from edgefl.store.reader import Reader
 from edgefl.store.rows import event_row, job_columns
+from edgefl.store.schema import COLUMNS
+
+if TYPE_CHECKING:
+    from edgefl.store.reader import Reader
+
+Words = NDArray[np.uint64]
+
+# All that happens in virtual time, and nothing that training reports.
+_TABLES = {
+    table: {name: kind for name, kind in COLUMNS[table].items() if name != "scalars"}
+    for table in ("jobs", "server_events", "settled_tails")
+}
+# Rows that are hashed at once, and batches of them that are kept until they are.
+_ROWS, _KEPT = 10_000, 100
+_HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)
+
+
+class EventDigest:
+    """Of each table of events: how many rows it has, and the sum, modulo 2^64, of a 64-bit hash of each.
+
+    A sum follows new rows at their own cost, whatever their order, and can be made again from what is stored.
+    It is there against damage, not against forgery: one changed value always changes it.
+
+    Attributes:
+        sums: by table, the count and the sum.
+    """
+
+    def __init__(self, sums: Mapping[str, Sequence[int]] | None = None) -> None:
+        self.sums = {table: tuple((sums or {}).get(table, (0, 0))) for table in _TABLES}
+
+    @classmethod
+    def of(cls, database: sqlite3.Connection) -> EventDigest:
+        """That of stored rows.
+
+        Raises:
+            sqlite3.DatabaseError, ValueError, TypeError, AttributeError, OverflowError: rows cannot be read,
+                or a value is not of its column's type.
+        """
+        found, cursor = cls(), database.cursor()
+        cursor.row_factory = None
+        for table, columns in _TABLES.items():
+            rows = cursor.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own names
+            while some := list(islice(rows, _ROWS)):
+                found.add(table, list(zip(*some, strict=True)))
+        return found
+
+    def add(self, table: str, columns: Sequence[Any]) -> None:
+        """Adds rows, given as the table's columns: each a sequence or an array of one value a row."""
+        kinds = _TABLES[table].values()
+        words = np.stack([_WORDS[kind](column) for kind, column in zip(kinds, columns, strict=True)])
+        # Upper bits go into lower ones, since the product with an odd number only moves bits up.
+        words ^= words >> _HALF
+        words *= _keys(len(words))
+        hashes: Words = words.sum(axis=0, dtype=np.uint64)
+        # Not linear, so that values which two rows exchange change the sum of both.
+        hashes ^= hashes >> _HALF
+        hashes *= _MIX
+        hashes ^= hashes >> _HALF
+        count, total = self.sums[table]
+        self.sums[table] = count + len(hashes), (total + int(hashes.sum(dtype=np.uint64))) % 2**64
+
+    def text(self) -> str:
+        """16 hexadecimal digits; empty where nothing has happened yet."""
+        found = [(table, *sums) for table, sums in self.sums.items() if sums[0]]
+        return hashlib.sha256(repr(found).encode()).hexdigest()[:16] if found else ""
+
+
+def _integers(column: Any) -> Words:
+    """What is missing is -1, as in rows of ``JOB``."""
+    if not isinstance(column, np.ndarray):
+        column = [-1 if value is None else value for value in column]
+    return np.array(column, dtype=np.int64).view(np.uint64)
+
+
+def _reals(column: Any) -> Words:
+    """SQLite reads back every NaN as NULL, which is NaN here, and -0 as 0."""
+    values = np.array(column, dtype=np.float64) + 0.0
+    values[np.isnan(values)] = np.nan
+    return values.view(np.uint64)
+
+
+def _texts(column: Any) -> Words:
+    return np.fromiter(map(_text, column), np.uint64, len(column))
+
+
+@lru_cache(maxsize=4096)
+def _text(value: str) -> int:
+    return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8).digest(), "little")
+
+
+_WORDS = {"INTEGER": _integers, "REAL": _reals, "TEXT": _texts}
+
+
+@cache
+def _keys(count: int) -> Words:
+    """An odd number for each column."""
+    return np.array([[_text(f"column {place}") | 1] for place in range(count)], dtype=np.uint64)
+
+
+# The key of a digest's sums among the facts about a run.
+DIGEST = "events"
 
 
 def event_hash(reader: Reader) -> str | None:
@@ -17,43 +122,47 @@ def event_hash(reader: Reader) -> str | None:
 
     Runs of one format of the store have the same hash if and only if they have the same jobs, events of the
     server and settled tails, in every column, up to collisions (about 2^-64). Engines do not matter, nor
-    wall time. It is derived from the digests that the store keeps, see ``edgefl.store.digests``, so no row is
-    read.
+    wall time. The digest is stored with each commit, so no row is read.
 
     Returns:
         None where nothing has happened yet.
     """
-    return Digests.of(tuple(row.values()) for row in reader.rows("digests")).event_hash()
+    return EventDigest(reader.meta.get(DIGEST)).text() or None
 
 
 class Happened:
     """What happens in a world and is not stored: enough to compare it with a run that is.
 
     Attributes:
-        events: the server's own so far; append to it.
-        rows: the jobs that ended, as rows of ``edgefl.core.event.JOB``; append to it.
         jobs: the numbers of the jobs that had ended when the hash was last asked for.
         turn: the server's last turn then.
     """
 
     def __init__(self, exchanges: Sequence[str]) -> None:
         """Nothing has happened; ``exchanges`` are the names that jobs' numbers stand for."""
-        self.events: list[ServerEvent] = []
-        self.rows: list[np.ndarray] = []
         self.jobs: list[int] = []
         self.turn = 0
         self._exchanges = exchanges
-        self._digests = Digests()
+        self._digest = EventDigest()
+        self._events: list[ServerEvent] = []
+        self._rows: list[np.ndarray] = []
+
+    def add(self, events: Iterable[ServerEvent], rows: Iterable[np.ndarray]) -> None:
+        """The server's own events, and jobs that ended, as rows of ``edgefl.core.event.JOB``."""
+        self._events += events
+        self._rows += rows
+        if len(self._rows) >= _KEPT:
+            self.event_hash()
 
     def event_hash(self) -> str:
         """As of a store in which the same happened; empty where nothing has."""
-        if self.events:
-            self.turn = self.events[-1].turn
-            self._digests.add("server_events", list(zip(*map(event_row, self.events), strict=True)))
-        if self.rows:
-            rows = np.concatenate(self.rows)
+        if self._events:
+            self.turn = self._events[-1].turn
+            self._digest.add("server_events", list(zip(*map(event_row, self._events), strict=True)))
+        if self._rows:
+            rows = np.concatenate(self._rows)
             self.jobs += rows["job"].tolist()
-            self._digests.add("jobs", job_columns(rows, self._exchanges)[0])
-        self.events.clear()
-        self.rows.clear()
-        return self._digests.event_hash() or ""
+            self._digest.add("jobs", job_columns(rows, self._exchanges))
+        self._events.clear()
+        self._rows.clear()
+        return self._digest.text()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from shlex import quote
@@ -14,11 +14,9 @@ from shlex import quote
 from edgefl.core.errors import UserError
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
-DATABASE, PLAN = "run.sqlite", "plan.yaml"
-# The database of a run that has not begun, and one that is being made.
-PLANNED, UNNAMED = "planned.sqlite", f"{DATABASE}.tmp"
-# Held free for the end of the run: status and reason must be written where a disk became full.
-_RESERVE, _RESERVE_BYTES = "reserve.tmp", 64 * 1024
+DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
+# A database that is being made.
+UNNAMED = f"{DATABASE}.tmp"
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 
@@ -121,46 +119,28 @@ def _cannot_create(folder: Path, error: OSError) -> UserError:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a directory holds one run."""
-    return (folder / DATABASE).is_file()
+    """Whether a directory holds one run that has begun."""
+    return (folder / DATABASE).is_file() and not is_planned(folder)
 
 
 def is_planned(folder: Path) -> bool:
     """Whether a directory holds one run that was planned and has not begun."""
-    return (folder / PLANNED).is_file() and not is_run(folder)
-
-
-def begin(folder: Path) -> None:
-    """Makes a run of what was planned; one that has begun stays as it is."""
-    if is_planned(folder):
-        (folder / PLANNED).replace(folder / DATABASE)
+    file = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
+    # One that cannot be read is told to be damaged when it is read.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(file, uri=True)) as database:
+        row = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
+        return bool(row == ('"planned"',))
+    return False
 
 
 def discard(folder: Path) -> None:
     """Removes what a run that never began made in its directory, and the directory if it is empty."""
-    for name in (UNNAMED, PLANNED, _RESERVE, PLAN):
+    for name in (UNNAMED, DATABASE, PLAN):
         with suppress(OSError):
             (folder / name).unlink()
-    for name in FILES:
+    for path in (*(folder / name for name in FILES), folder):
         with suppress(OSError):
-            (folder / name).rmdir()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def hold_free(folder: Path) -> None:
-    """Takes some room on the disk, for the end of the run.
-
-    Raises:
-        OSError: there is none.
-    """
-    (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
-
-
-def free(folder: Path) -> None:
-    """Gives the room back."""
-    with suppress(OSError):
-        (folder / _RESERVE).unlink()
+            path.rmdir()
 
 
 # Runs of a group that a hint names.
@@ -168,46 +148,37 @@ _NAMED = 6
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The runs in a group, or in a folder of groups, in order; a run's directory is a group of one.
+    """The runs that have begun in a group, or in a folder of groups, in order; a run is a group of one.
 
     Raises:
         UserError: there are none.
     """
-    if is_run(folder):
-        return [folder]
-    runs = (
-        sorted(
-            (path.parent for level in ("*", "*/*") for path in folder.glob(f"{level}/{DATABASE}")),
-            key=lambda path: by_number(path.relative_to(folder)),
-        )
-        if folder.is_dir()
-        else []
-    )
-    if not runs and is_locked(folder):
+    made = [run for run in made_in(folder) if (run / DATABASE).is_file()]
+    if runs := [run for run in made if not is_planned(run)]:
+        return runs
+    if is_locked(folder):
         raise UserError(
             f"{folder} holds no run yet", where=str(folder), hint="its first run is still being planned"
         )
-    if not runs and any(is_planned(run) for run in made_in(folder)):
+    if made:
         raise UserError(
             f"{folder} holds no run that has begun",
             where=str(folder),
             hint=f"begin with edgefl run --resume {quote(str(folder))}",
         )
-    if not runs:
-        known = [run.name for run in made_in(folder.parent)] if (folder.parent / GROUP).is_file() else []
-        more = ", ..." if len(known) > _NAMED else ""
-        raise UserError(
-            f"{folder} is neither a run nor a group of runs",
-            where=str(folder),
-            hint=f"its group has {', '.join(known[:_NAMED])}{more}"
-            if known
-            else "give a directory that `edgefl run` made",
-        )
-    return runs
+    known = [run.name for run in made_in(folder.parent)] if (folder.parent / GROUP).is_file() else []
+    more = ", ..." if len(known) > _NAMED else ""
+    raise UserError(
+        f"{folder} is neither a run nor a group of runs",
+        where=str(folder),
+        hint=f"its group has {', '.join(known[:_NAMED])}{more}"
+        if known
+        else "give a directory that `edgefl run` made",
+    )
 
 
 def made_in(folder: Path) -> list[Path]:
-    """The directories of runs as of ``runs_in``, and of runs that have not begun; there may be none."""
+    """The directories of runs as of ``runs_in``, begun or not, or half-made; there may be none."""
     if _is_made(folder):
         return [folder]
     found: list[Path] = []
@@ -219,7 +190,7 @@ def made_in(folder: Path) -> list[Path]:
 def _is_made(folder: Path) -> bool:
     """Whether a run was made there; not in a directory that cannot be read."""
     with suppress(OSError):
-        return any((folder / name).is_file() for name in (DATABASE, PLANNED, UNNAMED))
+        return any((folder / name).is_file() for name in (DATABASE, UNNAMED))
     return False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically, on_disk
-from edgefl.store.folders import DATABASE, PLANNED, folders_in
+from edgefl.store.folders import DATABASE, folders_in
 from edgefl.store.locks import GROUP
 
 
@@ -63,8 +63,7 @@ def lost_from(folder: Path) -> dict[Path, str]:
 
 
 def _lost(run: Path) -> str:
-    # In this order: a run that begins meanwhile has one after the other.
-    if any((run / name).is_file() for name in (PLANNED, DATABASE)):
+    if (run / DATABASE).is_file():
         return ""
     if run.is_dir():
         return f"it has no {DATABASE}"

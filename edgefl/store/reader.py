@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.event import ENDINGS, JOB
-from edgefl.core.files import sha256_of
-from edgefl.core.parts import plain_data
 from edgefl.core.yamls import RECORDED, Document, text_of
-from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
-from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_planned, is_run
+from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.folders import DATABASE, HOST, PLAN
 from edgefl.store.locks import is_locked
-from edgefl.store.schema import FORMAT, TABLES
-from edgefl.store.wal import lost_commits
+from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
+from edgefl.store.sums import content_damage, damages, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -30,7 +28,6 @@ _ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(
 # The columns of ``JOB`` that are not their own SQL.
 _JOB = {
     "exchange": "place",
-    "nth": "0",
     "ending": f"CASE ending {_ENDING} END",
     "into_version": "IFNULL(into_version, -1)",
 }
@@ -52,8 +49,6 @@ class Reader:
         database: sqlite3.Connection | None = None,
         *,
         trusted: bool = False,
-        planned: bool = False,
-        note: Callable[[str], None] | None = None,
     ) -> None:
         """Opens a run directory, or reads an open database.
 
@@ -62,8 +57,6 @@ class Reader:
             database: the database; None for the directory's.
             trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
                 this process writes, and reads again and again while it does.
-            planned: whether to read a run that has not begun, too.
-            note: called with a line where a damaged log has lost commits; None refuses such a run.
 
         Raises:
             UserError: it is not one, of another format, or damaged.
@@ -74,13 +67,11 @@ class Reader:
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
         self._in_progress = folder is None or is_locked(folder)
-        self._planned = planned and is_planned(self.folder)
-        file = PLANNED if self._planned else DATABASE
-        self._db = _database(self.folder, file) if database is None else database
+        self._db = _database(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
             if database is None:
-                self._check(note)
+                self._check()
             self.meta = self._meta()
         except BaseException:
             self._db.close()
@@ -103,36 +94,40 @@ class Reader:
 
         One that was killed cannot say so: it says "running", and no command holds its lock.
         """
-        if self._planned:
-            return "planned"
-        noted = str(self.meta["status"])
-        return "killed" if noted == "running" and not self._in_progress else noted
+        status = str(self.meta["status"])
+        return "killed" if status == "running" and not self._in_progress else status
 
-    def _check(self, note: Callable[[str], None] | None) -> None:
+    def _check(self) -> None:
         """Refuses a database that is damaged."""
         try:
             # All that is read is of one commit, however the run goes on.
             self._db.execute("BEGIN")
             self._check_format()
-            if self._trusted:
-                return
-            if lost_commits(self.folder / DATABASE):
-                lost = f"{self.folder.name}: run.sqlite-wal is damaged: what was committed last is lost"
-                if note is None:
-                    raise UserError(lost, where=self.where, hint="resume the run, which does it again")
-                note(lost)
-            if is_stamped(self.folder):
-                return
-            damage = damage_of(self._db)
-        except UNREADABLE as error:
+            what = "" if self._trusted else self._damage()
+        except (*UNREADABLE, OSError) as error:
             raise _damaged(self.folder, error) from error
-        for table, what in damage.items():
-            name = f"table {table} of run.sqlite" if table != STRUCTURE else "run.sqlite"
+        if what:
             raise UserError(
-                f"{self.folder.name}: {name} is damaged: {what}",
+                f"{self.folder.name}: run.sqlite is damaged: {what}",
                 where=self.where,
                 hint="run its scenario again",
             )
+
+    def _damage(self) -> str:
+        """What is wrong with the database: of a run that ended any bit, of another one what can be told."""
+        if known := noted(self.folder):
+            return content_damage(self.folder / DATABASE, known[DATABASE]).partition(": ")[2]
+        if schema_of(self._db) != SCHEMA:
+            return "its tables or views are not those that were made"
+        problems = [row[0] for row in self._db.execute("PRAGMA integrity_check(1)")]
+        if problems != ["ok"]:
+            return str(problems[0]).splitlines()[-1]
+        try:
+            stored, found = self._meta().get(DIGEST), EventDigest.of(self._db)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+            return f"a row of its jobs or events: {error}"
+        is_same = stored is None or EventDigest(stored).sums == found.sums
+        return "" if is_same else "its jobs or events are not those that were written"
 
     def _check_format(self) -> None:
         rows = self._db.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
@@ -215,7 +210,7 @@ class Reader:
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
     def jobs(self) -> dict[str, NDArray[Any]]:
-        """All jobs that ended, by number: columns of ``core.event.JOB``; but for ``nth``, not stored: 0.
+        """All jobs that ended, by number: columns of ``core.event.JOB``.
 
         Raises:
             UserError: the file is damaged.
@@ -226,14 +221,18 @@ class Reader:
         return self.arrays(sql, **{name: JOB[name].type for name in JOB.names or ()})
 
     def document(self) -> Document:
-        """``plan.yaml``, which is read once.
+        """``resolved`` as a document.
 
         Raises:
-            UserError: it is missing or damaged.
+            UserError: it is damaged.
         """
         if self._document is None:
-            file = str(self.folder / PLAN)
-            self._document = Document(file, plain_data(self.plan_text(), file), context=RECORDED)
+            rows = self.query("SELECT content FROM plan")
+            try:
+                data = json.loads(rows[0]["content"])
+            except (ValueError, IndexError) as error:
+                raise _damaged(self.folder, ValueError("its plan is damaged")) from error
+            self._document = Document(str(self.folder / PLAN), data, context=RECORDED)
         return self._document
 
     def plan_text(self) -> str:
@@ -245,30 +244,32 @@ class Reader:
         path = self.folder / PLAN
         if what := content_damage(path, self.meta.get("plan_sha256")):
             raise UserError(
-                f"{self.folder.name}: {what}", where=str(path), hint="the run's settings are in it alone"
+                f"{self.folder.name}: {what}", where=str(path), hint="resume the run, which writes it"
             )
         return text_of(path)
 
-    @property
-    def replanned(self) -> bool:
-        """Whether the run was killed while its plan was replaced; its facts may be of the other one."""
-        return isinstance(self.meta.get("plan_sha256"), list)
-
     def resolved(self) -> dict[str, Any]:
-        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices.
+        """The resolved scenario, its fleet and its devices as plain data, as they are in ``plan.yaml``.
 
         Raises:
-            UserError: as ``document``.
+            UserError: they are damaged.
         """
         return dict(self.document().data)
 
     def host(self) -> dict[str, Any]:
         """``host.json`` as plain data; empty if missing or damaged, since no result depends on it."""
         try:
-            host = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
+            known = noted(self.folder).get(HOST)
+            if known is not None and content_damage(self.folder / HOST, known):
+                return {}
+            host = json.loads((self.folder / HOST).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return {}
         return host if isinstance(host, dict) else {}
+
+    def damages(self) -> list[str]:
+        """Reads all files of the run, and says which are damaged."""
+        return damages(self._db, self.folder)
 
     def close(self) -> None:
         """Closes the database."""
@@ -286,36 +287,20 @@ def check_table(table: str, where: str = "", others: Sequence[str] = ()) -> None
         raise UnknownNameError(f"unknown table {table!r}", where=where, hint=hint)
 
 
-def content_damage(path: Path, sha256: Any) -> str:
-    """What is wrong with a file; empty if nothing is.
-
-    Args:
-        path: the file.
-        sha256: the SHA-256 of its content; a list while it is replaced, any of which it may have.
-    """
-    try:
-        if sha256_of(path) in (sha256 if isinstance(sha256, list) else [sha256]):
-            return ""
-    except OSError as error:
-        return f"{path.name} cannot be read: {error.strerror}"
-    return f"{path.name} is damaged: its content is not what was written"
-
-
 def check_run(folder: Path) -> None:
     """Refuses a directory that holds no run.
 
     Raises:
         UserError: it holds none.
     """
-    if not is_run(folder):
+    if not (folder / DATABASE).is_file():
         raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
 
 
-def _database(folder: Path, file: str) -> sqlite3.Connection:
-    if file == DATABASE:
-        check_run(folder)
+def _database(folder: Path) -> sqlite3.Connection:
+    check_run(folder)
     try:
-        return _opened(folder / file)
+        return _opened(folder / DATABASE)
     except sqlite3.OperationalError as error:
         raise _damaged(folder, error) from error
 
@@ -355,32 +340,27 @@ def _damaged(folder: Path, error: Exception) -> UserError:
 
 
 @contextmanager
-def read(folder: Path, *, trusted: bool = False, planned: bool = False) -> Iterator[Reader]:
+def read(folder: Path, *, trusted: bool = False) -> Iterator[Reader]:
     """A reader that is closed at the end; its arguments are those of ``Reader``."""
-    with closing(Reader(folder, trusted=trusted, planned=planned)) as reader:
+    with closing(Reader(folder, trusted=trusted)) as reader:
         yield reader
 
 
 def status_of(folder: Path) -> str:
-    """How a run stands: "planned" where it has not begun, else as ``Reader.status``; rows are not checked.
+    """How a run stands, as ``Reader.status``; its rows are not checked.
 
     Raises:
         UserError: the folder is not a run, of another format, or its database cannot be read.
     """
-    if is_planned(folder):
-        return "planned"
     with read(folder, trusted=True) as reader:
         return reader.status
 
 
 def verify(folder: Path) -> list[str]:
-    """Reads all files that a run's rows refer to, and says which are damaged, a line each.
+    """Reads all files of a run, and says which are damaged, a line each.
 
     Raises:
         UserError: the folder is not a run, of another format, or its database is damaged.
     """
     with read(folder) as reader:
-        named = [row for table in FILES for row in reader.rows(table)]
-        files = {PLAN: reader.meta.get("plan_sha256"), **{row["file"]: row["sha256"] for row in named}}
-        found = (content_damage(folder / file, sha256) for file, sha256 in files.items())
-        return [f"{folder.name}: {what}" for what in found if what]
+        return [f"{folder.name}: {what}" for what in reader.damages()]

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, UNNAMED, made_in, runs_in
+from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, made_in, runs_in
 from edgefl.store.groups import is_group, leave_group, read_group
 from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
 
 _TENSORS = r"\d+\.safetensors"
 _TEMPORARY = r"\.\d+-\d+\.tmp"
 _DATABASES = [
-    rf"{name}(-wal|-shm|-journal)?" for name in map(re.escape, (UNNAMED, PLANNED, DATABASE))
+    rf"{name}(-wal|-shm|-journal)?" for name in map(re.escape, (UNNAMED, DATABASE))
 ]  # fmt: skip
 _PAGE = "report.html"
-_OTHERS = ["host.json", "SHA256SUMS", "reserve.tmp", "traceback.txt", PLAN, _PAGE]
+_OTHERS = ["host.json", "SHA256SUMS", "traceback.txt", PLAN, _PAGE]
 # By folder in a run's directory: the names of the files that edgefl writes there, the databases last.
 _OWN = {
     **{name: [_TENSORS] for name in FILES},

@@ -10,11 +10,9 @@ import numpy as np
 
 from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
-from edgefl.core.event import ENDINGS, JOULES, ServerEvent
+from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Plan, Prices, Refusal
 from edgefl.core.traces import Traced, written
-from edgefl.store.digests import NULL
-from edgefl.store.schema import STORED
 
 
 def state_file(job: int) -> str:
@@ -95,31 +93,13 @@ def event_row(event: ServerEvent) -> tuple[Any, ...]:
     return *event[:2], str(event.kind), *event[3:]
 
 
-def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> tuple[list[Any], list[list[Any]]]:
-    """Rows of ``JOB`` as columns of the table but for scalars, as they are hashed and as they are inserted.
-
-    SQLite stores NaN as NULL.
-    """
-    order = np.argsort(rows["job"])
-    columns: dict[str, Any] = {name: rows[name][order] for name in _JOB_COLUMNS}
-    columns["exchange"] = [exchanges[place] for place in columns["exchange"].tolist()]
-    columns["ending"] = [_ENDINGS[number] for number in columns["ending"].tolist()]
-    inserted = {
-        name: column.tolist() if isinstance(column, np.ndarray) else column
-        for name, column in columns.items()
-    }
-    into = columns["into_version"]
-    columns["into_version"] = np.where(into < 0, NULL, into)
-    inserted["into_version"] = [None if version < 0 else version for version in inserted["into_version"]]
-    return list(columns.values()), list(inserted.values())
+def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> list[Any]:
+    """Rows of ``JOB`` as the table's columns but for scalars: arrays and lists; -1 and NaN are NULL."""
+    rows = rows[np.argsort(rows["job"])]
+    columns: dict[str, Any] = {name: rows[name] for name in JOB.names or ()}
+    columns["exchange"] = [exchanges[place] for place in rows["exchange"].tolist()]
+    columns["ending"] = [_ENDINGS[number] for number in rows["ending"].tolist()]
+    return list(columns.values())
 
 
-# In the order of the table; the last one, scalars, comes after training.
-_JOB_COLUMNS = (
-    "job", "client", "exchange", "round", "version", "steps",
-    "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s", "dispatched_turn", "ended_turn",
-    "ending", "into_version", "receive_s", "work_s", "transmit_s", "full_power_s",
-    "down_bytes", "up_bytes", "flops", *JOULES, "waiting_j",
-)  # fmt: skip
-INSERT_JOB = f"INSERT INTO jobs VALUES ({', '.join('?' * len(STORED['jobs']))})"  # noqa: S608 - our own names
 _ENDINGS = [str(ending) for ending in ENDINGS]

@@ -6,10 +6,32 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
-FORMAT = 13
+import numpy as np
 
-TABLES_SQL = """
+from edgefl.core.event import JOB, TAIL
+from edgefl.core.plan import COLUMNS as PRICES
+from edgefl.core.plan import CORNER_COLUMNS
+
+FORMAT = 14
+
+
+def _of(dtype: np.dtype[Any], **others: str) -> str:
+    """The columns of a table of a dtype's rows; ``others`` are those that are not stored as they are."""
+    kinds = {"i": "INTEGER NOT NULL", "f": "REAL"}
+    names = dtype.names or ()
+    return ", ".join(f"{name} {others.get(name) or kinds[dtype[name].kind]}" for name in names)
+
+
+_JOBS = _of(
+    JOB, job="INTEGER PRIMARY KEY", exchange="TEXT NOT NULL", ending="TEXT NOT NULL", into_version="INTEGER"
+)
+_TAILS = _of(TAIL, client="INTEGER PRIMARY KEY")
+_PRICES = ", ".join(f"{name} {'REAL' if name in CORNER_COLUMNS else 'INTEGER'}" for name in PRICES)
+_CORNER_PRICES = ", ".join(f"{name} REAL" for name in CORNER_COLUMNS)
+
+TABLES_SQL = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE kinds (
   kind INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, dtype TEXT NOT NULL,
@@ -27,37 +49,17 @@ CREATE TABLE exchanges (
   exchange TEXT PRIMARY KEY, place INTEGER NOT NULL, at TEXT NOT NULL, every INTEGER NOT NULL,
   everyone INTEGER NOT NULL, stateful INTEGER NOT NULL);
 CREATE TABLE prices (
-  exchange TEXT NOT NULL, kind INTEGER NOT NULL,
-  down_delay_s REAL, up_delay_s REAL, down_bps REAL, up_bps REAL, work_s REAL,
-  idle_w REAL, compute_w REAL, radio_w REAL, receive_j_per_mbit REAL, transmit_j_per_mbit REAL,
-  tail_w REAL, tail_s REAL,
-  down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER, peak_bytes INTEGER,
-  PRIMARY KEY (exchange, kind));
+  exchange TEXT NOT NULL, kind INTEGER NOT NULL, {_PRICES}, PRIMARY KEY (exchange, kind));
 CREATE TABLE corner_prices (
-  exchange TEXT NOT NULL, kind INTEGER NOT NULL, corner TEXT NOT NULL,
-  down_delay_s REAL, up_delay_s REAL, down_bps REAL, up_bps REAL, work_s REAL,
-  idle_w REAL, compute_w REAL, radio_w REAL, receive_j_per_mbit REAL, transmit_j_per_mbit REAL,
-  tail_w REAL, tail_s REAL,
+  exchange TEXT NOT NULL, kind INTEGER NOT NULL, corner TEXT NOT NULL, {_CORNER_PRICES},
   PRIMARY KEY (exchange, kind, corner));
 CREATE TABLE traces (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE payloads (
   exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
   bytes INTEGER NOT NULL,
   PRIMARY KEY (exchange, model, direction, part));
-CREATE TABLE jobs (
-  job INTEGER PRIMARY KEY, client INTEGER NOT NULL, exchange TEXT NOT NULL, round INTEGER NOT NULL,
-  version INTEGER NOT NULL, steps INTEGER NOT NULL,
-  dispatched_s REAL NOT NULL, received_s REAL, worked_s REAL, arrived_s REAL, ended_s REAL NOT NULL,
-  dispatched_turn INTEGER NOT NULL, ended_turn INTEGER NOT NULL,
-  ending TEXT NOT NULL, into_version INTEGER,
-  receive_s REAL NOT NULL, work_s REAL NOT NULL, transmit_s REAL NOT NULL,
-  full_power_s REAL NOT NULL,
-  down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL,
-  receive_j REAL, receive_idle_j REAL, work_j REAL, work_tail_j REAL, work_idle_j REAL,
-  transmit_j REAL, transmit_idle_j REAL, earlier_tail_j REAL, waiting_j REAL,
-  scalars TEXT);
-CREATE TABLE settled_tails (
-  client INTEGER PRIMARY KEY, job INTEGER NOT NULL, t_s REAL NOT NULL, joules REAL);
+CREATE TABLE jobs ({_JOBS}, scalars TEXT);
+CREATE TABLE settled_tails ({_TAILS});
 CREATE TABLE server_events (
   turn INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL,
   round INTEGER NOT NULL, client INTEGER NOT NULL, version INTEGER NOT NULL);
@@ -94,7 +96,7 @@ CREATE TABLE checkpoints (
   evaluated INTEGER NOT NULL, regular INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
   best INTEGER, events TEXT NOT NULL, versions TEXT NOT NULL, outcomes TEXT NOT NULL,
   content TEXT NOT NULL);
-CREATE TABLE digests (name TEXT PRIMARY KEY, count INTEGER NOT NULL, total INTEGER NOT NULL);
+CREATE TABLE plan (content TEXT NOT NULL);
 """
 
 _COLUMNS = (

@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgefl.core.clients import Ints
 from edgefl.core.errors import RunError
+from edgefl.core.event import ServerEvent
 from edgefl.core.files import all_on_disk, atomically, on_disk
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
-from edgefl.store.adding import Rows, cannot_write
 from edgefl.store.checkpoints import (
     Checkpoint,
     Place,
     Saved,
     SavedFile,
     add_checkpoint,
-    delete,
     keep_one,
     rewind,
     sweep,
 )
-from edgefl.store.checks import is_settled, settle, unstamp
-from edgefl.store.digests import Digests
-from edgefl.store.folders import (
-    DATABASE,
-    FILES,
-    PLAN,
-    PLANNED,
-    UNNAMED,
-    begin,
-    discard,
-    free,
-    fresh_folder,
-    hold_free,
-)
+from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, discard, fresh_folder
 from edgefl.store.reader import Reader, check_run
-from edgefl.store.rows import count_rows, plan_rows, state_file
+from edgefl.store.rows import count_rows, event_row, job_columns, plan_rows, state_file
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
+from edgefl.store.sums import content_damage, is_settled, settle, unsettle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
 # The files of tables, by number.
 _NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
+_MARKS = {"into_version": "NULLIF(?, -1)", "scalars": "NULL"}
+_JOB = ", ".join(_MARKS.get(name, "?") for name in STORED["jobs"])
 
 
-class Store(Rows):
+class Store:
     """One run's directory, open for writing; ``read`` opens it for reading.
 
     The first commit makes the directory a run: until then its database has another name. Once a row could
@@ -62,9 +55,10 @@ class Store(Rows):
         folder: Path | None,
         write: Callable[[Path, Any], str],
         database: sqlite3.Connection,
-        unnamed: Path | None = None,
         *,
+        made: bool = True,
         planned: bool = False,
+        settled: bool = False,
     ) -> None:
         """Use ``create``, ``open`` or ``in_memory``.
 
@@ -72,13 +66,23 @@ class Store(Rows):
             folder: the directory; None in memory.
             write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
             database: ``run.sqlite``.
-            unnamed: the database's file until the first commit; None if it has its name.
+            made: whether the database has its name.
             planned: whether the run does not begin at the first commit.
+            settled: whether the run had ended, and did not go on yet.
         """
-        super().__init__(folder, database)
+        self._folder = folder
         self._write = write
-        self._unnamed = unnamed
+        self._db = database
+        self._made = made
         self._planned = planned
+        self._settled = settled
+        self._broken: RunError | None = None
+        self._load()
+
+    def _load(self) -> None:
+        """Takes the digest of events from the last commit."""
+        rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (DIGEST,)).fetchall()
+        self._events = EventDigest(json.loads(rows[0][0]) if rows else None)
 
     @property
     def folder(self) -> Path:
@@ -105,21 +109,18 @@ class Store(Rows):
             RunError: it cannot be written.
         """
         fresh_folder(folder)
-        file = folder / UNNAMED
         try:
             for name in FILES:
                 (folder / name).mkdir()
-            if not planned:
-                hold_free(folder)
             # SQLite's own files may never be written by a group.
-            file.touch()
-            database = sqlite3.connect(file)
+            (folder / UNNAMED).touch()
+            database = sqlite3.connect(folder / UNNAMED)
             # Nobody reads the file yet, and it is of no use half-made.
             database.execute("PRAGMA journal_mode=MEMORY")
-            return cls._new(folder, write, database, file, planned=planned)
+            return cls._new(folder, write, database, planned=planned)
         except (OSError, RunError, sqlite3.OperationalError) as error:
             discard(folder)
-            raise cannot_write(folder, error) from error
+            raise _cannot_write(folder, error) from error
 
     @classmethod
     def in_memory(cls) -> Store:
@@ -132,21 +133,14 @@ class Store(Rows):
         folder: Path | None,
         write: Callable[[Path, Any], str],
         database: sqlite3.Connection,
-        unnamed: Path | None = None,
         *,
         planned: bool = False,
     ) -> Store:
-        """Makes the tables."""
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
-        store = cls(folder, write, database, unnamed, planned=planned)
-        store.set_meta({"format": FORMAT, "status": "running"})
+        store = cls(folder, write, database, made=folder is None, planned=planned)
+        store.set_meta({"format": FORMAT, "status": "planned" if planned else "running"})
         return store
-
-    def reader(self) -> Reader:
-        """Reads what was added so far, also what is not committed; ends with the store."""
-        self._digests.save(self._db)
-        return Reader(self._folder, self._db)
 
     @classmethod
     def open(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
@@ -156,20 +150,172 @@ class Store(Rows):
             UserError: it is not a run directory.
             RunError: it cannot be written.
         """
+        check_run(folder)
         try:
-            begin(folder)
-            check_run(folder)
             # Half-written ones of a process that was killed.
             for path in folder.glob("*.tmp"):
                 path.unlink()
-            hold_free(folder)
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
+            settled = is_settled(folder)
+            unsettle(folder)
             database = sqlite3.connect(folder / DATABASE)
             _log_ahead(database)
-            return cls(folder, write, database)
+            store = cls(folder, write, database, settled=settled)
+            store._begin()
         except (OSError, sqlite3.OperationalError) as error:
-            raise cannot_write(folder, error) from error
+            raise _cannot_write(folder, error) from error
+        return store
+
+    def _begin(self) -> None:
+        """A planned run begins; a ``plan.yaml`` that is lost or damaged is written again."""
+        with self._db:
+            begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
+            self._db.execute(begins, ('"running"', '"planned"'))
+        self._write_plan_file()
+
+    def reader(self) -> Reader:
+        """Reads what was added so far, also what is not committed; ends with the store."""
+        self._set_meta({DIGEST: self._events.sums})
+        return Reader(self._folder, self._db)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What fails to be written ends the run; rows since the last commit are dropped.
+
+        Raises:
+            RunError: a row cannot be written, now or before.
+        """
+        if self._broken is not None:
+            raise self._broken
+        try:
+            yield
+        except (OSError, RunError, sqlite3.OperationalError) as error:
+            self._broken = _cannot_write(self._folder, error)
+            with suppress(sqlite3.Error):
+                self._db.rollback()
+                self._load()
+            raise self._broken from error
+
+    def set_meta(self, values: Mapping[str, Any]) -> None:
+        """Sets facts about the whole run, as JSON values.
+
+        Raises:
+            RunError: they cannot be written; so do all methods that add something.
+        """
+        with self._writing():
+            self._set_meta(values)
+
+    def _set_meta(self, values: Mapping[str, Any]) -> None:
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def add(self, table: str, *rows: Mapping[str, Any]) -> None:
+        """Adds rows; the next commit makes them durable. A column that a row lacks is NULL."""
+        names = STORED[table]
+        if unknown := {name for row in rows for name in row if name not in names}:
+            raise AssertionError(f"table {table} has no column {', '.join(unknown)}")
+        self._insert(table, (tuple(row.get(name) for name in names) for row in rows))
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" * len(STORED[table]))
+        with self._writing():
+            self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
+
+    def add_events(self, events: Iterable[ServerEvent]) -> None:
+        """Adds the server's own events, which belong to no job; the next commit makes them durable."""
+        self._insert_events("server_events", [event_row(event) for event in events])
+
+    def add_tails(self, rows: np.ndarray) -> None:
+        """Adds the tails that were settled when the run ended, rows of ``edgefl.core.event.TAIL``."""
+        self._insert_events("settled_tails", rows.tolist())
+
+    def _insert_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            self._insert(table, rows)
+            self._events.add(table, list(zip(*rows, strict=True)))
+
+    def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
+        """Adds ended jobs; the next commit makes them durable.
+
+        Args:
+            rows: of ``edgefl.core.event.JOB``.
+            exchanges: the names that the rows' numbers stand for.
+        """
+        columns = job_columns(rows, exchanges)
+        values = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+        with self._writing():
+            self._db.executemany(f"INSERT INTO jobs VALUES ({_JOB})", zip(*values, strict=True))  # noqa: S608 - our own names
+            self._events.add("jobs", columns)
+
+    def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
+        """Adds training's scalars to the rows of jobs, by job, once for each."""
+        rows = [(json.dumps(dict(values)), job) for job, values in scalars.items()]
+        if not rows:
+            return
+        with self._writing():
+            update = "UPDATE jobs SET scalars = ? WHERE job = ? AND scalars IS NULL"
+            if self._db.executemany(update, rows).rowcount != len(rows):
+                raise AssertionError("scalars of a job that has not ended, or has some")
+
+    def add_client_scores(self, version: int, scores: Iterable[tuple[int, float, int]]) -> None:
+        """Adds each client's (client, accuracy, samples) under a version."""
+        self._insert("client_evaluations", ((version, *row) for row in scores))
+
+    def write_plan(
+        self,
+        plan: Plan,
+        resolved: Mapping[str, Any],
+        test_samples: Iterable[int],
+        class_counts: Ints | None = None,
+    ) -> None:
+        """Writes what is known before the run starts: its settings, clients, refusals and prices.
+
+        Args:
+            plan: the plan.
+            resolved: the settings, as of ``Reader.resolved``.
+            test_samples: each client's number of personal test samples.
+            class_counts: its training samples of each class, (clients, classes); None to leave them out.
+        """
+        for table, rows in plan_rows(plan, test_samples):
+            self._insert(table, rows)
+        if class_counts is not None:
+            self._insert("class_counts", count_rows(class_counts))
+        self.replace_plan(resolved, {})
+
+    def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+        """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
+
+        What exists only because the run was to end must be gone before: see ``rewind``. Otherwise a run that
+        is killed just after this would go on from there.
+
+        Args:
+            resolved: the settings.
+            facts: about the run, those that follow from its plan.
+
+        Raises:
+            RunError: it cannot be written; the run has one of the two plans.
+        """
+        with self._writing():
+            self._db.execute("DELETE FROM plan")
+            self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
+            if self._folder is not None:
+                facts = {**facts, "plan_sha256": hashlib.sha256(dump(resolved).encode()).hexdigest()}
+            self._set_meta(facts)
+            if self._folder is None or not self._made:
+                self._write_plan_file()
+                self._commit()
+            else:
+                self._commit_to_disk()
+                self._write_plan_file()
+
+    def _write_plan_file(self) -> None:
+        """Writes ``plan.yaml``, the settings for people, unless it is as it should be."""
+        found = self._db.execute("SELECT content, value FROM plan, meta WHERE key = 'plan_sha256'").fetchall()
+        if self._folder is not None:
+            for content, sha256 in found:
+                if content_damage(self._folder / PLAN, json.loads(sha256)):
+                    atomically(self._folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
@@ -180,46 +326,18 @@ class Store(Rows):
             turn: the server's last turn by then.
 
         Raises:
-            RunError: it cannot be written; the run is as it was.
+            RunError: it cannot be written, or jobs or events are damaged; the run is as it was.
         """
         with self._writing():
-            unstamp(self.folder)
-            rewind(self._db, self._digests, to, jobs, turn)
-            marks = ", ".join("?" * len(_OF_ENDS))
-            delete(self._db, self._digests, "meta", f"key IN ({marks})", *_OF_ENDS)
+            rewind(self._db, to, jobs, turn)
+            self._events = EventDigest.of(self._db)
+            if self._events.text() != (to.events if to else ""):
+                raise RunError(f"{self.folder.name}: its jobs or events are not those that were written")
+            self._db.execute(f"DELETE FROM meta WHERE key IN {_OF_ENDS}")  # noqa: S608 - our own names
             self._set_meta({"status": "running"})
-            if to is not None and self._digests.event_hash() != to.events:
-                raise AssertionError("the rows that are left are not those of the checkpoint")
+            self._settled = False
             self._commit_to_disk()
         sweep(self.folder, self._db)
-
-    def write_plan(
-        self,
-        plan: Plan,
-        resolved: Mapping[str, Any],
-        test_samples: Iterable[int],
-        class_counts: Ints | None = None,
-    ) -> None:
-        """Writes what is known before the run starts: ``plan.yaml``, clients, refusals and prices.
-
-        Args:
-            plan: the plan.
-            resolved: what goes into ``plan.yaml``.
-            test_samples: each client's number of personal test samples.
-            class_counts: its training samples of each class, (clients, classes); None to leave them out.
-        """
-        if self._folder is not None:
-            content = dump(resolved).encode()
-            try:
-                atomically(self._folder / PLAN, content)
-            except RunError as error:
-                raise self._given_up(error) from error
-            self.set_meta({"plan_sha256": hashlib.sha256(content).hexdigest()})
-        for table, rows in plan_rows(plan, test_samples):
-            self._insert(table, rows)
-        if class_counts is not None:
-            self._insert("class_counts", count_rows(class_counts))
-        self.commit()
 
     def checkpoint(self, place: Place, saved: Saved, *, best: bool = False) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
@@ -233,18 +351,16 @@ class Store(Rows):
             RunError: something cannot be written; what was saved before stays as it was.
         """
         # The files before their rows: a failure leaves no row that close() would commit.
-        trees = {
-            "versions": saved.servers,
-            "outcomes": {job: tree for job, (tree, _) in saved.outcomes.items()},
+        outcomes = {job: tree for job, (tree, _) in saved.outcomes.items()}
+        files = {
+            table: self._write_new(table, trees)
+            for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
         }
-        files = {table: self._write_new(table, found) for table, found in trees.items()}
         names = [file.file for written in files.values() for file in written.values()]
         names += [f"states/{state_file(state.job)}" for state in saved.states.values()]
         with self._writing():
-            all_on_disk(self.folder / name for name in names)
-            all_on_disk(self.folder / name for name in FILES)
-            events = self._digests.event_hash() or ""
-            add_checkpoint(self._db, self._digests, place, saved, files, events, best=best)
+            all_on_disk(self.folder / name for name in [*names, *FILES])
+            add_checkpoint(self._db, place, saved, files, self._events.text(), best=best)
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
@@ -259,20 +375,14 @@ class Store(Rows):
             for number, name in names.items()
         }
 
-    def commit(self, *, to_disk: bool = False) -> None:
+    def commit(self) -> None:
         """Makes everything added so far durable; the first one makes the directory a run.
-
-        Args:
-            to_disk: whether to wait until it would outlast a power cut, too.
 
         Raises:
             RunError: it cannot be written.
         """
         with self._writing():
-            if to_disk:
-                self._commit_to_disk()
-            else:
-                self._commit()
+            self._commit()
 
     def _commit_to_disk(self) -> None:
         """Commits, and waits for the disk: other commits are there some time later."""
@@ -283,84 +393,65 @@ class Store(Rows):
         on_disk(self.folder)
 
     def _commit(self) -> None:
-        self._digests.save(self._db)
+        self._set_meta({DIGEST: self._events.sums})
         self._db.commit()
-        if self._unnamed is not None and self._folder is not None:
+        if not self._made:
             self._db.close()
-            file = self._folder / (PLANNED if self._planned else DATABASE)
-            self._unnamed.replace(file)
-            all_on_disk([self._folder, self._folder.parent])
-            self._unnamed, self._db = None, sqlite3.connect(file)
+            (self.folder / UNNAMED).replace(self.folder / DATABASE)
+            all_on_disk([self.folder, self.folder.parent])
+            self._made, self._db = True, sqlite3.connect(self.folder / DATABASE)
             if not self._planned:
                 _log_ahead(self._db)
 
     def abandon(self) -> None:
-        """Closes the database; what was committed stays, and a run that was not planned leaves nothing."""
-        if self._folder is not None and self._unnamed is None:
-            free(self._folder)
-            if is_settled(self._folder):
-                with suppress(sqlite3.Error):
-                    self._db.rollback()
-                    settle(self._db, self._folder)
+        """Closes the database; what was committed stays, and a run of which nothing was leaves nothing."""
+        if self._settled:
+            with suppress(sqlite3.Error):
+                self._db.rollback()
+                settle(self._db, self.folder)
         self._db.close()
-        if self._folder is not None and self._unnamed is not None:
-            discard(self._folder)
+        if not self._made:
+            discard(self.folder)
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
 
+        Where rows could not be written, what was added since the last commit is dropped.
+
         Raises:
             RunError: this could not be written; what was committed stays, as of a run that was killed.
         """
-        try:
-            self._make_room()
-            try:
-                self._end(status, facts)
-            except sqlite3.OperationalError as error:
-                self._given_up(cannot_write(self._folder, error))
-                # Where files may not grow, the log of changes begins anew once they are in the database.
-                with suppress(sqlite3.Error):
-                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._end(status, facts)
-            if self._folder is not None:
-                settle(self._db, self._folder)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise cannot_write(self._folder, error) from error
-        finally:
-            self._db.close()
-
-    def _make_room(self) -> None:
-        """Frees what was held free; a run that could not even begin leaves no database.
-
-        Raises:
-            RunError: the run could not begin.
-        """
-        if self._folder is None:
-            return
-        free(self._folder)
-        if self._unnamed is not None and self._broken is not None:
+        if self._broken is not None and not self._made:
             self.abandon()
             raise self._broken
-
-    def _end(self, status: str, facts: Mapping[str, Any]) -> None:
-        """Commits the end of the run, with what was added since the last commit if all of it was written."""
-        if self._broken is not None:
-            self._db.rollback()
-            self._digests = Digests.load(self._db)
-        if status == "done":
-            keep_one(self._db, self._digests)
-        self._set_meta({"status": status, **facts})
-        if self._folder is None:
-            self._commit()
-            return
-        self._commit_to_disk()
-        sweep(self.folder, self._db)
+        try:
+            if status == "done":
+                keep_one(self._db)
+            self._set_meta({"status": status, **facts})
+            if self._folder is None:
+                self._commit()
+            else:
+                self._commit_to_disk()
+                sweep(self.folder, self._db)
+                settle(self._db, self.folder)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise _cannot_write(self._folder, error) from error
+        finally:
+            self._db.close()
 
 
 def _log_ahead(database: sqlite3.Connection) -> None:
     """Lets others read while rows are written."""
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("PRAGMA synchronous=NORMAL")
+
+
+def _cannot_write(folder: Path | None, error: Exception) -> RunError:
+    """What is told where a run's directory cannot be written."""
+    if isinstance(error, RunError):
+        return error
+    reason = getattr(error, "strerror", None) or error
+    return RunError(f"cannot write {folder}: {reason}", where=str(folder or ""))
 
 
 def _nowhere(path: Path, _: Any) -> str:

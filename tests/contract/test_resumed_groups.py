@@ -160,11 +160,10 @@ def _damaged(whole, group, name):
     return group
 
 
-@pytest.mark.parametrize("name", ["planned.sqlite", "plan.yaml"])
-def test_a_damaged_plan_of_a_group_keeps_no_other_run(groups, tmp_path, name):
+def test_a_damaged_plan_of_a_group_keeps_no_other_run(groups, tmp_path):
     """Its run is told to be unreadable, with one message; the others go on."""
     whole, copies = groups
-    group = _damaged(copies[0], tmp_path / "group", f"02-seed-1/{name}")
+    group = _damaged(copies[0], tmp_path / "group", "02-seed-1/run.sqlite")
     runs = edgefl.resume(group).runs
     assert [run.status for run in runs] == ["done", "unreadable", "done"]
     assert len(runs[1].reason) < 700

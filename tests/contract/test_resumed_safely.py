@@ -12,9 +12,9 @@ from interrupted import POLICIES, copied, scenario
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.store import is_planned, writer
-from edgefl.store.checks import is_stamped
 from edgefl.store.folders import FILES
 from edgefl.store.locks import LOCK
+from edgefl.store.sums import is_settled
 
 
 class _Interrupt(Hooks):
@@ -74,7 +74,7 @@ def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatc
     with pytest.raises(UserError, match="gives other events"):
         edgefl.resume(run.folder, overrides={"server.rounds": 7})
     assert sorted(path.name for path in run.folder.iterdir()) == names
-    assert is_stamped(run.folder)
+    assert is_settled(run.folder)
 
 
 def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_path, monkeypatch):

@@ -23,7 +23,7 @@ from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.show.onnx import Parity
 from edgefl.store import Store, is_run, runs_in
-from edgefl.store.checks import unstamp
+from edgefl.store.sums import unsettle
 
 SCENARIO = {
     "name": "small",
@@ -101,7 +101,7 @@ def test_a_run_that_was_killed_while_it_was_made_is_none(tmp_path):
 
 def _another_number(folder):
     """One row of ``jobs`` has another number, as a flipped bit would leave it."""
-    unstamp(folder)
+    unsettle(folder)
     with closing(sqlite3.connect(folder / "run.sqlite")) as database:
         database.execute("UPDATE jobs SET received_s = received_s * 2 WHERE job = 1")
         database.commit()
@@ -124,15 +124,15 @@ def test_a_run_of_a_group_that_cannot_be_read_is_named(group, capsys):
 
 
 def test_damage_of_a_database_is_named(group, capsys):
-    """Compare refuses it with the table's name; of a group it is left out with a note."""
+    """Compare refuses it; of a group it is left out with a note."""
     run, other = runs_in(group)
     _another_number(run)
     status, out, err = run_command(capsys, "compare", run)
     assert (status, out) == (2, "")
-    assert "table jobs of run.sqlite is damaged" in err
+    assert "run.sqlite is damaged" in err
     status, out, err = run_command(capsys, "compare", group, "--json")
     assert status == 0
-    assert f"note: {run} is left out: table jobs of run.sqlite is damaged" in err
+    assert f"note: {run} is left out: run.sqlite is damaged" in err
     assert [one["run_dir"] for one in json.loads(out)["runs"]] == [str(other)]
 
 

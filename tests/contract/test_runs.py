@@ -18,7 +18,7 @@ from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.store.digests import Digests
+from edgefl.store import Store
 
 BASE = {
     "name": "small",
@@ -148,7 +148,7 @@ def test_a_plan_that_cannot_be_stored_is_one_error(tmp_path, monkeypatch):
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Digests, "save", full)
+    monkeypatch.setattr(Store, "_set_meta", full)
     with pytest.raises(edgefl.RunError, match="disk is full"):
         edgefl.run(small(), engine="null", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

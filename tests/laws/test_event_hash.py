@@ -9,6 +9,7 @@ import pytest
 from damage import rewritten
 
 import edgefl
+from edgefl.core.event import Kind, ServerEvent
 from edgefl.runs.dry import dry_run
 from edgefl.store import Store, event_hash, read
 from edgefl.store.schema import STORED
@@ -86,17 +87,6 @@ def test_where_nothing_happened_there_is_no_hash():
     """A run that was planned, and no more; its first event has one before it is committed."""
     store = Store.in_memory()
     assert event_hash(store.reader()) is None
-    store.add(
-        "server_events",
-        {
-            "turn": 1,
-            "t_s": 0.0,
-            "kind": "merged",
-            "exchange": "train",
-            "round": 0,
-            "client": -1,
-            "version": 1,
-        },
-    )
+    store.add_events([ServerEvent(1, 0.0, Kind.MERGED, "train", 0, -1, 1)])
     assert len(event_hash(store.reader())) == 16
     store.abandon()

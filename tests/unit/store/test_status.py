@@ -13,8 +13,8 @@ from hooks import Hooks
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import is_locked, read, status_of
-from edgefl.store.checks import stamp
+from edgefl.protocol import write_tree
+from edgefl.store import Store, is_locked, is_planned, is_run, read, status_of
 
 TINY = {"server.rounds": 1, "sweep": {"seed": [1]}}
 
@@ -76,16 +76,18 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
 
 
 def _noted(folder: Path, status: str) -> None:
-    """Puts a status into a run's rows, and makes it whole."""
+    """Puts a status into a run's rows."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", [json.dumps(status)])
-    stamp(folder)
 
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
     """It has its plan and no rows yet; what has neither is no run."""
-    (tmp_path / "planned.sqlite").touch()
-    assert status_of(tmp_path) == "planned"
-    (tmp_path / "planned.sqlite").unlink()
+    Store.create(tmp_path / "run", write_tree, planned=True).commit()
+    assert status_of(tmp_path / "run") == "planned"
+    assert is_planned(tmp_path / "run")
+    assert not is_run(tmp_path / "run")
+    Store.open(tmp_path / "run", write_tree).abandon()
+    assert status_of(tmp_path / "run") == "killed"
     with pytest.raises(UserError, match="is not a run directory"):
         status_of(tmp_path)

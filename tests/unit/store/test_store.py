@@ -362,7 +362,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 13",
+            "is a run of format 99; this edgefl reads format 14",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
