@@ -355,6 +355,8 @@ def _opened(folder: Path) -> RunResult:
     try:
         with read(folder) as reader:
             meta = reader.meta
+            # Nothing can be made of it without its settings.
+            reader.resolved()
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
     return RunResult(meta["name"], folder, reader.status, meta.get("reason", ""))

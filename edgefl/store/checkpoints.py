@@ -182,8 +182,8 @@ def add_checkpoint(
 
 
 def _best(database: sqlite3.Connection) -> int | None:
-    found: tuple[int] | None = database.execute("SELECT version FROM versions WHERE best").fetchone()
-    return None if found is None else found[0]
+    row: tuple[int] | None = database.execute("SELECT version FROM versions WHERE best").fetchone()
+    return row and row[0]
 
 
 def keep_one(database: sqlite3.Connection) -> None:

@@ -128,8 +128,8 @@ def is_planned(folder: Path) -> bool:
     file = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
     # One that cannot be read is told to be damaged when it is read.
     with suppress(sqlite3.Error), closing(sqlite3.connect(file, uri=True)) as database:
-        found = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
-        return bool(found == ('"planned"',))
+        row = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
+        return bool(row == ('"planned"',))
     return False
 
 

@@ -20,7 +20,7 @@ from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, HOST, PLAN
 from edgefl.store.locks import is_locked
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
-from edgefl.store.sums import STAMP, content_damage, files_of, is_settled, note_of, noted
+from edgefl.store.sums import content_damage, damages, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -231,7 +231,7 @@ class Reader:
             try:
                 data = json.loads(rows[0]["content"])
             except (ValueError, IndexError) as error:
-                raise _damaged(self.folder, error) from error
+                raise _damaged(self.folder, ValueError("its plan is damaged")) from error
             self._document = Document(str(self.folder / PLAN), data, context=RECORDED)
         return self._document
 
@@ -247,10 +247,6 @@ class Reader:
                 f"{self.folder.name}: {what}", where=str(path), hint="resume the run, which writes it"
             )
         return text_of(path)
-
-    def files(self) -> dict[str, str]:
-        """By the names of the files that the run refers to, the SHA-256 that they were written with."""
-        return files_of(self._db)
 
     def resolved(self) -> dict[str, Any]:
         """The resolved scenario, its fleet and its devices as plain data, as they are in ``plan.yaml``.
@@ -270,6 +266,10 @@ class Reader:
         except (OSError, ValueError, RecursionError):
             return {}
         return host if isinstance(host, dict) else {}
+
+    def damages(self) -> list[str]:
+        """Reads all files of the run, and says which are damaged."""
+        return damages(self._db, self.folder)
 
     def close(self) -> None:
         """Closes the database."""
@@ -363,9 +363,4 @@ def verify(folder: Path) -> list[str]:
         UserError: the folder is not a run, of another format, or its database is damaged.
     """
     with read(folder) as reader:
-        files, note = reader.files(), noted(folder)
-        own = {name: note[name] for name in (DATABASE, HOST) if name in note}
-        found = [content_damage(folder / file, sha256) for file, sha256 in {**own, **files}.items()]
-        if is_settled(folder) and (folder / STAMP).read_bytes() != note_of(files, folder):
-            found.append(f"{STAMP} does not fit the files")
-        return [f"{folder.name}: {what}" for what in found if what]
+        return [f"{folder.name}: {what}" for what in reader.damages()]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from edgefl.core.errors import RunError, UserError
 from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, made_in, runs_in
 from edgefl.store.groups import is_group, leave_group, read_group
-from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
+from edgefl.store.locks import GROUP, LOCK, group_of, is_locked, locked, locked_run
 
 _TENSORS = r"\d+\.safetensors"
 _TEMPORARY = r"\.\d+-\d+\.tmp"
@@ -244,10 +244,10 @@ def remove(removal: Removal) -> int:
 
 
 def _remove_empty(folder: Path, *, lock: bool = False) -> None:
-    """Removes a directory with nothing in it, but perhaps the file of a ``lock`` that this command holds."""
+    """Removes a directory with nothing in it, but perhaps a lock's file: this command's or nobody's."""
     with suppress(OSError, UserError):
         names = [entry.name for entry in _entries(folder)]
-        if names == [LOCK] and lock:
+        if names == [LOCK] and (lock or not is_locked(folder)):
             (folder / LOCK).unlink()
         elif names:
             return

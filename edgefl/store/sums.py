@@ -44,18 +44,13 @@ def stamp(database: sqlite3.Connection, folder: Path) -> None:
         OSError: the database cannot be read.
         RunError: the note cannot be written.
     """
-    atomically(folder / STAMP, note_of(files_of(database), folder))
+    sums = files_of(database)
+    sums |= {name: sha256_of(folder / name) for name in (DATABASE, HOST) if (folder / name).is_file()}
+    atomically(folder / STAMP, _text(sums).encode())
 
 
-def note_of(files: Mapping[str, str], folder: Path) -> bytes:
-    """What is noted of a run whose rows refer to some files.
-
-    Raises:
-        OSError: the database cannot be read.
-    """
-    own = {name: sha256_of(folder / name) for name in (DATABASE, HOST) if (folder / name).is_file()}
-    lines = (f"{sha256}  {name}\n" for name, sha256 in sorted({**files, **own}.items()))
-    return "".join(lines).encode()
+def _text(sums: Mapping[str, str]) -> str:
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
 
 
 def is_settled(folder: Path) -> bool:
@@ -76,10 +71,23 @@ def noted(folder: Path) -> dict[str, str]:
     """
     if not is_settled(folder):
         return {}
-    lines = (folder / STAMP).read_text(encoding="utf-8", errors="replace").splitlines()
-    pairs = (line.partition("  ") for line in lines)
+    pairs = (line.partition("  ") for line in _note(folder).split("\n"))
     # A note that is damaged vouches for nothing.
-    return {DATABASE: "", **{name: sha256 for sha256, _, name in pairs}}
+    return {DATABASE: "", **{name: sha256 for sha256, _, name in pairs if name}}
+
+
+def _note(folder: Path) -> str:
+    return (folder / STAMP).read_text(encoding="utf-8", errors="replace")
+
+
+def damages(database: sqlite3.Connection, folder: Path) -> list[str]:
+    """Reads all files of a run, and says which are damaged; its database is whole."""
+    known = noted(folder)
+    sums = files_of(database) | {name: known[name] for name in (DATABASE, HOST) if name in known}
+    is_other = bool(known) and _note(folder) != _text(sums)
+    found = [f"{STAMP} is damaged: its content is not what was written"] if is_other else []
+    found += (content_damage(folder / name, sha256) for name, sha256 in sums.items())
+    return [what for what in found if what]
 
 
 def content_damage(path: Path, sha256: str | None) -> str:

@@ -101,10 +101,10 @@ def _outcome(reads, folder):
     try:
         return reads(folder)
     except UserError as error:
-        refused = error
-    assert len(str(refused)) < 700
-    assert str(folder) in refused.where
-    return refused
+        told = error
+    assert len(str(told)) < 700
+    assert str(folder) in told.where
+    return told
 
 
 @pytest.mark.parametrize("copy", ["ended"], indirect=True)
@@ -155,8 +155,9 @@ def test_a_killed_runs_events_are_those_that_were_written(copy, table):
     for column, kind in STORED[table].items():
         other = f"{column} || 'x'" if kind == "TEXT" else f"{column} + 1000000"
         with closing(sqlite3.connect(copy / "run.sqlite")) as database, database:
-            query = f"SELECT rowid, {column} FROM {table} WHERE {column} NOTNULL"  # noqa: S608 - our own names
-            before = database.execute(query).fetchone()
+            before = database.execute(
+                f"SELECT rowid, {column} FROM {table} WHERE {column} NOTNULL"  # noqa: S608 - our own names
+            ).fetchone()
             database.execute(f"UPDATE {table} SET {column} = {other} WHERE rowid = ?", before[:1])  # noqa: S608 - our own names
         found = _outcome(verify, copy)
         assert isinstance(found, UserError) == (column != "scalars"), column

@@ -162,13 +162,13 @@ def test_a_group_that_has_not_begun_says_so(runs, capsys):
 def test_runs_that_cannot_be_read_are_listed(runs, capsys):
     """A damaged database, a damaged plan, facts without sense, and another format: each says what it is."""
     (runs / "alone" / "run.sqlite").write_bytes(b"no database" * 100)
-    (runs / "costs" / "01-seed-1" / "plan.yaml").write_text("{}")
+    rewritten(runs / "costs" / "01-seed-1", "UPDATE plan SET content = 'x'")
     rewritten(runs / "costs" / "02-seed-2", "UPDATE meta SET value = '[]' WHERE key = 'seed'")
     rewritten(runs / "shot" / "01-seed-1", "UPDATE meta SET value = '3' WHERE key = 'format'")
     found = _listed(capsys)
     assert {name: one["reason"] for name, one in found.items() if one["status"] == "damaged"} == {
         "runs/alone": "alone: run.sqlite cannot be read: file is not a database",
-        "runs/costs/01-seed-1": "01-seed-1: plan.yaml is damaged: its content is not what was written",
+        "runs/costs/01-seed-1": "01-seed-1: run.sqlite cannot be read: its plan is damaged",
         "runs/costs/02-seed-2": "02-seed-2: its facts make no sense: TypeError",
     }
     other = found["runs/shot/01-seed-1"]
@@ -271,7 +271,7 @@ def test_what_is_in_progress_stays(runs, capsys):
     before, run = _files(runs), runs / "shot" / "01-seed-1"
     for held in (run, runs / "shot"):
         for named in (run, runs / "shot", runs):
-            with locked(held, shared=held != run), locked(run.parent, shared=True):
+            with locked(held):
                 status, out, err = run_command(capsys, "rm", runs / "alone", named, "--yes")
             assert (status, out) == (2, "")
             assert "another command writes into runs/shot" in err

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from commands import run_command
+from damage import rewritten
 from hooks import Hooks
 from traced import read_back
 
@@ -227,9 +228,12 @@ def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
     """A note says what needs the plan."""
     shutil.copytree(folder, tmp_path / "run")
-    (tmp_path / "run" / "plan.yaml").write_text("nothing")
+    rewritten(tmp_path / "run", "UPDATE plan SET content = 'x'")
     found, err = shown(capsys, "run")
-    assert "when clients were away and what bounds their work is not shown: run: plan.yaml is damaged" in err
+    assert (
+        "when clients were away and what bounds their work is not shown: run: run.sqlite cannot be read"
+        in err
+    )
     assert jobs_of(found)
 
 

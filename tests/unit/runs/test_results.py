@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+from damage import rewritten
 from hooks import Hooks
 
 import edgefl
@@ -147,10 +148,10 @@ def test_a_target_out_of_range_is_refused(swept, target):
 def test_a_run_without_its_settings_is_unreadable(swept, tmp_path):
     """Where it is opened, so that its group's figures and frames leave it out."""
     shutil.copytree(swept.folder, tmp_path / "runs")
-    (tmp_path / "runs" / "02-temperature-0.5-seed-2" / "plan.yaml").write_text("task: {")
+    rewritten(tmp_path / "runs" / "02-temperature-0.5-seed-2", "UPDATE plan SET content = 'x'")
     found = edgefl.open(tmp_path / "runs")
     assert [run.status for run in found.runs] == ["done", "unreadable", "done", "done"]
-    assert "plan.yaml is damaged" in found.runs[1].reason
+    assert "its plan is damaged" in found.runs[1].reason
     assert len(found.summary()) == 3
     assert found.frame("merges")["run"].nunique() == 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
@@ -71,20 +70,6 @@ def test_a_forked_process_gives_nothing_back(tmp_path):
         _refused(tmp_path)
 
 
-def test_a_folder_is_shared_or_one_commands_own(tmp_path):
-    """Shared with those that share it; its file goes with the last one."""
-    with locked(tmp_path, shared=True):
-        with locked(tmp_path, shared=True):
-            _refused(tmp_path)
-        assert (tmp_path / ".edgefl.lock").exists()
-        _refused(tmp_path)
-        assert not is_locked(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    with locked(tmp_path):
-        error = _refused(tmp_path, shared=True)
-    assert (error.where, error.hint) == (str(tmp_path), "wait until it has ended")
-
-
 def test_a_run_is_not_for_two_nor_for_one_beside_its_group(tmp_path):
     """Two runs of a group may go on at once, the same one not, and none while a command has the group."""
     (tmp_path / "group.json").touch()
@@ -132,23 +117,6 @@ def test_only_one_of_many_has_it(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_was_removed_meanwhile_is_no_lock(tmp_path, monkeypatch):
-    """Its last owner removed it between our opening and our locking: another command's is a new one."""
-    make, first = os.open, []
-
-    def slow(path, *how):
-        file = make(path, *how)
-        if not first:
-            first.append(file)
-            path.unlink()
-        return file
-
-    monkeypatch.setattr("edgefl.store.locks.os.open", slow)
-    with locked(tmp_path):
-        assert first
-        _refused(tmp_path)
-
-
 def test_reading_needs_no_lock(tmp_path):
     """A folder without one, one that was left behind, and a look that refuses nobody."""
     assert not is_locked(tmp_path)
@@ -166,17 +134,3 @@ def test_links_are_not_followed(tmp_path):
         pass
     assert (tmp_path / "other").read_text() == "mine"
     assert not is_locked(tmp_path)
-
-
-def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, caplog):
-    """Nothing is refused there, and the file stands for the lock."""
-
-    def unknown(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr("edgefl.store.locks.fcntl.flock", unknown)
-    with locked(tmp_path):
-        assert is_locked(tmp_path)
-    assert f"{tmp_path} cannot be locked" in caplog.text
-    assert not is_locked(tmp_path)
-    assert list(tmp_path.iterdir()) == []
