@@ -6,7 +6,7 @@ to is deleted only after the commit. A run is checked when it is opened, its fil
 Nothing is pickled.
 """
 
-from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
+from edgefl.store.checkpoints import Checkpoint, CheckpointPlace, Saved, SavedFile, checkpoints_of
 from edgefl.store.checks import is_settled
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
@@ -42,9 +42,9 @@ __all__ = [
     "GROUP",
     "TABLES",
     "Checkpoint",
+    "CheckpointPlace",
     "Happened",
     "OtherFormatError",
-    "Place",
     "Reader",
     "Removal",
     "Saved",

@@ -24,7 +24,7 @@ _KEPT = 2
 _MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """Where in a run a checkpoint is.
 
     Attributes:
@@ -84,7 +84,7 @@ class Checkpoint:
     """
 
     number: int
-    place: Place
+    place: CheckpointPlace
     best: int | None
     events: str
     versions: Mapping[int, SavedFile]
@@ -116,7 +116,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
         found.append(
             Checkpoint(
                 number=number,
-                place=Place(
+                place=CheckpointPlace(
                     row["needs"],
                     row["version"],
                     bool(row["evaluated"]),
@@ -145,7 +145,7 @@ def _outcome(row: Mapping[str, Any]) -> tuple[SavedFile, Mapping[str, Any]]:
     return SavedFile(row["file"], row["sha256"]), json.loads(row["content"])
 
 
-class Table:
+class CheckpointTable:
     """A table of few rows that are replaced; its digest follows."""
 
     def __init__(self, database: sqlite3.Connection, digests: Digests, name: str) -> None:
@@ -170,7 +170,7 @@ class Table:
 def add_checkpoint(
     database: sqlite3.Connection,
     digests: Digests,
-    place: Place,
+    place: CheckpointPlace,
     saved: Saved,
     files: Mapping[str, Mapping[int, SavedFile]],
     events: str,
@@ -189,7 +189,7 @@ def add_checkpoint(
         best: whether this is the best version so far.
     """
     execute = database.execute
-    with Table(database, digests, "checkpoints") as before:
+    with CheckpointTable(database, digests, "checkpoints") as before:
         numbers = [row[0] for row in before]
         number = max(numbers, default=0) + 1
         found = execute("SELECT version FROM versions WHERE best").fetchone()
@@ -201,11 +201,11 @@ def add_checkpoint(
             (number, *place, chosen, events, *map(json.dumps, lists)),
         )
         _keep_newest(database, _KEPT)
-    with Table(database, digests, "versions"):
+    with CheckpointTable(database, digests, "versions"):
         rows = [(version, *file) for version, file in files["versions"].items()]
         database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
         execute(_MARK, (place.version, chosen))
-    with Table(database, digests, "outcomes"):
+    with CheckpointTable(database, digests, "outcomes"):
         outcomes = [
             (number, *file, json.dumps(dict(saved.outcomes[number][1])))
             for number, file in files["outcomes"].items()
@@ -223,7 +223,7 @@ def add_checkpoint(
 
 def keep_one(database: sqlite3.Connection, digests: Digests) -> None:
     """Keeps the newest checkpoint and the newest regular one, of a run that is done."""
-    with Table(database, digests, "checkpoints"):
+    with CheckpointTable(database, digests, "checkpoints"):
         _keep_newest(database, 1)
     _forget(database, digests)
 
@@ -253,7 +253,7 @@ def _forget(database: sqlite3.Connection, digests: Digests, since: int = 0) -> N
         ("versions", "version", "AND NOT best AND NOT last"),
         ("outcomes", "outcome", ""),
     ):
-        with Table(database, digests, name) as rows:
+        with CheckpointTable(database, digests, name) as rows:
             gone = [(row[0],) for row in rows if row[0] not in kept[name]]
             database.executemany(f"DELETE FROM {name} WHERE {key} = ? {unless}", gone)  # noqa: S608 - our own names
     # A client's state is needed until a newer one was there at the oldest checkpoint.
@@ -308,9 +308,9 @@ def rewind(
     for table in ("evaluations", "client_evaluations", "measures"):
         delete(database, digests, table, "version > ? OR version = ? AND NOT ?", version, version, evaluated)
     delete(database, digests, "states", "checkpoint > ?", number)
-    with Table(database, digests, "checkpoints"):
+    with CheckpointTable(database, digests, "checkpoints"):
         database.execute("DELETE FROM checkpoints WHERE checkpoint > ?", (number,))
-    with Table(database, digests, "versions"):
+    with CheckpointTable(database, digests, "versions"):
         database.execute("DELETE FROM versions WHERE ? OR version > ?", (to is None, version))
         database.execute(_MARK, (version, to and to.best))
     _forget(database, digests)

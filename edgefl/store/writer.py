@@ -17,7 +17,7 @@ from edgefl.core.yamls import dump
 from edgefl.store.adding import Rows, cannot_write
 from edgefl.store.checkpoints import (
     Checkpoint,
-    Place,
+    CheckpointPlace,
     Saved,
     SavedFile,
     add_checkpoint,
@@ -221,7 +221,7 @@ class Store(Rows):
             self._insert("class_counts", count_rows(class_counts))
         self.commit()
 
-    def checkpoint(self, place: Place, saved: Saved, *, best: bool = False) -> None:
+    def checkpoint(self, place: CheckpointPlace, saved: Saved, *, best: bool = False) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
         Args:

@@ -8,38 +8,38 @@ import pytest
 from pages import check, table
 from pydantic import BaseModel
 
-from edgefl.core.fleet import Cell, Failures, Fleet, Member
+from edgefl.core.fleet import Cell, Failures, Fleet, FleetMember
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import (
-    Checkpoint,
-    Evaluate,
+    Checkpointing,
+    Evaluation,
     Public,
     Scenario,
     Server,
     Tariffs,
-    Task,
+    TaskSpec,
     Until,
     Wire,
 )
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.users import Users
 from edgefl.data.sources.parquet import Params as OwnImages
 from edgefl.planning.schema import schema
 
 RECORDS: dict[str, type[BaseModel]] = {
     "the file": Scenario,
-    "task": Task,
+    "task": TaskSpec,
     "task.public": Public,
-    "local": Local,
+    "local": LocalTraining,
     "local.optimizer": Sgd,
     "server": Server,
     "server.until": Until,
-    "evaluate": Evaluate,
+    "evaluate": Evaluation,
     "wire": Wire,
-    "checkpoint": Checkpoint,
+    "checkpoint": Checkpointing,
     "costs": Tariffs,
     "fleet": Fleet,
-    "fleet.members": Member,
+    "fleet.members": FleetMember,
     "fleet.cells": Cell,
     "fleet.users": Users,
     "fleet.failures": Failures,
@@ -85,6 +85,6 @@ def test_editors_are_told_the_same():
     found = schema()
     sections = [
         found,
-        *(found["$defs"][one.__name__] for one in (Task, Local, Server, Until, Fleet, Failures)),
+        *(found["$defs"][one.__name__] for one in (TaskSpec, LocalTraining, Server, Until, Fleet, Failures)),
     ]
     assert all(key["description"] for one in sections for key in one["properties"].values())
