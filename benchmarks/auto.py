@@ -28,7 +28,7 @@ from edgefl.compute.job import Engine
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import UserError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -69,7 +69,7 @@ def grid() -> Iterator[tuple[str, Draft]]:
         yield "grid", draft
 
 
-def step_s(engine: Engine, jobs: Sequence[Job], least_s: float) -> float:
+def step_s(engine: Engine, jobs: Sequence[TrainingJob], least_s: float) -> float:
     """Seconds of the processor's time a client's step, the faster of two tries after a step to warm up."""
 
     def timed(limit: int) -> float:

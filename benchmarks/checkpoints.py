@@ -31,7 +31,7 @@ import workloads
 
 import edgefl
 from edgefl.core.host import processor
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 
 HERE = Path(__file__).parent
 # Changes to W1's scenario; jobs that are trained ahead, and clients' states, are saved too.
@@ -97,17 +97,17 @@ class Laps(edgefl.Callbacks):
 def saving() -> tuple[list[float], Callable[[], None]]:
     """The seconds of each checkpoint from now on, and what ends this."""
     found: list[float] = []
-    save = Run._save  # noqa: SLF001 - what is measured
+    save = RunInProgress._save  # noqa: SLF001 - what is measured
 
-    def timed(self: Run, *given: Any, **named: Any) -> None:
+    def timed(self: RunInProgress, *given: Any, **named: Any) -> None:
         start = time.perf_counter()
         save(self, *given, **named)
         found.append(time.perf_counter() - start)
 
     def end() -> None:
-        Run._save = save  # type: ignore[method-assign]  # noqa: SLF001
+        RunInProgress._save = save  # type: ignore[method-assign]  # noqa: SLF001
 
-    Run._save = timed  # type: ignore[method-assign]  # noqa: SLF001
+    RunInProgress._save = timed  # type: ignore[method-assign]  # noqa: SLF001
     return found, end
 
 

@@ -23,7 +23,7 @@ from edgefl.core import catalogue, fresh
 from edgefl.data import Spec
 from edgefl.export.bench import predictions
 from edgefl.export.graph import Served, to_onnx
-from edgefl.export.model import Form, Graph, read_model
+from edgefl.export.model import ExportForm, Graph, read_model
 from edgefl.export.timing import Measurement, time_onnx
 from edgefl.protocol import Predictor
 
@@ -32,7 +32,7 @@ HELD_OUT = ("mobilenet-v2", "spherefed-convnet")
 MOST_ERROR = 0.3
 SHAPE, CLASSES = (3, 32, 32), 10
 SPEC = Spec("images", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
-FORM = Form(raw_input=True)
+FORM = ExportForm(raw_input=True)
 
 
 def main() -> int:

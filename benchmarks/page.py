@@ -36,7 +36,7 @@ from edgefl.planning.plan import plan
 from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Store, is_run
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
@@ -83,7 +83,7 @@ PARTS = {
 }
 
 
-class MadeUp(Run):
+class MadeUp(RunInProgress):
     """A run whose models are as accurate as a formula says."""
 
     measured = False

@@ -35,7 +35,7 @@ from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.pool import Flow, Pool
@@ -196,7 +196,7 @@ def ran(made: Planned, plan_s: float) -> Figures:
         store = Store.create(Path(folder) / "run", write_tree)
         describe(made, store, "null")
         began, cpu_began_s = time.perf_counter(), time.process_time()
-        Run(made.plan, store, None, Callbacks()).to_end()
+        RunInProgress(made.plan, store, None, Callbacks()).to_end()
         ended, cpu_s = time.perf_counter(), time.process_time() - cpu_began_s
         jobs = store.reader().query("SELECT COUNT(*) AS jobs FROM jobs")[0]["jobs"]
         store.close("done")

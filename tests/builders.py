@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from edgefl.core import catalogue
-from edgefl.core.event import JOB, Job
+from edgefl.core.event import JOB, TrainingJob
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import (
     Arrival,
     Batch,
@@ -38,17 +38,19 @@ NETS = {
 # Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.
 SIZES = (6, 6, 4)
 STEPS = {6: 2, 4: 1}
-MOMENTUM = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
+MOMENTUM = LocalTraining(optimizer=Sgd(lr=0.1, momentum=0.9))
 
 
-def site_of(net: Net, local: Local = MOMENTUM, base: Any = None, clients: int = 3) -> Site:
+def site_of(net: Net, local: LocalTraining = MOMENTUM, base: Any = None, clients: int = 3) -> Site:
     """Where a method is built: a few clients, and as many public images as each client takes steps over."""
     generator = torch.Generator().manual_seed(0)
     public = torch.randint(256, (sum(SIZES), *net.shape), dtype=torch.uint8, generator=generator)
     return Site(net, local, base, clients, public)
 
 
-def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3, **settings: Any) -> Method:
+def build_method(
+    name: str, net: Net, local: LocalTraining = MOMENTUM, clients: int = 3, **settings: Any
+) -> Method:
     """A method on a net, and below it the base that its parameters name."""
     module = catalogue.load("methods", name)
     params = module.Params(**settings)
@@ -153,7 +155,9 @@ class Federation:
         return self
 
 
-def merge_need(jobs: Sequence[Job], version: int = 1, *, weights=None, live: Sequence[int] = ()) -> Merge:
+def merge_need(
+    jobs: Sequence[TrainingJob], version: int = 1, *, weights=None, live: Sequence[int] = ()
+) -> Merge:
     """A merge of jobs that no world made, each in full and unless told otherwise of equal weight."""
     rows = np.zeros(len(jobs), dtype=JOB)
     weights = (1.0,) * len(jobs) if weights is None else weights

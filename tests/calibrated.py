@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.calibrate.energy import Span
+from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.measure import Calls
 from edgefl.calibrate.workloads import Computation, ForwardPass, MethodStep, OnnxInference, Operation, export
 from edgefl.core.cost import Work
@@ -59,16 +59,16 @@ class Worker:
             return None
         if len(workloads) > 1:
             self.at_last()
-        span = self._span() if len(workloads) == 1 else Span(0, 0)
+        span = self._span() if len(workloads) == 1 else EnergySpan(0, 0)
         return 200_000_000, [Calls([self._seconds(one)] * 4, 1.0, span) for one in workloads]
 
-    def _span(self) -> Span:
+    def _span(self) -> EnergySpan:
         if self._takes_s:
             start_s = time.time()
             time.sleep(self._takes_s)
-            return Span(start_s, time.time())
+            return EnergySpan(start_s, time.time())
         self._now_s += 10
-        return Span(self._now_s - 10, self._now_s - 1)
+        return EnergySpan(self._now_s - 10, self._now_s - 1)
 
     def _seconds(self, workload) -> float:
         work = workload.computation.work(workload.batch)

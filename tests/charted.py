@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from edgefl.analysis.groups import Group
+from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History, Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.runs.dry import dry_run
-from edgefl.show.charts import Chart, Choice, reached
+from edgefl.show.charts import Chart, PlotChoice, reached
 from edgefl.show.charts import chart_of as drawn
 
 
@@ -30,7 +30,7 @@ def history(accuracies, *, seconds=10.0, joules=5.0, known=2, first=0, model="gl
     )  # fmt: skip
 
 
-def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice | None = None) -> Chart:
+def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: PlotChoice | None = None) -> Chart:
     """The chart of groups: by name, the histories of each of their runs."""
     compared, by_run = [], {}
     for name, runs in groups.items():
@@ -45,8 +45,8 @@ def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice |
             for seed, mine in enumerate(runs)
         ]
         by_run |= {id(run): {one.model: one for one in mine} for run, mine in zip(named, runs, strict=True)}
-        compared.append(Group(name, tuple(named)))
-    return drawn(compared, lambda run: by_run[id(run)], choice or Choice())
+        compared.append(SeedGroup(name, tuple(named)))
+    return drawn(compared, lambda run: by_run[id(run)], choice or PlotChoice())
 
 
 @cache
@@ -61,7 +61,7 @@ def _dry() -> Summary:
 
 
 def target_chart(
-    spent: Mapping[str, Sequence[float | None]], choice: Choice, target: float | None = 0.5
+    spent: Mapping[str, Sequence[float | None]], choice: PlotChoice, target: float | None = 0.5
 ) -> Chart:
     """The chart of what runs spent until their targets: by name, each seed's seconds, bytes and joules."""
 

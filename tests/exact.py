@@ -11,7 +11,7 @@ import torch
 from builders import arrival, build_method, build_net
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Tree, tree_map
 
 CLASSES, WIDTH, PIXELS, RATE = 4, 6, 12, 0.3
@@ -48,7 +48,7 @@ class Exact:
     clients: Sequence[Sequence[Batch]]
     settings: dict[str, Any] = field(default_factory=dict)
     net: Net = NET
-    local: Local = Local(optimizer=Sgd(lr=RATE))  # noqa: RUF009 - frozen
+    local: LocalTraining = LocalTraining(optimizer=Sgd(lr=RATE))  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         self.method: Method = build_method(self.name, self.net, self.local, **self.settings)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgefl.data.spec import Spec
 from edgefl.export.graph import Served, to_onnx
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.protocol import BUFFERS, Net, Predictor, Tree
 
 # The smallest of each that its parameters permit, on small images. On 8x8, MobileNetV2's last layers see one
@@ -83,7 +83,7 @@ def perturbed(weights: Tree) -> Tree:
 @cache
 def exported(name: str, method: str) -> tuple[Served, bytes]:
     """A shipped model after a method's work, and its file; cached, because it takes seconds."""
-    (shape, settings), form = MODELS[name], Form()
+    (shape, settings), form = MODELS[name], ExportForm()
     net = build_net(name, shape, CLASSES, **settings)
     module = Served(worked(method, net), spec(shape), form).eval()
     return module, to_onnx(module, shape, form, {"method": method})

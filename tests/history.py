@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.core.event import ENDINGS, Job, Kind
+from edgefl.core.event import ENDINGS, Kind, TrainingJob
 from edgefl.core.plan import Plan
 from edgefl.world.needs import jobs_of
 
@@ -47,7 +47,7 @@ class Event(NamedTuple):
 class JobRecord(NamedTuple):
     """One job, with its events; those that it did not reach are None."""
 
-    job: Job
+    job: TrainingJob
     dispatched: Event
     received: Event | None
     worked: Event | None
@@ -124,7 +124,7 @@ def _known(value) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _events(job: Job, row):
+def _events(job: TrainingJob, row):
     """A job's events, each with its place among those of its time."""
 
     def event(t_s, kind, cost):

@@ -15,7 +15,7 @@ from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
 from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
-from edgefl.core.fleet import Cell, Fleet, Member
+from edgefl.core.fleet import Cell, Fleet, FleetMember
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -131,7 +131,7 @@ def plan(
         throttling=tuple(throttling),
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
-    fleet = Fleet(members=(Member(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
+    fleet = Fleet(members=(FleetMember(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
     return Plan(scenario, clients, tuple(table), fleet, refusals)
 
 

@@ -12,7 +12,7 @@ from complex_step import Arrays, cross_entropy, gradient, relu
 
 from edgefl.compute.threads import one_thread
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Fold, Net, Tree, flatten, tree_map
 
 CLASSES, PIXELS, SIZE, RATE = 3, 6, 4, 0.2
@@ -104,7 +104,7 @@ class Rounds:
     """
 
     def __init__(self, name: str, *, momentum: float = 0.0, nesterov: bool = False, **settings: Any) -> None:
-        local = Local(batch_size=SIZE, optimizer=Sgd(lr=RATE, momentum=momentum, nesterov=nesterov))
+        local = LocalTraining(batch_size=SIZE, optimizer=Sgd(lr=RATE, momentum=momentum, nesterov=nesterov))
         self.method = build_method(name, float64_net(), local, N, **settings)
         weights = exact(float64_net().init(0))
         self.server = self.method.server(weights)

@@ -51,7 +51,7 @@ class Bill:
     devices: Mapping[str, Amount] = field(default_factory=dict)
 
 
-class Until(NamedTuple):
+class BilledUntil(NamedTuple):
     """A virtual time, with its bounds where it has any."""
 
     t_s: float

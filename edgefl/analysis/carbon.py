@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
+from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
 from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
@@ -34,7 +34,7 @@ WAITING = "waiting"
 """Clients at idle power while they wait for the server; no part of the total."""
 
 
-def bill(run: Run, _: Usage | None, ended: Until, reached: Mapping[str, Reached]) -> Bill | None:
+def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
     """A run's emissions; None where its fleet does not ask for them.
 
     Args:
@@ -64,7 +64,7 @@ def bill(run: Run, _: Usage | None, ended: Until, reached: Mapping[str, Reached]
 
 
 def _emissions(
-    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: Until
+    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: BilledUntil
 ) -> dict[str, Amount]:
     """What was emitted, of sums: the run's, and where there are bounds, those at both corners."""
     records = (carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.groups import Group
+from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History
 from edgefl.analysis.run import Floats, Ints
 from edgefl.analysis.summary import Summary
@@ -76,7 +76,7 @@ class Curve:
         return len(self.accuracy)
 
 
-def curves(groups: Sequence[Group], histories: Callable[[Summary], Mapping[str, History]]) -> list[Curve]:
+def curves(groups: Sequence[SeedGroup], histories: Callable[[Summary], Mapping[str, History]]) -> list[Curve]:
     """The curves of all models of all groups, given histories by model; a group without any has none."""
     found = []
     for group, one in enumerate(groups):

@@ -27,7 +27,7 @@ _PROBLEM = ("task", "fleet")
 
 
 @dataclass(frozen=True)
-class Group:
+class SeedGroup:
     """A run, or several that differ in nothing but their seeds.
 
     Its name is what theirs have in common; in its second line, what tells runs of one name apart.
@@ -60,12 +60,12 @@ class Group:
         return common
 
 
-def runs_of(groups: Sequence[Group]) -> list[Summary]:
+def runs_of(groups: Sequence[SeedGroup]) -> list[Summary]:
     """All of their runs."""
     return [run for one in groups for run in one.runs]
 
 
-def seeds_together(runs: Sequence[Summary]) -> list[Group]:
+def seeds_together(runs: Sequence[Summary]) -> list[SeedGroup]:
     """The runs, those that are done and differ in nothing but their seeds together, under names that differ.
 
     Of runs with the same seed too, the first ones are taken together, then the second ones, and so on.
@@ -73,7 +73,7 @@ def seeds_together(runs: Sequence[Summary]) -> list[Group]:
     found: dict[Any, list[Summary]] = {}
     for place, run in enumerate(runs):
         found.setdefault(_alike(run, place, found), []).append(run)
-    return _named_apart([Group(_common_name(group), tuple(group)) for group in found.values()])
+    return _named_apart([SeedGroup(_common_name(group), tuple(group)) for group in found.values()])
 
 
 def _alike(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
@@ -91,7 +91,7 @@ def _common_name(runs: Sequence[Summary]) -> str:
     return ", ".join(part for part in first if all(part in other for other in others)) or runs[0].method
 
 
-def _named_apart(groups: Sequence[Group]) -> list[Group]:
+def _named_apart(groups: Sequence[SeedGroup]) -> list[SeedGroup]:
     """Those of one name with their directories and seeds."""
     names = Counter(one.name for one in groups)
     return [
@@ -99,7 +99,7 @@ def _named_apart(groups: Sequence[Group]) -> list[Group]:
     ]
 
 
-def _source(one: Group) -> str:
+def _source(one: SeedGroup) -> str:
     folders = list(dict.fromkeys(map(_folder, one.runs)))
     more = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
     return f"{folders[0]}{more}" + (f", seed {one.first.seed}" if len(one.runs) == 1 else "")
@@ -124,7 +124,7 @@ class Average:
     figures: Mapping[str, Estimate]
 
 
-def averages(groups: Sequence[Group]) -> list[Average]:
+def averages(groups: Sequence[SeedGroup]) -> list[Average]:
     """Those of all groups that are more than one run."""
     return [
         Average(
@@ -167,7 +167,7 @@ class Pair:
     figures: Mapping[str, Difference]
 
 
-def baselines(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
+def baselines(groups: Sequence[SeedGroup]) -> list[tuple[SeedGroup, SeedGroup]]:
     """The groups that are compared with another: each with the first of the same task and fleet.
 
     Where no two have these in common, each is compared with the first of all. Groups of one seed are left
@@ -177,20 +177,20 @@ def baselines(groups: Sequence[Group]) -> list[tuple[Group, Group]]:
     problems = [_problem(one) for one in repeated]
     if len(set(problems)) == len(problems):
         problems = [""] * len(repeated)
-    first: dict[str, Group] = {}
+    first: dict[str, SeedGroup] = {}
     for problem, one in zip(problems, repeated, strict=True):
         first.setdefault(problem, one)
     pairs = zip(problems, repeated, strict=True)
     return [(one, first[problem]) for problem, one in pairs if first[problem] is not one]
 
 
-def _problem(one: Group) -> str:
+def _problem(one: SeedGroup) -> str:
     settings = one.first.settings or {}
     own = {key: value for key, value in settings.items() if key.partition(".")[0] in _PROBLEM}
     return canonical([own, one.first.fleet_id])
 
 
-def apart(metric: Metric, own: Group, other: Group, *, at_least: bool = False) -> Difference | None:
+def apart(metric: Metric, own: SeedGroup, other: SeedGroup, *, at_least: bool = False) -> Difference | None:
     """A figure of one group less that of another; None where nothing can be subtracted.
 
     A sum that is known of some clients alone has no difference. With ``at_least``, the other's may be lower
@@ -209,7 +209,7 @@ def _number(metric: Metric, run: Summary, *, at_least: bool) -> float | None:
     return value.mean
 
 
-def pairs(groups: Sequence[Group]) -> list[Pair]:
+def pairs(groups: Sequence[SeedGroup]) -> list[Pair]:
     """The groups of seeds, each against another; see ``baselines``."""
     found = baselines(groups)
     judged = [metric for metric in metrics(runs_of(groups)) if metric.judged] if found else []
@@ -260,7 +260,7 @@ class Judged:
         return self.winner is not None or 0 < len(self.tied) < len(self.values)
 
 
-def judged(metric: Metric, groups: Sequence[Group]) -> Judged:
+def judged(metric: Metric, groups: Sequence[SeedGroup]) -> Judged:
     """Who is ahead in a figure; a group that has a run which is not done is not judged."""
     values = [metric.value(one.runs) for one in groups]
     one = Judged(metric, values)
@@ -280,7 +280,7 @@ def judged(metric: Metric, groups: Sequence[Group]) -> Judged:
 
 
 def _ranked(
-    metric: Metric, groups: Sequence[Group], values: Sequence[Value | None]
+    metric: Metric, groups: Sequence[SeedGroup], values: Sequence[Value | None]
 ) -> dict[int, tuple[bool, float]]:
     """The places of those that can be judged, each with what is less for a better one.
 
@@ -300,7 +300,7 @@ def _ranked(
 
 
 def _not_separable(
-    metric: Metric, groups: Sequence[Group], winner: int, ranked: Mapping[int, tuple[bool, float]]
+    metric: Metric, groups: Sequence[SeedGroup], winner: int, ranked: Mapping[int, tuple[bool, float]]
 ) -> int | None:
     """Of how many seeds a winner is not separable from another, the fewest; None where it is from all.
 
@@ -328,7 +328,7 @@ class Front:
     groups: Sequence[int]
 
 
-def fronts(groups: Sequence[Group]) -> Iterator[Front]:
+def fronts(groups: Sequence[SeedGroup]) -> Iterator[Front]:
     """One for each evaluated model and each cost that two groups have."""
     found = metrics(runs_of(groups))
     done = [place for place, one in enumerate(groups) if one.is_done]

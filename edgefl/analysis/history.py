@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.bills import Until
+from edgefl.analysis.bills import BilledUntil
 from edgefl.analysis.run import Floats, Ints, Run
 from edgefl.analysis.sums import MERGED, sums
 from edgefl.core.corners import Interval
@@ -155,9 +155,9 @@ class Evaluated:
     joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
 
     @property
-    def until(self) -> Until:
+    def until(self) -> BilledUntil:
         """When, with bounds."""
-        return Until(self.t_s, self.t_s_between)
+        return BilledUntil(self.t_s, self.t_s_between)
 
 
 @dataclass(frozen=True)

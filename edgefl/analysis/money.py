@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
+from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
 from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import DeviceUse, Usage, sums
@@ -14,7 +14,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.core.scenario import Tariffs
 
 
-def bill(run: Run, used: Usage, ended: Until, reached: Mapping[str, Reached]) -> Bill | None:
+def bill(run: Run, used: Usage, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
     """That of a run; None where nobody asked for it.
 
     Args:
@@ -48,7 +48,7 @@ def _paid(
     energy: EnergyTotal,
     between_j: Interval | None,
     moved: int,
-    until: Until,
+    until: BilledUntil,
 ) -> dict[str, Amount]:
     all_: dict[str, Any] = {
         "energy": (*energy, between_j),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group, numbers, runs_of
+from edgefl.analysis.groups import SeedGroup, numbers, runs_of
 from edgefl.analysis.metrics import MODELS, main_model
 from edgefl.analysis.settings import canonical, dotted
 from edgefl.analysis.values import Estimate, difference, estimate
@@ -49,7 +49,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Order:
+class PublishedOrder:
     """Whether runs come in the published order.
 
     Two published runs that differ in one setting are a pair, unless their figures are equal.
@@ -78,7 +78,7 @@ class Beside:
     paper: str
     note: str
     figures: Sequence[Figure]
-    orders: Sequence[Order]
+    orders: Sequence[PublishedOrder]
 
 
 class Ours(NamedTuple):
@@ -116,7 +116,7 @@ def _folded(value: Any) -> Any:
     return value.casefold().replace("_", "-") if isinstance(value, str) else value
 
 
-def beside_runs(groups: Sequence[Group]) -> list[Beside]:
+def beside_runs(groups: Sequence[SeedGroup]) -> list[Beside]:
     """What the runs' scenarios say was published, each beside the runs of that scenario."""
     runs = runs_of(groups)
     if not any(run.published for run in runs):
@@ -153,7 +153,7 @@ def _figures(profile: Profile) -> dict[str, float]:
     return found
 
 
-class _Entry(NamedTuple):
+class _PublishedEntry(NamedTuple):
     """A published figure, its key in a run's record, and what each run has that has its settings."""
 
     settings: Mapping[str, Any]
@@ -169,7 +169,7 @@ def _beside(ours: Sequence[Ours], model: str) -> list[Beside]:
     for paper in {canonical(one.paper): one.paper for one in ours if one.paper}.values():
         mine = {place: one for place, one in enumerate(ours) if one.paper == paper}
         entries = [
-            _Entry(settings, figure, key, value, dict(_here(settings, key, mine)))
+            _PublishedEntry(settings, figure, key, value, dict(_here(settings, key, mine)))
             for published in paper["runs"]
             for settings, figures in [told(published)]
             for figure, value in figures.items()
@@ -208,7 +208,7 @@ def _here(
                 yield place, estimate([value.mean / whole.mean]) if value and whole and whole.mean else None
 
 
-def _rows(one: _Entry, ours: Mapping[int, Ours]) -> Iterator[Figure]:
+def _rows(one: _PublishedEntry, ours: Mapping[int, Ours]) -> Iterator[Figure]:
     unit = RATIO if AGAINST in one.settings else _unit(one.figure)
     for place, value in one.here.items() or [(None, None)]:
         name = "" if place is None else ours[place].name
@@ -229,7 +229,7 @@ def _words(settings: Mapping[str, Any]) -> str:
     return f"{own} over {_words(against)}" if against else own
 
 
-def _order(found: Sequence[_Entry], ours: Mapping[int, Ours]) -> Order:
+def _order(found: Sequence[_PublishedEntry], ours: Mapping[int, Ours]) -> PublishedOrder:
     """That of the entries of one figure."""
     agree = open_ = 0
     turned = []
@@ -248,7 +248,7 @@ def _order(found: Sequence[_Entry], ours: Mapping[int, Ours]) -> Order:
             else:
                 first, last = sorted((one, other), key=lambda each: -each.published)
                 turned.append(f"{_words(first.settings)} > {_words(last.settings)}")
-    return Order(found[0].figure, agree + open_ + len(turned), agree, open_, turned)
+    return PublishedOrder(found[0].figure, agree + open_ + len(turned), agree, open_, turned)
 
 
 def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -258,7 +258,7 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def _pairs(
-    one: _Entry, other: _Entry, keys: Sequence[str], ours: Mapping[int, Ours]
+    one: _PublishedEntry, other: _PublishedEntry, keys: Sequence[str], ours: Mapping[int, Ours]
 ) -> list[tuple[int, int]]:
     """Of each two runs; of several, those that differ in nothing else."""
     every = list(product(one.here, other.here))

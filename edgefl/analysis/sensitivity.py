@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from edgefl.analysis.groups import Group, Judged, runs_of
+from edgefl.analysis.groups import Judged, SeedGroup, runs_of
 from edgefl.analysis.metrics import MODELS
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
@@ -28,7 +28,7 @@ from edgefl.planning.sensitivity import (
 from edgefl.store import read
 
 
-def of_groups(groups: Sequence[Group], factor: float, *, whole: bool = False) -> Sensitivity:
+def of_groups(groups: Sequence[SeedGroup], factor: float, *, whole: bool = False) -> Sensitivity:
     """The sensitivity of groups' energies, and of their times where all runs are blind to time.
 
     Of runs that all reached their targets it is what they took to reach them.
@@ -78,7 +78,7 @@ def quantity(key: str) -> str:
 _KINDS = {"joules": "energy", "virtual_s": "time", "t_s": "time"}
 
 
-def title(one: Group) -> str:
+def title(one: SeedGroup) -> str:
     """What a group is called as a side."""
     return one.name.replace("\n", " ")
 
@@ -139,14 +139,14 @@ class Dependence:
     found: Sensitivity | None
     why: str = ""
 
-    def verdicts(self, key: str, ahead: Group) -> dict[str, Verdict]:
+    def verdicts(self, key: str, ahead: SeedGroup) -> dict[str, Verdict]:
         """Those of a metric, by its key, in which a group has less, by the ``title`` of who has more."""
         studied, own = quantity(key), title(ahead)
         every = self.found.verdicts if self.found and studied else ()
         return {one.more: one for one in every if one.quantity == studied and one.less == own}
 
 
-def dependence(groups: Sequence[Group], factor: float) -> Dependence:
+def dependence(groups: Sequence[SeedGroup], factor: float) -> Dependence:
     """What times and energies depend on; the arguments are those of ``of_groups``."""
     done = [one for one in groups if one.is_done]
     if len(done) < 2:  # noqa: PLR2004 - an order is one of two
@@ -157,7 +157,7 @@ def dependence(groups: Sequence[Group], factor: float) -> Dependence:
         return Dependence(None, error.what)
 
 
-def ordered(one: Judged, groups: Sequence[Group], found: Dependence | None) -> Judged:
+def ordered(one: Judged, groups: Sequence[SeedGroup], found: Dependence | None) -> Judged:
     """A judged figure, and whether its winner is ahead on other numbers of the devices too.
 
     Intervals that have nothing in common prove it. Those that overlap prove nothing: groups on the same

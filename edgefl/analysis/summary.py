@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edgefl.analysis import carbon, money
-from edgefl.analysis.bills import Bill, Until
+from edgefl.analysis.bills import Bill, BilledUntil
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.history import Target, until_target
 from edgefl.analysis.run import Run
 from edgefl.analysis.settings import settings_of
-from edgefl.analysis.sums import Turnout, Usage, Work, turnout, usage, work
+from edgefl.analysis.sums import Turnout, Usage, WorkSums, turnout, usage, work
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError, nearest, quoted, short
@@ -64,7 +64,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """Which run it was, and what it came to.
 
     Attributes:
@@ -99,7 +99,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, repr=False)
-class Summary(Usage, Outcome):
+class Summary(Usage, RunOutcome):
     """One run's results: its outcome, its usage, and what else is told.
 
     Attributes:
@@ -130,7 +130,7 @@ class Summary(Usage, Outcome):
     path: Mapping[str, PathTime]
     host_s: float | None
     target: Target | None
-    exchanges: Mapping[str, Mapping[str, Work]]
+    exchanges: Mapping[str, Mapping[str, WorkSums]]
     settings: Mapping[str, Any] | None = field(metadata=OPTIONAL)
     fleet_id: str | None = field(metadata=OPTIONAL)
     virtual_s_between: Interval | None = field(metadata=OPTIONAL)
@@ -309,7 +309,7 @@ def summary(run: Run | Reader, target: float | None = None) -> Summary:
         fleet_id=fleet_id,
         virtual_s_between=between_s,
         joules_between=run.between_j(virtual_s),
-        costs=_costs(run, used, Until(virtual_s, between_s), reached),
+        costs=_costs(run, used, BilledUntil(virtual_s, between_s), reached),
         measures=_measured(reader),
         turnout=turnout(run),
         server=_merges_cost(reader),
@@ -333,7 +333,7 @@ COSTS = {"carbon": carbon.bill, "money": money.bill}
 """What a run can cost beside time, bytes and energy, if its scenario or its fleet asks for it."""
 
 
-def _costs(run: Run, used: Usage, ended: Until, target: Target | None) -> dict[str, Bill] | None:
+def _costs(run: Run, used: Usage, ended: BilledUntil, target: Target | None) -> dict[str, Bill] | None:
     models = ("global", "personal") if target else ()
     reached = {model: one for model in models if target and (one := target.of(model))}
     return {name: bill for name, of in COSTS.items() if (bill := of(run, used, ended, reached))} or None

@@ -257,7 +257,7 @@ class BatteryUse:
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkSums:
     """One exchange's work of the clients of one device, as planned.
 
     It computes for ``compute_s`` in the mean, before slowdown and jitter.
@@ -276,11 +276,11 @@ GROUP BY exchange, device ORDER BY MIN(kind)
 """
 
 
-def work(run: Run) -> dict[str, dict[str, Work]]:
+def work(run: Run) -> dict[str, dict[str, WorkSums]]:
     """That of a run, by exchange and device."""
-    found: dict[str, dict[str, Work]] = {}
+    found: dict[str, dict[str, WorkSums]] = {}
     for row in run.reader.query(_WORK_SQL):
-        found.setdefault(row["exchange"], {})[row["device"]] = Work(row["compute_s"], row["memory_bytes"])
+        found.setdefault(row["exchange"], {})[row["device"]] = WorkSums(row["compute_s"], row["memory_bytes"])
     return found
 
 

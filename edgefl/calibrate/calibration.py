@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.calibrate import record, suites
-from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
+from edgefl.calibrate.fit import STEP_WEIGHT, TimedWork, fit
 from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, TimingPlan, runtime
 from edgefl.calibrate.places import next_step, target
 from edgefl.calibrate.power import Meter, Powers
@@ -145,13 +145,11 @@ def _compared_methods(timings: Sequence[Timing], device: Board) -> list[MethodPr
     return found
 
 
-def _observations(timings: Sequence[Timing]) -> list[Observation]:
+def _observations(timings: Sequence[Timing]) -> list[TimedWork]:
     """What the fit may use."""
     passes = MethodStep, ForwardPass
     return [
-        Observation(
-            one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.computation, passes) else 1.0
-        )
+        TimedWork(one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.computation, passes) else 1.0)
         for one in timings
         if one.workload.use == FIT
     ]

@@ -27,7 +27,7 @@ _EVERY_S = 0.05
 _INPUTS = ("VDD_IN", "POM_5V_IN")
 
 
-class Span(NamedTuple):
+class EnergySpan(NamedTuple):
     """Wall time from ``time.time()``, in seconds."""
 
     start_s: float
@@ -53,11 +53,11 @@ class EnergyLog:
         steps = np.diff(times) * (power[:-1] + power[1:]) / 2
         return cls(times.tolist(), [0.0, *np.cumsum(steps).tolist()])
 
-    def samples(self, span: Span) -> int:
+    def samples(self, span: EnergySpan) -> int:
         """How many samples lie in a span."""
         return bisect_right(self.times_s, span.end_s) - bisect_left(self.times_s, span.start_s)
 
-    def watts(self, span: Span) -> float | None:
+    def watts(self, span: EnergySpan) -> float | None:
         """The mean power of a span; None if it has too few samples."""
         if self.samples(span) < LEAST_SAMPLES or span.end_s <= span.start_s:
             return None
@@ -67,7 +67,7 @@ class EnergyLog:
         return float(end_j - start_j) / (end_s - start_s)
 
 
-class Source(Protocol):
+class EnergySource(Protocol):
     """Something on the host that tells energy.
 
     Attributes:
@@ -97,7 +97,7 @@ class Counters:
         self._sum = 0.0
 
     def joules(self, now_s: float) -> float:  # noqa: ARG002 - counters do not need it
-        """See ``Source``. A counter that wrapped around goes on from its range's end."""
+        """See ``EnergySource``. A counter that wrapped around goes on from its range's end."""
         for place, package in enumerate(self._packages):
             now = _number(package / "energy_uj")
             change = now - self._last[place]
@@ -121,7 +121,7 @@ class Sensor:
         return float(np.prod([_number(file) for file in self._factors])) * self._scale
 
     def joules(self, now_s: float) -> float:
-        """See ``Source``."""
+        """See ``EnergySource``."""
         watts = self._watts()
         if self._before is not None:
             then_s, before = self._before
@@ -139,7 +139,7 @@ def _number(file: Path, default: float | None = None) -> float:
         return default
 
 
-def host_source(root: Path = Path("/")) -> tuple[Source | None, str]:
+def host_source(root: Path = Path("/")) -> tuple[EnergySource | None, str]:
     """What tells this host's energy, the whole board before the processor alone; or None, and why.
 
     Args:
@@ -189,7 +189,7 @@ def _text(file: Path) -> str:
 
 
 @contextmanager
-def recording(source: Source, every_s: float = _EVERY_S) -> Iterator[EnergyLog]:
+def recording(source: EnergySource, every_s: float = _EVERY_S) -> Iterator[EnergyLog]:
     """Reads a source while it is open; a reading that fails is left out."""
     log, stop = EnergyLog(), Event()
 

@@ -34,7 +34,7 @@ _MOST = (1e15, 1e14, 1.0, 1e-2, 1e-1, 1000.0)
 
 
 @dataclass(frozen=True)
-class Observation:
+class TimedWork:
     """One workload's time.
 
     Attributes:
@@ -76,7 +76,7 @@ class RooflineFit:
 class _Table:
     """The observations' kernels as columns."""
 
-    def __init__(self, observations: Sequence[Observation]) -> None:
+    def __init__(self, observations: Sequence[TimedWork]) -> None:
         columns = np.array(list(_rows(observations)), dtype=np.float64).T
         self._flops, self._bytes, self._side, self._count = columns[:4]
         self._depthwise, self._elementwise = columns[4:6].astype(bool)
@@ -99,7 +99,7 @@ class _Table:
         return found
 
 
-def _rows(observations: Sequence[Observation]) -> Iterator[tuple[float, ...]]:
+def _rows(observations: Sequence[TimedWork]) -> Iterator[tuple[float, ...]]:
     for place, one in enumerate(observations):
         for kernel, count in one.work:
             side = min(kernel.m, kernel.n, kernel.k)
@@ -108,7 +108,7 @@ def _rows(observations: Sequence[Observation]) -> Iterator[tuple[float, ...]]:
             yield kernel.flops, kernel.bytes, max(side, 1), count, *kinds, kernel.backward, place
 
 
-def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> RooflineFit:
+def fit(observations: Sequence[TimedWork], bandwidth: float, most_dense: float = _MOST[0]) -> RooflineFit:
     """The numbers that predict the observations best.
 
     Args:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import psutil
 import torch
 
-from edgefl.calibrate.energy import Span
+from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
@@ -68,7 +68,7 @@ class Calls(NamedTuple):
 
     seconds: list[float]
     share: float
-    span: Span
+    span: EnergySpan
 
 
 def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tuple[int, list[Calls]]:
@@ -102,7 +102,7 @@ def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> Call
         call()
         seconds.append(clock() - before)
     share = (time.process_time() - cpu_start) / (time.perf_counter() - start)
-    return Calls(seconds, share, Span(began_s, time.time()))
+    return Calls(seconds, share, EnergySpan(began_s, time.time()))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Session:
             found.append(Timing(one, work, median(medians), max(medians) / min(medians) - 1, share))
         return found, int(median(loaded))
 
-    def worked(self, workload: Workload, seconds: float, threads: int) -> Span:
+    def worked(self, workload: Workload, seconds: float, threads: int) -> EnergySpan:
         """When a process did the workload again and again, for so many seconds.
 
         Raises:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, Source, Span, host_source, recording
+from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, EnergySource, EnergySpan, host_source, recording
 from edgefl.calibrate.measure import Session
 from edgefl.calibrate.suites import ALL_THREADS, ONE_CORE
 from edgefl.calibrate.wattmeter import read_log
@@ -22,9 +22,9 @@ from edgefl.core.units import parse
 class Spans(NamedTuple):
     """When the machine did what."""
 
-    idle: Span
-    single_core: Span
-    active: Span
+    idle: EnergySpan
+    single_core: EnergySpan
+    active: EnergySpan
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Meter:
         if given and log:
             raise UserError("--power-log and --idle exclude each other", where="--power-log")
         self._log, self._given = log, given
-        self._source: Source | None = None
+        self._source: EnergySource | None = None
         self._why = ""
         self._found = EnergyLog()
         self._spans: Spans | None = None
@@ -123,7 +123,7 @@ class Meter:
         seconds, threads = session.effort.power_s, session.how.threads
         start_s = time.time()
         time.sleep(seconds)
-        idle = Span(start_s, time.time())
+        idle = EnergySpan(start_s, time.time())
         session.expect(2)
         self._spans = Spans(
             idle, session.worked(ONE_CORE, seconds, 1), session.worked(ALL_THREADS, seconds, threads)

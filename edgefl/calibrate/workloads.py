@@ -23,7 +23,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Site, tree_map
 
 FIT = "fit"
@@ -283,7 +283,7 @@ def export(inferences: Sequence[OnnxInference]) -> None:
 def _method(net: Net, name: str = "fedavg") -> Method:
     """A method with its defaults, on FedAvg where it needs a base."""
     module = catalogue.load("methods", name)
-    method: Method = module.Params().build(Site(net, Local(optimizer=Sgd(lr=0.01)), _method))
+    method: Method = module.Params().build(Site(net, LocalTraining(optimizer=Sgd(lr=0.01)), _method))
     return method
 
 

@@ -61,7 +61,7 @@ def export(
     from edgefl.export.build import ExportOptions
     from edgefl.export.make import SomeFailedError
     from edgefl.export.make import export as export_run
-    from edgefl.export.model import Form
+    from edgefl.export.model import ExportForm
     from edgefl.planning.learning import DataAccess
     from edgefl.runs.results import folder_of
 
@@ -73,7 +73,7 @@ def export(
         client,
         all,
         str(version),
-        Form(raw_input=raw_input, softmax=softmax),
+        ExportForm(raw_input=raw_input, softmax=softmax),
         precision="int8" if int8 else "fp16" if fp16 else "fp32",
         max_drop=max_drop,
     )

@@ -316,9 +316,9 @@ def plot(
     Runs that differ in nothing but their seeds are one, their mean, in its 95% interval.
     """
     from edgefl.core.outputs import check_out
-    from edgefl.show.charts import SUFFIXES, Choice, charts
+    from edgefl.show.charts import SUFFIXES, PlotChoice, charts
 
-    choice = Choice(x, y, model, columns, log_x, target)
+    choice = PlotChoice(x, y, model, columns, log_x, target)
     check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES)
     needs("matplotlib", "figures need", "plot")
     from edgefl.show.drawing import write_figure

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 
@@ -27,7 +27,7 @@ class Task:
         batches: a phase -> its batches, in order.
     """
 
-    job: Job
+    job: TrainingJob
     fold: Fold
     payload: Payload
     state: Tree | None
@@ -96,7 +96,7 @@ class Outcome(NamedTuple):
         finite: whether all numbers in upload and state are.
     """
 
-    job: Job
+    job: TrainingJob
     upload: Payload
     state: Tree | None
     scalars: Mapping[str, float]
@@ -130,11 +130,11 @@ class Size(NamedTuple):
 class EngineContext(Protocol):
     """The run as an engine sees it: job sizes, and tasks made of jobs."""
 
-    def size(self, job: Job) -> Size:
+    def size(self, job: TrainingJob) -> Size:
         """How large a job is."""
         ...
 
-    def group(self, jobs: Sequence[Job]) -> Group:
+    def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs of one kind with everything their folds need."""
         ...
 
@@ -142,7 +142,9 @@ class EngineContext(Protocol):
 class Trainer(Protocol):
     """How one process trains."""
 
-    def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
+    def units(
+        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
+    ) -> list[tuple[TrainingJob, ...]]:
         """Divides jobs into units, the same on every machine; a unit is trained at once."""
         ...
 
@@ -160,7 +162,7 @@ class Engine(Protocol):
 
     ahead: bool
 
-    def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
         """Trains jobs, no two of one client.
 
         Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edgefl.compute.job import EngineContext, Outcome, Trainer, shortened
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 
 
 class Local:
@@ -20,7 +20,7 @@ class Local:
         self._trainer = trainer
         self.ahead = ahead
 
-    def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
         """Trains jobs, unit after unit; see ``Engine``."""
         for unit in self._trainer.units(jobs, self._context.size):
             group = self._context.group(unit)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
 from edgefl.compute.threads import one_thread
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import chance
 from edgefl.protocol.sample_losses import unmeasured
 
@@ -18,7 +18,9 @@ from edgefl.protocol.sample_losses import unmeasured
 class Loop:
     """Trains one job at a time."""
 
-    def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
+    def units(
+        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
+    ) -> list[tuple[TrainingJob, ...]]:
         """One unit a job, the longest first, so that workers finish at about the same time."""
         return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
 

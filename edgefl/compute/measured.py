@@ -27,7 +27,7 @@ from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
 from edgefl.compute.watching import watching
 from edgefl.core import fresh
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, tree_map
@@ -128,7 +128,9 @@ class _Client:
 
         exchange = given.exchange
         ctx = exchange.context(Assignment(ctx))
-        job = Job(id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps)
+        job = TrainingJob(
+            id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps
+        )
         # As on a device, what was received and what was kept are copies of its own, which the work can drop.
         state = None if self._state is None else tree_map(torch.clone, self._state)
         held = [(tree_map(torch.clone, exchange.down(self._server, 0)), state)]

@@ -28,7 +28,7 @@ import torch
 from ray.exceptions import RayError
 from torch import Tensor
 
-from edgefl.compute.parallel import Order, Setup, TaskBuilder, unit
+from edgefl.compute.parallel import GroupBuilder, Order, Setup, unit
 from edgefl.compute.trees import pieces, tree_of
 from edgefl.core import catalogue
 from edgefl.core.errors import EdgeflError, RunError, UserError
@@ -84,11 +84,11 @@ class Build:
         folders: each directory on the driver's ``EDGEFL_PATH``, and its files of components by their paths.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], TaskBuilder]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], GroupBuilder]
     versions: Mapping[str, str]
     folders: Mapping[str, Mapping[str, bytes]]
 
-    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
+    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> GroupBuilder:
         """Builds it, with the user's components where the catalogue looks for them.
 
         Raises:

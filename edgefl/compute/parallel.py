@@ -32,7 +32,7 @@ from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import as_run_error
 from edgefl.protocol import Tree
 
@@ -42,11 +42,11 @@ _QUEUED = 2
 _LOOK_S = 0.5
 
 
-class TaskBuilder(Protocol):
+class GroupBuilder(Protocol):
     """What makes tasks of jobs in a worker."""
 
     def group(
-        self, jobs: Sequence[Job], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
+        self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
     ) -> Group:
         """The jobs with everything their folds need."""
         ...
@@ -62,7 +62,7 @@ class Setup(NamedTuple):
         trainer: how a worker trains.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], TaskBuilder]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], GroupBuilder]
     settings: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
     trainer: Trainer
@@ -78,7 +78,7 @@ class Order(NamedTuple):
         limit: the most steps to take in each phase.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[TrainingJob, ...]
     servers: dict[int, Any]
     states: Any
     limit: int | None
@@ -97,7 +97,7 @@ class ParallelContext(EngineContext, Protocol):
         """What workers need."""
         ...
 
-    def sent_state(self, job: Job) -> Any:
+    def sent_state(self, job: TrainingJob) -> Any:
         """The state that a job begins with: a tree, None, or a small object whose ``read()`` returns it."""
         ...
 
@@ -118,7 +118,7 @@ class Trees(Hashable, Protocol):
         ...
 
 
-class Pool(Protocol):
+class WorkerPool(Protocol):
     """Workers.
 
     Attributes:
@@ -171,7 +171,7 @@ _servers: dict[Any, Tree] = {}
 
 
 @lru_cache(maxsize=1)
-def _prepared(trees: Trees, setup: Any) -> tuple[TaskBuilder, Trainer]:
+def _prepared(trees: Trees, setup: Any) -> tuple[GroupBuilder, Trainer]:
     build, settings, tensors, trainer = trees.get(setup)
     return build(settings, tensors), trainer
 
@@ -189,14 +189,14 @@ class Parallel:
 
     ahead = True
 
-    def __init__(self, context: ParallelContext, setup: Setup, pool: Pool) -> None:
+    def __init__(self, context: ParallelContext, setup: Setup, pool: WorkerPool) -> None:
         self._context = context
         self._trainer = setup.trainer
         self._pool = pool
         self._setup = pool.trees.put(setup)
         self._servers: dict[int, Any] = {}
 
-    def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
 
         Raises:
@@ -244,7 +244,7 @@ class Parallel:
         for version in needed - set(self._servers):
             self._servers[version] = self._pool.trees.put(self._context.versions[version])
 
-    def _order(self, jobs: tuple[Job, ...], limit: int | None) -> Order:
+    def _order(self, jobs: tuple[TrainingJob, ...], limit: int | None) -> Order:
         servers = {job.version: self._servers[job.version] for job in jobs}
         states = {job.client: self._context.sent_state(job) for job in jobs}
         if not self._pool.shares_files:
@@ -256,7 +256,7 @@ class Parallel:
         self._pool.close()
 
 
-def _given_up(jobs: Sequence[Job], error: Exception) -> RunError:
+def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
     job = jobs[0]
     who = f"client {job.client}" if len(jobs) == 1 else f"{len(jobs)} clients including {job.client}"
     told = str(error).strip()

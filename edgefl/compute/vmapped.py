@@ -33,7 +33,7 @@ from edgefl.compute.stacked import (
 )
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -69,9 +69,11 @@ class Vmapped:
         self.memory_bytes = memory_bytes
         self._gradients = Gradients()
 
-    def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
+    def units(
+        self, jobs: Sequence[TrainingJob], size: Callable[[TrainingJob], Size]
+    ) -> list[tuple[TrainingJob, ...]]:
         """Groups of one kind and about equal lengths, clients of similar step counts together."""
-        kinds: dict[Any, list[tuple[Size, Job]]] = defaultdict(list)
+        kinds: dict[Any, list[tuple[Size, TrainingJob]]] = defaultdict(list)
         for job in jobs:
             job_size = size(job)
             kinds[job_size.kind].append((job_size, job))
@@ -148,7 +150,7 @@ def _prepared(carry: Carry, count: int) -> Carry:
 
 
 def _outcomes(
-    jobs: Sequence[Job], upload: Payload, state: Tree | None, scalars: Sequence[Mapping[str, float]]
+    jobs: Sequence[TrainingJob], upload: Payload, state: Tree | None, scalars: Sequence[Mapping[str, float]]
 ) -> list[Outcome]:
     """Each job's own of stacked results; its tensors are views of the stacks."""
     count = len(jobs)

@@ -35,7 +35,7 @@ class RowError(ValueError):
         self.line = line
 
 
-class Table(NamedTuple):
+class CsvTable(NamedTuple):
     """A CSV text.
 
     Attributes:
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     lines: list[int]
 
 
-def read_csv(text: str, row: Any, *, others: bool = False) -> Table:
+def read_csv(text: str, row: Any, *, others: bool = False) -> CsvTable:
     """The table of a CSV text, whose first line names the columns, in any order and case.
 
     Args:
@@ -62,7 +62,7 @@ def read_csv(text: str, row: Any, *, others: bool = False) -> Table:
     """
     check: TypeAdapter[Any] = TypeAdapter(row)
     reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
-    table = Table([], [], [])
+    table = CsvTable([], [], [])
     try:
         table.names.extend(name.strip().lower() for name in reader.fieldnames or ())
         _check_names(table.names, row, others=others)

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgefl.core import seeds
 from edgefl.core.fleet import Fleet
-from edgefl.core.users import Floats, Ints, Named, Table
+from edgefl.core.users import Floats, Ints, Named, UserTable
 
 
 class DealtClients(NamedTuple):
@@ -42,7 +42,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
         clients: how many.
         root: the scenario's seed.
     """
-    own = Table() if fleet.users is None else fleet.users.deal(clients, root)
+    own = UserTable() if fleet.users is None else fleet.users.deal(clients, root)
     rng, members, links = seeds.generator(root, "fleet"), fleet.members, tuple(fleet.links)
     member = fleet.deal(clients, rng) if own.device is None else _alike(fleet, own.device, rng)
     link = own.link or _of(member, [one.link for one in members])
@@ -80,7 +80,7 @@ def kinds(fleet: Fleet) -> list[ClientKind]:
 
 def _recorded(fleet: Fleet) -> list[tuple[str, str]]:
     """The devices and links that are recorded of one user; "" where they are those of members."""
-    table = Table() if fleet.users is None else fleet.users.table()
+    table = UserTable() if fleet.users is None else fleet.users.table()
     device, link = table.device, table.link
     if fleet.users is None or device is None or link is None or fleet.users.dealt == "independently":
         return list(product(device.names if device else [""], link.names if link else [""]))

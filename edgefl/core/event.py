@@ -106,7 +106,7 @@ class ServerEvent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One client's work in one exchange.
 
     Attributes:

@@ -40,7 +40,7 @@ AnyAvailability = Annotated[SerializeAsAny[Availability], OfKind("availability")
 AnySpeed = Annotated[SerializeAsAny[Speed], OfKind("speed")]
 
 
-class Member(Strict):
+class FleetMember(Strict):
     """One kind of client in a fleet.
 
     Attributes:
@@ -135,7 +135,7 @@ class Fleet(Strict):
     """
 
     title: str = ""
-    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+    members: Annotated[tuple[FleetMember, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
     cells: dict[str, Cell] = Field({})
     users: Users | None = None

@@ -32,7 +32,7 @@ class _Rates(TypedDict):
     up: _Rate
 
 
-class _Row(_Rates, total=False):
+class _RateRow(_Rates, total=False):
     latency: Annotated[_Number, Field(le=3600)]
 
 
@@ -129,7 +129,7 @@ def _from_csv(text: str, file: str, held: bool) -> dict[str, str]:  # noqa: FBT0
     """Cached, as the runs of a sweep share files."""
     lines = None
     try:
-        _, rows, lines = read_csv(text, _Row)
+        _, rows, lines = read_csv(text, _RateRow)
         return _columns(rows, held)
     except RowError as error:
         line = error.line if lines is None else lines[error.line]

@@ -39,7 +39,7 @@ from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component, Strict
 from edgefl.core.samplers import Sampler
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.units import BitsPerSecond, Bytes, Joules, Seconds
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
@@ -77,7 +77,7 @@ class Public(Strict):
     dataset: AnyDataset | None = None
 
 
-class Task(Strict):
+class TaskSpec(Strict):
     """The data, and how clients share it.
 
     Attributes:
@@ -111,7 +111,7 @@ class Task(Strict):
     public: Public | None = None
 
     @model_validator(mode="after")
-    def _has_images(self) -> Task:
+    def _has_images(self) -> TaskSpec:
         if self.samples is not None and self.public is not None:
             raise ValueError("'public' needs images, and 'samples' leaves none; remove one of the two")
         return self
@@ -189,7 +189,7 @@ class Server(Strict):
         return {**rest, "until": {**until, "rounds": value["rounds"]}}
 
 
-class Evaluate(Strict):
+class Evaluation(Strict):
     """What is evaluated, and when.
 
     Attributes:
@@ -228,7 +228,7 @@ class Evaluate(Strict):
         return value
 
     @model_validator(mode="after")
-    def _steps_once(self) -> Evaluate:
+    def _steps_once(self) -> Evaluation:
         if self.steps and any(one.name == "local-steps" for one in self.measures or ()):
             raise ValueError("give steps, or the measure local-steps, not both")
         return self
@@ -308,11 +308,11 @@ class LearningSpec(Strict):
     """
 
     seed: int = 0
-    task: Task
+    task: TaskSpec
     model: AnyModels
     method: AnyMethod
-    local: Local = Local()
-    evaluate: Evaluate = Evaluate()
+    local: LocalTraining = LocalTraining()
+    evaluate: Evaluation = Evaluation()
     wire: Wire = Field(default_factory=Wire)
 
     @property
@@ -394,7 +394,7 @@ class Tariffs(Strict):
         return {name: float(price["amount"]) / size for name, (price, size) in self._read().items()}
 
 
-class Checkpoint(Strict):
+class Checkpointing(Strict):
     """When a run is saved, besides at each evaluation, so that it can be resumed; not part of its identity.
 
     Attributes:
@@ -421,7 +421,7 @@ class SystemSpec(Strict):
     ]
     server: Server = Field(default_factory=Server)
     engine: Annotated[AnyEngine, BeforeValidator(_null_is_a_name)] = Component(name="auto")
-    checkpoint: Checkpoint = Checkpoint()
+    checkpoint: Checkpointing = Checkpointing()
     costs: Tariffs | None = None
 
 

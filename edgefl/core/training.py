@@ -42,7 +42,7 @@ class Fit(Strict):
         return self
 
 
-class Local(Strict):
+class LocalTraining(Strict):
     """A client's training in one round: its length, and how it steps.
 
     Planning replaces a batch size of "fit" by a number. A length of ``Fit`` stays as it is: jobs carry their
@@ -72,7 +72,7 @@ class Local(Strict):
         return default if isinstance(value, str) and value.casefold() == default.name else value
 
     @model_validator(mode="after")
-    def _one_length(self) -> Local:
+    def _one_length(self) -> LocalTraining:
         if self.epochs is not None and self.steps is not None:
             raise ValueError("give either epochs or steps, not both")
         return self

@@ -54,7 +54,7 @@ class Named(NamedTuple):
     names: tuple[str, ...]
 
 
-class Table(NamedTuple):
+class UserTable(NamedTuple):
     """Recorded users, or what clients have of them, a row each; None for a column that is not recorded."""
 
     device: Named | None = None
@@ -96,11 +96,11 @@ class Users(Strict):
         """How many users there are."""
         return (self.rows or "").count("\n")
 
-    def table(self) -> Table:
+    def table(self) -> UserTable:
         """The recorded users."""
         return _table(self.rows or "")
 
-    def deal(self, clients: int, root: int) -> Table:
+    def deal(self, clients: int, root: int) -> UserTable:
         """What each client has, a row each.
 
         Clients take the users of a random permutation, again and again if there are more clients than users.
@@ -117,7 +117,7 @@ class Users(Strict):
             values = getattr(table, column)
             whole = isinstance(values, Named)
             found[column] = values._replace(place=values.place[whose]) if whole else values[whose]
-        return Table(**found)
+        return UserTable(**found)
 
     def without(self, column: str) -> Self | None:
         """The users without a column; None if nothing is left."""
@@ -179,7 +179,7 @@ def _columns(rows: str) -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4)
-def _table(rows: str) -> Table:
+def _table(rows: str) -> UserTable:
     """Cached, as a plan asks for it several times."""
     columns = _columns(rows)
     found_: dict[str, Any] = {}
@@ -192,4 +192,4 @@ def _table(rows: str) -> Table:
             places = {name: place for place, name in enumerate(dict.fromkeys(fields))}
             place = np.fromiter((places[name] for name in fields), np.int64, len(fields))
             found_[column] = Named(place, tuple(places))
-    return Table(**found_)
+    return UserTable(**found_)

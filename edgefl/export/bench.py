@@ -17,10 +17,10 @@ from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
 from edgefl.export.metadata import origin
-from edgefl.export.model import Form, Graph, ModelFile, read_model
+from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
-from edgefl.show.onnx import BenchResult, MeasuredCalls, OperatorTime, Predicted, Price
+from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
 from edgefl.store import is_run, read
 
 SLOWEST = 10
@@ -156,7 +156,7 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
         with read(folder) as reader:
             run_id = reader.meta["run_id"]
     if run_id == known.run_id:
-        return Reference(folder, known.client, known.version, Form.of(model.proto)), ""
+        return Reference(folder, known.client, known.version, ExportForm.of(model.proto)), ""
     if run is not None:
         raise UserError(
             f"{name} was exported from run {known.run_id}, but {run} is run {run_id}",
@@ -193,7 +193,7 @@ def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | Non
     return found
 
 
-def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> Price:
+def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> BoardPrice:
     """The time and energy of the kernels.
 
     Raises:
@@ -203,7 +203,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
     bounds = Bounds()
     for dtype, work in works.items():
         bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
-    return Price(
+    return BoardPrice(
         dtype=" + ".join(works),
         figures=device.figures(),
         launch=device.launch_known(inference=True),

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from edgefl.data import normalised
 from edgefl.export.graph import Served, to_onnx
-from edgefl.export.model import Form
-from edgefl.export.trained import LAST, Trained
+from edgefl.export.model import ExportForm
+from edgefl.export.trained import LAST, TrainedVersion
 from edgefl.show.onnx import Compact, Parity
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
@@ -43,7 +43,7 @@ class ExportOptions:
     client: int | None = None
     all_clients: bool = False
     version: str = LAST
-    form: Form = field(default_factory=Form)
+    form: ExportForm = field(default_factory=ExportForm)
     precision: Precision = FP32
     max_drop: float = 0.02
 
@@ -68,7 +68,7 @@ class Candidate:
         compact: ``model`` against ``fp32``; None if they are the same.
     """
 
-    source: Trained
+    source: TrainedVersion
     client: int | None
     options: ExportOptions
     path: Path
@@ -80,12 +80,12 @@ class Candidate:
     compact: Compact | None = None
 
     @property
-    def form(self) -> Form:
+    def form(self) -> ExportForm:
         """The model's input and outputs."""
         return self.options.form
 
 
-def build(source: Trained, client: int | None, options: ExportOptions, path: Path) -> Candidate:
+def build(source: TrainedVersion, client: int | None, options: ExportOptions, path: Path) -> Candidate:
     """Exports one predictor to ONNX, in memory.
 
     Args:
@@ -104,7 +104,7 @@ def build(source: Trained, client: int | None, options: ExportOptions, path: Pat
     return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32, fp32)
 
 
-def _metadata(source: Trained, client: int | None, form: Form) -> dict[str, Any]:
+def _metadata(source: TrainedVersion, client: int | None, form: ExportForm) -> dict[str, Any]:
     """What is written into the file: texts as they are, everything else as JSON.
 
     ``shape`` is one sample's (channels, height, width); ``mean`` and ``std`` are its channels' in [0, 1].
@@ -131,7 +131,7 @@ def _metadata(source: Trained, client: int | None, form: Form) -> dict[str, Any]
     }
 
 
-def _test_samples(source: Trained, client: int | None, form: Form) -> tuple[Tensor, Tensor]:
+def _test_samples(source: TrainedVersion, client: int | None, form: ExportForm) -> tuple[Tensor, Tensor]:
     """The test samples that a model is scored on; all of them where a client has none of its own."""
     federation = source.federation
     own = federation.test if client is None else federation.test_parts[client]
@@ -140,7 +140,7 @@ def _test_samples(source: Trained, client: int | None, form: Form) -> tuple[Tens
 
 
 def images(
-    source: Trained, indices: NDArray[np.int64], split: Literal["train", "test"], form: Form
+    source: TrainedVersion, indices: NDArray[np.int64], split: Literal["train", "test"], form: ExportForm
 ) -> Tensor:
     """Images of a run's dataset as an exported model takes them: (len(indices), C, H, W)."""
     federation = source.federation

@@ -8,8 +8,8 @@ from typing import Any
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.summary import Accuracy, Summary, summary
 from edgefl.core.units import show_bytes, show_share
-from edgefl.export.model import Form
-from edgefl.export.trained import Trained
+from edgefl.export.model import ExportForm
+from edgefl.export.trained import TrainedVersion
 from edgefl.show.formats import markdown
 from edgefl.show.onnx import Compact, Exported, Parity
 from edgefl.show.table import MISSING, Table
@@ -17,7 +17,7 @@ from edgefl.show.values import cell
 from edgefl.store import read
 
 
-def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
+def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured: str) -> str:
     """The card as Markdown.
 
     Args:
@@ -56,14 +56,14 @@ def card(source: Trained, exported: Exported, form: Form, measured: str) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def _use(form: Form, shape: tuple[int, ...]) -> str:
+def _use(form: ExportForm, shape: tuple[int, ...]) -> str:
     size = " x ".join(map(str, ("batch", *shape)))
     layout = "float32, scaled and normalised by the caller" if form.raw_input else "uint8 pixels, 0 to 255"
     outputs = "`logits` and `probabilities`" if form.softmax else "`logits`"
     return f"Input `{form.input}`: {size}, {layout}.\nOutput: {outputs} (batch x classes)."
 
 
-def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str:
+def _training(source: TrainedVersion, run: Summary, settings: Mapping[str, Any]) -> str:
     """How the run trained the model, by its summary and its plan."""
     fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "defined in the scenario"
     return _table(

@@ -14,9 +14,9 @@ from edgefl.core.units import show_share
 from edgefl.export.build import FP16, FP32, INT8, Candidate
 from edgefl.export.build import images as images_of
 from edgefl.export.graph import ExportError
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.export.quantise import to_fp16, to_int8
-from edgefl.export.trained import Trained
+from edgefl.export.trained import TrainedVersion
 from edgefl.export.verify import Run, compare, odd_batches, runner
 from edgefl.show.onnx import Compact
 
@@ -50,7 +50,7 @@ def compact(candidate: Candidate) -> Candidate:
     return replace(candidate, model=model, compact=comparison)
 
 
-def calibration_images(source: Trained, client: int | None, form: Form) -> Tensor:
+def calibration_images(source: TrainedVersion, client: int | None, form: ExportForm) -> Tensor:
     """Training images that give the ranges of activations: at most 512, drawn by the run's seed.
 
     Args:
@@ -70,7 +70,7 @@ def calibration_images(source: Trained, client: int | None, form: Form) -> Tenso
 def compare_with_fp32(
     model: bytes,
     fp32: bytes,
-    form: Form,
+    form: ExportForm,
     images: Tensor,
     labels: Tensor,
     *,
@@ -126,7 +126,7 @@ def _check_batches(run: Run, images: Tensor) -> None:
             )
 
 
-def latencies_ms(models: Sequence[bytes], form: Form, image: Tensor) -> list[float]:
+def latencies_ms(models: Sequence[bytes], form: ExportForm, image: Tensor) -> list[float]:
     """The models' median times for one image on one thread, in milliseconds.
 
     They take turns, so that whatever else the machine does slows all of them.

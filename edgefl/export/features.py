@@ -10,7 +10,7 @@ import torch
 
 from edgefl.core.errors import UserError
 from edgefl.data import normalised
-from edgefl.export.trained import Trained, trained
+from edgefl.export.trained import TrainedVersion, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK
 from edgefl.show.formats import write_csv
@@ -37,7 +37,7 @@ def write_features(folders: Sequence[Path], stream: TextIO) -> None:
     write_csv(stream, heads, ([one.meta["name"], *row] for one in found for row in _rows(one)))
 
 
-def _rows(one: Trained) -> Iterator[list[Any]]:
+def _rows(one: TrainedVersion) -> Iterator[list[Any]]:
     federation, learning = one.federation, one.learning
     own = learning.methods[0].global_model is None
     sets: Any = enumerate(federation.test_parts) if own else [(None, federation.test)]

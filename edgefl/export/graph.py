@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from edgefl.compute.onnx_exporter import OPSET, onnx_model
 from edgefl.core.errors import EdgeflError, in_one_line, root_cause
 from edgefl.data.spec import Spec
-from edgefl.export.model import PREFIX, Form
+from edgefl.export.model import PREFIX, ExportForm
 from edgefl.protocol import Predictor, Tree, tree_map
 
 _MOST_BYTES = 2**31 - 1
@@ -56,7 +56,7 @@ class Served(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, predictor: Predictor, spec: Spec, form: Form) -> None:
+    def __init__(self, predictor: Predictor, spec: Spec, form: ExportForm) -> None:
         super().__init__()
         self._logits, self._form = predictor.logits, form
         # The weights' tree, with the name of a buffer in place of every tensor.
@@ -82,7 +82,7 @@ class Served(nn.Module):
         return tree_map(partial(getattr, self), self._names)
 
 
-def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[str, Any]) -> bytes:
+def to_onnx(served: Served, shape: tuple[int, ...], form: ExportForm, facts: Mapping[str, Any]) -> bytes:
     """The module as an ONNX model in bytes; its batch is a dynamic axis named "batch".
 
     Args:
@@ -106,7 +106,7 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     return content
 
 
-def finished(model: Any, form: Form, facts: Mapping[str, Any]) -> bytes:
+def finished(model: Any, form: ExportForm, facts: Mapping[str, Any]) -> bytes:
     """A model in bytes, with facts in its metadata that replace those of the same names.
 
     Raises:
@@ -124,7 +124,7 @@ def finished(model: Any, form: Form, facts: Mapping[str, Any]) -> bytes:
     return content
 
 
-def check(model: Any, form: Form) -> None:
+def check(model: Any, form: ExportForm) -> None:
     """Checks that the model is what runtimes expect.
 
     Raises:

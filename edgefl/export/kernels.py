@@ -20,7 +20,7 @@ from edgefl.core.cost import Kernel, Product, convolution
 from edgefl.core.devices import TRACED, WIDTHS
 from edgefl.core.errors import UserError
 from edgefl.export.model import DEQUANTIZE, QUANTIZE, Graph, Node
-from edgefl.show.onnx import Memory
+from edgefl.show.onnx import MemoryFigures
 
 INT8 = "int8"
 
@@ -108,7 +108,7 @@ class GraphCost:
                 kernels.append(self._costed(node))
         return kernels
 
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryFigures:
         """The memory of one call.
 
         Raises:
@@ -134,7 +134,7 @@ class GraphCost:
                 held[name] = buffer
         steps = range(len(graph.nodes) + 1)
         activations = max(sum(one.size for one in buffers if one.first <= step <= one.last) for step in steps)
-        return Memory(sum(map(self._size, graph.constants)), activations)
+        return MemoryFigures(sum(map(self._size, graph.constants)), activations)
 
     @property
     def quantised(self) -> bool:

@@ -18,7 +18,7 @@ from edgefl.export.card import card
 from edgefl.export.compact import compact
 from edgefl.export.graph import ExportError
 from edgefl.export.latency import latency_section
-from edgefl.export.trained import Trained, trained
+from edgefl.export.trained import TrainedVersion, trained
 from edgefl.export.verify import verify
 from edgefl.planning.learning import DataAccess
 from edgefl.show.onnx import Exported
@@ -125,7 +125,7 @@ def _check(options: ExportOptions) -> None:
         )
 
 
-def target(source: Trained, client: int | None, options: ExportOptions, out: Path | None) -> Path:
+def target(source: TrainedVersion, client: int | None, options: ExportOptions, out: Path | None) -> Path:
     """The ONNX file that a model will be written to; its folder is made.
 
     Args:

@@ -19,7 +19,7 @@ QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
 @dataclass(frozen=True)
-class Form:
+class ExportForm:
     """The input and the outputs of an exported model.
 
     Attributes:
@@ -31,7 +31,7 @@ class Form:
     softmax: bool = False
 
     @classmethod
-    def of(cls, proto: Any) -> Form:
+    def of(cls, proto: Any) -> ExportForm:
         """The form of an exported model."""
         names = {one.name for one in (*proto.graph.input, *proto.graph.output)}
         return cls(PIXELS in names, PROBABILITIES in names)
@@ -127,7 +127,7 @@ def _readable(proto: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Value:
+class GraphValue:
     """A tensor of a graph.
 
     Attributes:
@@ -205,7 +205,7 @@ class Graph:
         self._values = {one.name: one for one in typed if one is not None}
         for tensor in graph.initializer:
             element = _element(tensor.data_type)
-            self._values[tensor.name] = Value(tensor.name, tuple(tensor.dims), *element)
+            self._values[tensor.name] = GraphValue(tensor.name, tuple(tensor.dims), *element)
         self.producers = {name: node for node in self.nodes for name in node.outputs}
         self.consumers: dict[str, list[Node]] = {}
         for node in self.nodes:
@@ -213,7 +213,7 @@ class Graph:
                 self.consumers.setdefault(name, []).append(node)
         self.fixed = self._fixed()
 
-    def value(self, name: str) -> Value:
+    def value(self, name: str) -> GraphValue:
         """A tensor by name.
 
         Raises:
@@ -264,12 +264,14 @@ def _fix(value: Any, batch: int, where: str) -> None:
         axes[0].dim_value = batch
 
 
-def _typed(value: Any) -> Value | None:
+def _typed(value: Any) -> GraphValue | None:
     """A value with its shape; None if an axis is dynamic."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape") or not all(axis.HasField("dim_value") for axis in tensor.shape.dim):
         return None
-    return Value(value.name, tuple(axis.dim_value for axis in tensor.shape.dim), *_element(tensor.elem_type))
+    return GraphValue(
+        value.name, tuple(axis.dim_value for axis in tensor.shape.dim), *_element(tensor.elem_type)
+    )
 
 
 def _element(kind: int) -> tuple[int, bool]:

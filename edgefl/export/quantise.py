@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from edgefl.export.graph import explained, finished
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 
 _BATCH = 64
 
@@ -30,7 +30,7 @@ _BETWEEN = (
 _SUMS_OF_SQUARES = ("ReduceL2", "ReduceSumSquare", "InstanceNormalization", "GroupNormalization")
 
 
-def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) -> bytes:
+def to_int8(model: bytes, form: ExportForm, images: Tensor, facts: Mapping[str, Any]) -> bytes:
     """The model with int8 weights and activations, in QDQ form: float operators between pairs of
     QuantizeLinear and DequantizeLinear, which runtimes fuse to integer ones.
 
@@ -100,7 +100,7 @@ def _integer(node: Any, excluded: Sequence[str]) -> bool:
 class _Reader:
     """Calibration samples as ONNX Runtime reads them."""
 
-    def __init__(self, form: Form, images: Tensor) -> None:
+    def __init__(self, form: ExportForm, images: Tensor) -> None:
         self._input, self._chunks = form.input, iter(torch.split(images, _BATCH))
 
     def get_next(self) -> dict[str, Any] | None:
@@ -109,7 +109,7 @@ class _Reader:
         return None if chunk is None else {self._input: chunk.numpy()}
 
 
-def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
+def to_fp16(model: bytes, form: ExportForm, facts: Mapping[str, Any]) -> bytes:
     """The model with float16 weights and activations; inputs and outputs keep their types.
 
     Args:
@@ -159,7 +159,7 @@ def _tools() -> Iterator[None]:
         sys.path[:] = before
 
 
-def _finished(new: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
+def _finished(new: Any, model: bytes, form: ExportForm, facts: Mapping[str, Any]) -> bytes:
     """The new model with the old one's metadata, checked like the old one."""
     import onnx
 

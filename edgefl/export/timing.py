@@ -22,7 +22,7 @@ import psutil
 from edgefl.compute.onnx_runtime import run, runtime, session
 from edgefl.core import host
 from edgefl.core.errors import UserError
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.show.onnx import MeasuredCalls, OperatorTime
 
 Call = Callable[[], Any]
@@ -80,10 +80,10 @@ class Reference:
     folder: Path
     client: int | str
     version: int
-    form: Form
+    form: ExportForm
 
 
-class Calls(NamedTuple):
+class TimedCalls(NamedTuple):
     """Calls of a model.
 
     Attributes:
@@ -107,7 +107,7 @@ def time_onnx(measurement: Measurement) -> MeasuredCalls:
     import numpy.random  # noqa: F401
     import onnxruntime  # noqa: F401
 
-    def load_and_run() -> tuple[Any, float, Calls]:
+    def load_and_run() -> tuple[Any, float, TimedCalls]:
         start = time.perf_counter()
         running = session(measurement.model, measurement.threads)
         load_s = time.perf_counter() - start
@@ -137,7 +137,7 @@ def time_torch(measurement: Measurement, reference: Reference) -> MeasuredCalls:
     predictor = source.predictor(client if isinstance(client, int) else None)
     shape = (measurement.batch, *source.federation.spec.shape)
 
-    def load_and_run() -> tuple[Served, Calls]:
+    def load_and_run() -> tuple[Served, TimedCalls]:
         served = Served(predictor, source.federation.spec, form).eval()
         x = torch.randn(shape) if form.raw_input else torch.randint(256, shape, dtype=torch.uint8)
         return served, timed(lambda: served(x), measurement, measurement.clock)
@@ -147,7 +147,7 @@ def time_torch(measurement: Measurement, reference: Reference) -> MeasuredCalls:
     return measured(measurement, f"torch {torch.__version__}", None, peak_bytes, calls)
 
 
-def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter) -> Calls:
+def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter) -> TimedCalls:
     """Times as many calls as asked for, or as the budget allows."""
     budget_s = measurement.budget_s
     start, warm = clock(), 0
@@ -161,11 +161,11 @@ def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter
         call()
         seconds.append(clock() - before)
     share = (time.process_time() - cpu_start) / max(clock() - start, _LEAST_S)
-    return Calls(warm, seconds, share)
+    return TimedCalls(warm, seconds, share)
 
 
 def measured(
-    measurement: Measurement, runtime: str, load_s: float | None, peak_bytes: int, calls: Calls
+    measurement: Measurement, runtime: str, load_s: float | None, peak_bytes: int, calls: TimedCalls
 ) -> MeasuredCalls:
     """The figures of a measurement."""
     seconds = np.array(calls.seconds)

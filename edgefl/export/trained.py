@@ -19,7 +19,7 @@ LAST, BEST = "last", "best"
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedVersion:
     """One saved version of a run.
 
     Attributes:
@@ -117,7 +117,7 @@ class Trained:
         return self.learning.methods[place].client(self.learning.nets[place].init(seed))
 
 
-def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
+def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersion:
     """Reads a version of a run.
 
     Args:
@@ -145,7 +145,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         learning = learning_of(reader, access)
-    return Trained(
+    return TrainedVersion(
         folder=folder,
         meta=meta,
         status=status,

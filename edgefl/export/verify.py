@@ -14,7 +14,7 @@ from edgefl.compute.onnx_runtime import session
 from edgefl.compute.threads import one_thread
 from edgefl.export.build import Candidate
 from edgefl.export.graph import ExportError, Served
-from edgefl.export.model import LOGITS, Form
+from edgefl.export.model import LOGITS, ExportForm
 from edgefl.show.onnx import Parity
 
 BATCHES = (1, 2, 7, 64)
@@ -46,7 +46,7 @@ def verify(candidate: Candidate) -> Candidate:
     return replace(candidate, parity=result)
 
 
-def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Tensor) -> Parity:
+def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, labels: Tensor) -> Parity:
     """Compares an ONNX model with the PyTorch module it was made from.
 
     Args:
@@ -68,7 +68,7 @@ def _depth(model: bytes) -> int:
     return sum(node.op_type in {"Conv", "Gemm", "MatMul"} for node in graph.node)
 
 
-def runner(model: bytes, form: Form) -> Run:
+def runner(model: bytes, form: ExportForm) -> Run:
     """Images -> logits (B, classes), by ONNX Runtime."""
     running = session(model)
 

@@ -13,7 +13,7 @@ from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
 from edgefl.importing.joining import joined
 from edgefl.importing.profile import INDEPENDENTLY, TOGETHER, Base, profile_of
-from edgefl.importing.trace import Source, Trace
+from edgefl.importing.trace import RecordedUsers, TraceSource
 from edgefl.importing.writing import name_of, next_step, write
 
 # Kinds that go together, and the link of what they do not say.
@@ -50,7 +50,7 @@ class Imported:
     files: tuple[Path, ...]
     users: int
     dealt: str
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     read: tuple[str, ...]
     dropped: tuple[str, ...]
     next_step: str
@@ -120,7 +120,7 @@ def import_traces(
 
 def _traces(
     family: tuple[str, ...], paths: list[Path], ready: str | None, repeat_s: float | None, show: Progress
-) -> list[Trace]:
+) -> list[RecordedUsers]:
     """The traces of files, as they were read."""
     if family == (table.CSV,):
         show("reading", 0, len(paths) + 1)
@@ -166,7 +166,7 @@ def _repeat(text: str | None) -> float | None:
     return found
 
 
-def _check_kinds(kind: str, traces: Sequence[Trace], paths: Sequence[Path]) -> None:
+def _check_kinds(kind: str, traces: Sequence[RecordedUsers], paths: Sequence[Path]) -> None:
     """Checks that the trace that was asked for is there, and none twice.
 
     Raises:
@@ -185,7 +185,7 @@ def _check_kinds(kind: str, traces: Sequence[Trace], paths: Sequence[Path]) -> N
         )
 
 
-def _check_uses(traces: Sequence[Trace], *, ready: str | None, repeat: str | None) -> None:
+def _check_uses(traces: Sequence[RecordedUsers], *, ready: str | None, repeat: str | None) -> None:
     """Checks that each option is of use.
 
     Raises:

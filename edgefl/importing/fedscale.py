@@ -26,7 +26,7 @@ from edgefl.core.poisson import Bools
 from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
 from edgefl.importing.pickles import load
-from edgefl.importing.trace import Trace, content_of, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, content_of, source_of, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 
@@ -46,7 +46,7 @@ class _Availability(TypedDict):
     finish_time: float
 
 
-def read(path: Path) -> Trace:
+def read(path: Path) -> RecordedUsers:
     """A trace of either kind, by what its users have.
 
     Raises:
@@ -57,7 +57,7 @@ def read(path: Path) -> Trace:
     return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 
 
-def _capacity(users: dict[Any, _Capacity], path: Path) -> Trace:
+def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
     rows = np.array([(user["computation"], user["communication"]) for user in users.values()])
     usable: Bools = np.all((rows >= _LEAST) & (rows <= _MOST), axis=1)
     if not usable.any():
@@ -66,7 +66,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> Trace:
     ids = tuple(str(user) for user, kept in zip(users, usable.tolist(), strict=True) if kept)
     ms, kbit_s = rows[usable].T
     rate_bps = kbit_s * 1e3
-    return Trace(
+    return RecordedUsers(
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
         ids=ids,
@@ -77,7 +77,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> Trace:
     )
 
 
-def _availability(users: dict[Any, _Availability], path: Path) -> Trace:
+def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     periods = Counter(user["finish_time"] for user in users.values())
     period_s, _ = max(periods.items(), key=lambda one: (one[1], one[0]))
     if not 0 < period_s < math.inf:
@@ -88,7 +88,7 @@ def _availability(users: dict[Any, _Availability], path: Path) -> Trace:
         gathered.add(user["active"], user["inactive"])
     others = len(users) - len(kept)
     other = f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s"
-    return Trace(
+    return RecordedUsers(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
         ids=tuple(map(str, kept)),

@@ -26,7 +26,7 @@ from edgefl.core.availability import DAY_S
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
-from edgefl.importing.trace import Trace, json_of, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, json_of, source_of, users_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
 READY = ("locked", "wifi", "charged")
@@ -81,7 +81,7 @@ def conditions_of(text: str) -> tuple[str, ...]:
     return found
 
 
-def read(path: Path, ready: Sequence[str]) -> Trace:
+def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
     """A trace of either kind, by what its users have.
 
     Args:
@@ -95,13 +95,13 @@ def read(path: Path, ready: Sequence[str]) -> Trace:
     return _states(users, path, ready) if kind == STATES else _speeds(users, path)
 
 
-def _speeds(users: dict[str, _Speed], path: Path) -> Trace:
+def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
     rows = np.array(
         [[user["down_u"], user["down_sigma"], user["up_u"], user["up_sigma"]] for user in users.values()]
     )
     down, down_sigma, up, up_sigma = rows.T
     spread = f"{np.median(down_sigma / down):.2g} down and {np.median(up_sigma / up):.2g} up"
-    return Trace(
+    return RecordedUsers(
         kind=SPEEDS,
         sources=(source_of(path, _ORIGIN),),
         ids=tuple(users),
@@ -128,7 +128,7 @@ class _Phone(NamedTuple):
     levels: int
 
 
-def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Trace:
+def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> RecordedUsers:
     phones = [_phone(user) for user in users.values()]
     kept = [phone for phone in phones if phone.messages and phone.messages[0][0] < phone.messages[-1][0]]
     if not kept:
@@ -144,7 +144,7 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Trace:
     spans = [(phone.messages[-1][0] - phone.messages[0][0]) / timedelta(days=1) for phone in kept]
     zero = f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known"
     recorded = f"of which the median user recorded {np.median(spans):.2g}"
-    return Trace(
+    return RecordedUsers(
         kind=STATES,
         sources=(source_of(path, _ORIGIN),),
         ids=tuple(phone.guid for phone in kept),

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_count
-from edgefl.importing.trace import Intervals
+from edgefl.importing.trace import UserIntervals
 
 
 class Gathered:
@@ -71,7 +71,7 @@ class Gathered:
         }
         return [sentence for sentence, count in told.items() if count]
 
-    def intervals(self, file: str) -> Intervals:
+    def intervals(self, file: str) -> UserIntervals:
         """All of them.
 
         Raises:
@@ -80,7 +80,7 @@ class Gathered:
         if not self._rows:
             raise UserError("no user is ever available", where=file)
         user, start, end = zip(*self._rows, strict=True)
-        return Intervals(np.array(user), np.array(start, float), np.array(end, float), self._repeat_s)
+        return UserIntervals(np.array(user), np.array(start, float), np.array(end, float), self._repeat_s)
 
 
 def _joined(pairs: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -10,10 +10,12 @@ from edgefl.core.errors import UserError
 from edgefl.core.poisson import Ints
 from edgefl.core.units import show_count
 from edgefl.importing.profile import INDEPENDENTLY, TOGETHER
-from edgefl.importing.trace import Trace
+from edgefl.importing.trace import RecordedUsers
 
 
-def joined(traces: list[Trace], dealt: str | None, most: int | None) -> tuple[list[Trace], str]:
+def joined(
+    traces: list[RecordedUsers], dealt: str | None, most: int | None
+) -> tuple[list[RecordedUsers], str]:
     """Traces whose users are the same, row by row, or are dealt independently; and which of these.
 
     Args:
@@ -45,14 +47,14 @@ def joined(traces: list[Trace], dealt: str | None, most: int | None) -> tuple[li
     return [_sampled(one, most) for one in alike], dealt
 
 
-def _lacking(trace: Trace, common: Ints, other: str) -> Trace:
+def _lacking(trace: RecordedUsers, common: Ints, other: str) -> RecordedUsers:
     """A trace of the users whom another one has too."""
     lost = len(trace) - len(np.unique(common))
     more = (f"{show_count(lost, 'user')} of {trace.kind} not in {other}",) if lost else ()
     return replace(trace.of(common), dropped=(*trace.dropped, *more))
 
 
-def _sampled(trace: Trace, most: int | None) -> Trace:
+def _sampled(trace: RecordedUsers, most: int | None) -> RecordedUsers:
     """A random sample: the same rows of traces of the same length."""
     count = len(trace)
     if most is None or count <= most:

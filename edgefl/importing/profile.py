@@ -19,7 +19,7 @@ from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
 from edgefl.importing import fedscale
 from edgefl.importing.assumed import assumed
 from edgefl.importing.classes import classes
-from edgefl.importing.trace import Intervals, Trace
+from edgefl.importing.trace import RecordedUsers, UserIntervals
 
 TOGETHER, INDEPENDENTLY = "together", "independently"
 
@@ -39,7 +39,7 @@ class Base:
     link: str
 
 
-class Profile(NamedTuple):
+class ImportedProfile(NamedTuple):
     """A profile that was made.
 
     Attributes:
@@ -69,7 +69,7 @@ class _Links(NamedTuple):
     read: str
 
 
-def profile_of(traces: list[Trace], dealt: str, base: Base) -> Profile:
+def profile_of(traces: list[RecordedUsers], dealt: str, base: Base) -> ImportedProfile:
     """The profile of traces.
 
     Args:
@@ -97,7 +97,7 @@ def profile_of(traces: list[Trace], dealt: str, base: Base) -> Profile:
         "notes": _notes(traces, dealt, draft.read, dropped),
     }
     files = {f"profiles/{base.name}.yaml": dump(record).encode(), **draft.files}
-    return Profile(files, users, draft.read, dropped)
+    return ImportedProfile(files, users, draft.read, dropped)
 
 
 class _Draft:
@@ -123,7 +123,7 @@ class _Draft:
         """The path of a file beside the profile's."""
         return f"profiles/{self._base.name}/{file}"
 
-    def add(self, trace: Trace) -> None:
+    def add(self, trace: RecordedUsers) -> None:
         """A trace's columns, links and intervals.
 
         Raises:
@@ -143,7 +143,7 @@ class _Draft:
             self._add_intervals(trace, trace.intervals)
         self.read += trace.read
 
-    def _add_speed(self, trace: Trace) -> None:
+    def _add_speed(self, trace: RecordedUsers) -> None:
         if trace.slowdown is not None:
             self.columns["slowdown"] = [f"{value:.9g}" for value in trace.slowdown.tolist()]
             self.read.append(_spread("slowdown", trace.slowdown))
@@ -151,7 +151,7 @@ class _Draft:
             median = f"the median user is as fast as {self._base.device} with any model"
             self.read.append(f"computation is a relative speed: {median}")
 
-    def _add_intervals(self, trace: Trace, intervals: Intervals) -> None:
+    def _add_intervals(self, trace: RecordedUsers, intervals: UserIntervals) -> None:
         if not len(intervals.user):
             raise UserError("no user of the sample is ever available", where="--users")
         file = self.beside("availability.csv")
@@ -163,13 +163,13 @@ class _Draft:
             self.record["on_leave"] = trace.on_leave
 
 
-def _check_names(trace: Trace) -> None:
+def _check_names(trace: RecordedUsers) -> None:
     for kind, names in (("devices", trace.devices), ("links", trace.links)):
         for name in dict.fromkeys(names or ()):
             catalogue.find(kind, name, where=f"{trace.sources[0].file}, column {catalogue.singular(kind)}")
 
 
-def _notes(traces: list[Trace], dealt: str, read: list[str], dropped: list[str]) -> str:
+def _notes(traces: list[RecordedUsers], dealt: str, read: list[str], dropped: list[str]) -> str:
     files = "; ".join(trace.cited() for trace in traces)
     how = "What is recorded of one user stays together."
     if dealt == INDEPENDENTLY:
@@ -185,7 +185,7 @@ def _spread(what: str, values: Floats) -> str:
     return _told(what, values, "{:.3g}".format)
 
 
-def _links_of(trace: Trace, base: Base) -> _Links:
+def _links_of(trace: RecordedUsers, base: Base) -> _Links:
     """Users' links: each their own, or classes where there are many."""
     path = catalogue.find("links", base.link, where="--link").path
     known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
@@ -245,7 +245,7 @@ def _derived(key: str, value: float, source: str) -> dict[str, str]:
     return {"value": quantity, "status": "derived", "source": source}
 
 
-def _numbered(intervals: Intervals, users: int) -> tuple[list[int], bytes]:
+def _numbered(intervals: UserIntervals, users: int) -> tuple[list[int], bytes]:
     """Each user's number in the intervals' file, and the file.
 
     The largest number must have an interval: users who are never available come before one who is.

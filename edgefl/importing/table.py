@@ -27,7 +27,7 @@ from edgefl.core.errors import Place, UserError, short
 from edgefl.core.units import parse
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
-from edgefl.importing.trace import Intervals, Trace, check_file, source_of
+from edgefl.importing.trace import RecordedUsers, UserIntervals, check_file, source_of
 
 CSV = "csv"
 _INTERVALS = ["client", "start_s", "end_s"]
@@ -46,7 +46,7 @@ _Mbps = Annotated[float, *_of(1e6)]
 _Gbps = Annotated[float, *_of(1e9)]
 
 
-class _Row(User, total=False):
+class _TableRow(User, total=False):
     user: Annotated[str, Field(min_length=1)]
     down: Annotated[float, *_of("bit rate")]
     down_bps: _Bps
@@ -63,7 +63,7 @@ class _Row(User, total=False):
     latency_ms: Annotated[float, *_of(1e-3, least=0, most=1e6)]
 
 
-def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
+def read(files: Sequence[Path], repeat_s: float | None) -> list[RecordedUsers]:
     """Users of a table, and their intervals where a second file has them.
 
     Args:
@@ -97,17 +97,17 @@ def _first_line(text: str) -> str:
 
 def _parsed(text: str) -> tuple[dict[str, list[float | str]], list[str]]:
     """The values of each column that is read, without its unit, and the names of the others."""
-    names, rows, _ = read_csv(text, _Row, others=True)
+    names, rows, _ = read_csv(text, _TableRow, others=True)
     found: dict[str, list[float | str]] = {}
     for name in names:
-        if name in _Row.__annotations__:
+        if name in _TableRow.__annotations__:
             of = name.partition("_")[0]
             if of in found:
                 raise RowError(f"two columns give {of}", 1)
             found[of] = [row[name] for row in rows]
     if not found.keys() - {"user"}:
         raise RowError("the first line must name something of users beside their names", 1)
-    return found, [f"column {short(name)!r}" for name in names if name not in _Row.__annotations__]
+    return found, [f"column {short(name)!r}" for name in names if name not in _TableRow.__annotations__]
 
 
 def _trace(
@@ -116,7 +116,7 @@ def _trace(
     dropped: list[str],
     timed: Path | None,
     repeat_s: float | None,
-) -> Trace:
+) -> RecordedUsers:
     own = {"down", "up", "latency"} & found.keys()
     if own and "link" in found:
         raise UserError(
@@ -131,7 +131,7 @@ def _trace(
     count = len(next(iter(found.values())))
     numbers = {of: np.array(values, float) for of, values in found.items() if of not in _TEXTS}
     intervals = None if timed is None else _intervals(timed, numbers["availability"], repeat_s)
-    return Trace(
+    return RecordedUsers(
         kind=CSV,
         sources=tuple(source_of(path) for path in (table, timed) if path is not None),
         ids=tuple(map(str, found.get("user", range(count)))),
@@ -153,13 +153,13 @@ def _texts(found: dict[str, list[float | str]], column: str) -> tuple[str, ...] 
     return tuple(map(str, found[column])) if column in found else None
 
 
-def _intervals(path: Path, numbers: Floats, repeat_s: float | None) -> Intervals:
+def _intervals(path: Path, numbers: Floats, repeat_s: float | None) -> UserIntervals:
     """The intervals of each user, of the numbers that they have in a file."""
     rows = Params(file=str(path.absolute())).table()
     last_s = rows[:, 2].max()
     if repeat_s is not None and repeat_s < last_s:
         raise UserError(f"must be at least {last_s:g} s, the end of the last interval", where="--repeat")
-    known = Intervals(rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], repeat_s)
+    known = UserIntervals(rows[:, 0].astype(np.int64), rows[:, 1], rows[:, 2], repeat_s)
     if (unknown := numbers[numbers > known.user[-1]]).size:
         raise UserError(f"there is no client {unknown[0]:g}", where=str(path))
     return known.of(numbers.astype(np.int64))

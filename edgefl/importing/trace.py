@@ -21,7 +21,7 @@ from edgefl.core.units import show_bytes
 _MOST_BYTES = 2_000_000_000
 
 
-class Source(NamedTuple):
+class TraceSource(NamedTuple):
     """A file of a trace.
 
     Attributes:
@@ -39,7 +39,7 @@ class Source(NamedTuple):
         return f"{self.file}, SHA-256 {self.sha256[:digits]}" + (f" ({self.origin})" if self.origin else "")
 
 
-class Intervals(NamedTuple):
+class UserIntervals(NamedTuple):
     """When users are available.
 
     Attributes:
@@ -52,18 +52,18 @@ class Intervals(NamedTuple):
     end_s: Floats
     repeat_s: float | None
 
-    def of(self, users: Ints) -> Intervals:
+    def of(self, users: Ints) -> UserIntervals:
         """Those of some users, (n,), which are numbered anew in this order."""
         first = np.searchsorted(self.user, users, "left")
         count = np.searchsorted(self.user, users, "right") - first
         # The rows of each user, one after another.
         row = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
         number = np.repeat(np.arange(len(users)), count)
-        return Intervals(number, self.start_s[row], self.end_s[row], self.repeat_s)
+        return UserIntervals(number, self.start_s[row], self.end_s[row], self.repeat_s)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trace:
+class RecordedUsers:
     """A trace's users, and what it says of each; None for what it does not say.
 
     Attributes:
@@ -82,7 +82,7 @@ class Trace:
     """
 
     kind: str
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     ids: tuple[str, ...]
     identified: bool = False
     devices: tuple[str, ...] | None = None
@@ -91,7 +91,7 @@ class Trace:
     down_bps: Floats | None = None
     up_bps: Floats | None = None
     latency_s: Floats | None = None
-    intervals: Intervals | None = None
+    intervals: UserIntervals | None = None
     on_leave: str = ""
     read: tuple[str, ...] = ()
     dropped: tuple[str, ...] = field(default=())
@@ -103,12 +103,12 @@ class Trace:
         """Its files as sources cite them, with so many digits of their digests."""
         return " and ".join(source.cited(digits) for source in self.sources)
 
-    def of(self, users: Ints) -> Trace:
+    def of(self, users: Ints) -> RecordedUsers:
         """The trace of some of its users, in this order, (n,); one can be there several times."""
         chosen = users.tolist()
 
         def of(column: Any) -> Any:
-            if isinstance(column, Intervals):
+            if isinstance(column, UserIntervals):
                 return column.of(users)
             if isinstance(column, tuple):
                 return tuple(column[user] for user in chosen)
@@ -146,10 +146,10 @@ def content_of(path: Path) -> bytes:
         raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
 
 
-def source_of(path: Path, origin: str = "") -> Source:
+def source_of(path: Path, origin: str = "") -> TraceSource:
     """A file that was read, with its digest."""
     # A name that is no Unicode could not be written into the profile.
-    return Source(path.name.encode(errors="replace").decode(), sha256_of(path), origin)
+    return TraceSource(path.name.encode(errors="replace").decode(), sha256_of(path), origin)
 
 
 def json_of(path: Path) -> Any:

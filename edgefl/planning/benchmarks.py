@@ -41,7 +41,7 @@ Quantity = Literal["time", "energy"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "energy")
 
 
-class Network(NamedTuple):
+class BenchmarkNetwork(NamedTuple):
     """A network of a library at one size: its image (channels, height, width), and the classes it tells."""
 
     library: str
@@ -51,7 +51,7 @@ class Network(NamedTuple):
     classes: int
 
 
-class Row(Strict):
+class BenchmarkRow(Strict):
     """One measurement; what is left out is as in the file.
 
     Attributes:
@@ -78,15 +78,17 @@ class Row(Strict):
     fitted: tuple[Text, ...] = ()
 
     @model_validator(mode="after")
-    def _measured(self) -> Row:
+    def _measured(self) -> BenchmarkRow:
         if self.time is None and self.energy is None:
             raise ValueError("give a time, an energy, or both")
         return self
 
     @property
-    def measured(self) -> Network:
+    def measured(self) -> BenchmarkNetwork:
         """What was measured."""
-        return Network(self.library, self.network, tuple(self.settings.items()), self.image, self.classes)
+        return BenchmarkNetwork(
+            self.library, self.network, tuple(self.settings.items()), self.image, self.classes
+        )
 
     def fitted_for(self, quantity: Quantity) -> frozenset[str]:
         """The fitted numbers that the prediction of a quantity depends on."""
@@ -129,7 +131,7 @@ class Benchmark(Strict):
     classes: Count | None = None
     optimizer: Annotated[SerializeAsAny[Optimizer], OfKind("optimizers", "sgd")] = Sgd(lr=0.01)
     energy_of: Literal["whole device", "above idle"] | None = None
-    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    rows: Annotated[tuple[BenchmarkRow, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _completed(self) -> Benchmark:
@@ -146,7 +148,7 @@ class Benchmark(Strict):
         return self.model_copy(update={"rows": tuple(rows)})
 
 
-class Source(NamedTuple):
+class BenchmarkSource(NamedTuple):
     """A file that was read, and its board."""
 
     name: str
@@ -155,7 +157,7 @@ class Source(NamedTuple):
     board: Board
 
 
-def read(name: str) -> Source:
+def read(name: str) -> BenchmarkSource:
     """A file by its path or its name.
 
     Raises:
@@ -180,7 +182,7 @@ def read(name: str) -> Source:
                     where=str(document.place(["rows", place, "fitted"])),
                     hint=nearest(number, numbers),
                 )
-    return Source(path.stem if is_path else name, benchmark, document, board)
+    return BenchmarkSource(path.stem if is_path else name, benchmark, document, board)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +257,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BenchmarkComparison:
     """A file's measurements of one quantity beside their predictions; see ``Benchmark``."""
 
     name: str
@@ -291,5 +293,5 @@ class Total:
 class Validation:
     """All comparisons, and their totals by what was measured."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[BenchmarkComparison, ...]
     totals: tuple[Total, ...]

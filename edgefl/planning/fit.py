@@ -31,7 +31,7 @@ from edgefl.core.price import Demand
 from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
 from edgefl.core.traces import Steps
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.core.yamls import Document
 from edgefl.planning.costs import without_margin
@@ -87,7 +87,7 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     )
 
 
-def fit_note(asked: Local, found: Local) -> list[Assumption]:
+def fit_note(asked: LocalTraining, found: LocalTraining) -> list[Assumption]:
     """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
     where = "the largest that every device able to train can hold"
     return [fitted_size(found.size, where)] if asked.batch_size == FIT else []
@@ -187,7 +187,7 @@ def lengths(
     return clients, limits, each
 
 
-def lengths_note(local: Local, each: Ints) -> str:
+def lengths_note(local: LocalTraining, each: Ints) -> str:
     """The lengths of the clients that are not refused, in words."""
     unit, fit = "steps" if local.epochs is None else "epochs", local.fit
     counts = sorted(Counter(each.tolist()).items())
@@ -199,7 +199,7 @@ def lengths_note(local: Local, each: Ints) -> str:
     return f"local.{unit} fitted to {show_seconds(fit.fit if fit else 0)}: {does}"
 
 
-def _trains(exchange: Exchange, local: Local, document: Document) -> bool:
+def _trains(exchange: Exchange, local: LocalTraining, document: Document) -> bool:
     """Whether an exchange has local training, which is a phase of its length."""
     is_local = [phase.passes == local.passes for phase in exchange.work.phases]
     if any(is_local[:-1]):
@@ -212,13 +212,15 @@ def _trains(exchange: Exchange, local: Local, document: Document) -> bool:
     return any(is_local)
 
 
-def _steps(exchange: Exchange, local: Local, samples: int, length: int) -> int:
+def _steps(exchange: Exchange, local: LocalTraining, samples: int, length: int) -> int:
     """All steps of a job whose last phase has a length."""
     before = [phase.passes for phase in exchange.work.phases[:-1]]
     return sum(step_count(samples, local.size, passes) for passes in [*before, local.lasting(length)])
 
 
-def _most(trace: Trace, taken: Steps, samples: int, local: Local, pricer: Pricer, left_s: Floats) -> Ints:
+def _most(
+    trace: Trace, taken: Steps, samples: int, local: LocalTraining, pricer: Pricer, left_s: Floats
+) -> Ints:
     """The epochs or steps that fit into times for an exchange's work at full speed (n,), in bounds: (n,)."""
     if local.fit is None:
         raise AssertionError("only what fits is fitted")

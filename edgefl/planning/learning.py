@@ -24,7 +24,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
@@ -312,7 +312,7 @@ def _method(
     document: Document,
     path: Sequence[str | int],
     net: Net,
-    local: Local,
+    local: LocalTraining,
     federation: Federation,
 ) -> Method:
     """A method on a net, with the base that its parameters name; ``path`` is its place in the document."""

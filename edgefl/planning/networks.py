@@ -22,7 +22,7 @@ from edgefl.core.components import params_of
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.planning.benchmarks import Network
+from edgefl.planning.benchmarks import BenchmarkNetwork
 from edgefl.protocol.vision import torchvision
 
 Make = Callable[[], nn.Module]
@@ -35,7 +35,7 @@ _NEEDED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def maker(network: Network, document: Document, row: int) -> Make:
+def maker(network: BenchmarkNetwork, document: Document, row: int) -> Make:
     """A function that makes a network, named in a row of a document, as a module on torch's default device.
 
     Raises:

@@ -17,7 +17,7 @@ from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
 from edgefl.planning.learning import Learning
-from edgefl.planning.repricing import Traced, priced, pricers_of, rows_of
+from edgefl.planning.repricing import TracedExchange, priced, pricers_of, rows_of
 from edgefl.protocol import Exchange
 
 Taken: TypeAlias = Sequence[Sequence[Sequence[Counter[int]]]]
@@ -65,7 +65,7 @@ def worked(
     kinds: Clients,
     known: dict[str, tuple[Trace, ...]],
     limits: Sequence[Ints | None] | None = None,
-) -> list[Traced]:
+) -> list[TracedExchange]:
     """Each exchange's work for every kind of client; the arguments are those of ``prices``."""
     found = []
     for place, exchange in enumerate(learning.methods[0].exchanges):
@@ -85,7 +85,9 @@ def worked(
             "everyone": exchange.who == "all",
             "stateful": exchange.stateful,
         }
-        found.append(Traced(about, traces, [taken[row] for row in rows], [costs[row] for row in rows]))
+        found.append(
+            TracedExchange(about, traces, [taken[row] for row in rows], [costs[row] for row in rows])
+        )
     return found
 
 
@@ -113,7 +115,9 @@ def prices(
     return table, refusals_of(clients, refused)
 
 
-def refusals(works: Sequence[Traced], kinds: Clients, devices: Mapping[str, Board]) -> dict[int, Refusal]:
+def refusals(
+    works: Sequence[TracedExchange], kinds: Clients, devices: Mapping[str, Board]
+) -> dict[int, Refusal]:
     """The kinds of clients whose device cannot do an exchange, each with the first such exchange.
 
     A device of unknown memory is not refused for its size; the plan lists that among its assumptions.

@@ -40,7 +40,7 @@ from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, times
 from edgefl.core.pricer import Pricer
-from edgefl.core.scenario import LearningSpec, Task
+from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data import Federation, prepared
@@ -388,7 +388,7 @@ def _round(repricer: Repricer, setup: ClientKind, records: Records) -> dict[str,
     return {name: math.fsum(one[key] for one in found) for name, key in names.items()}
 
 
-def _samples(federation: Federation, task: Task) -> tuple[int, str]:
+def _samples(federation: Federation, task: TaskSpec) -> tuple[int, str]:
     """The profiled client's number of samples, and what it is, in words."""
     if task.samples is not None:
         return int(np.ceil(federation.samples.mean())), "the mean of task.samples"

@@ -18,7 +18,7 @@ from edgefl.core.errors import DataError, UserError
 from edgefl.core.link_traces import Way
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Assumption, Plan
-from edgefl.core.scenario import LABELS, LearningSpec, Task, Wire, as_given
+from edgefl.core.scenario import LABELS, LearningSpec, TaskSpec, Wire, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.data import Federation, Spec, public_images, sized
@@ -62,7 +62,7 @@ def learning_of(reader: Reader, access: DataAccess) -> Learning:
     return learn_from(spec, document, data)
 
 
-def federation_of(reader: Reader, task: Task) -> Federation:
+def federation_of(reader: Reader, task: TaskSpec) -> Federation:
     """What is known of a run's data without their files, which need not be there any more.
 
     The numbers of samples, all in all and by class as far as the run has them; images and labels there are

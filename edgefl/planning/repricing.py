@@ -29,7 +29,7 @@ def pricers_of(devices: Mapping[str, Board]) -> Pricers:
     return cache(lambda device, dtype: Pricer(device, devices[device], dtype))
 
 
-class Traced(NamedTuple):
+class TracedExchange(NamedTuple):
     """An exchange's work for each kind of client, before any price.
 
     Attributes:
@@ -79,7 +79,7 @@ class Repricer:
 _ABOUT = ("exchange", "at", "every", "everyone", "stateful")
 
 
-def _recorded(prices: Prices, kinds: Clients) -> Traced:
+def _recorded(prices: Prices, kinds: Clients) -> TracedExchange:
     """An exchange's work, from its traces."""
     about, known, costs = {name: getattr(prices, name) for name in _ABOUT}, dict[str, Cost](), list[Cost]()
     for model, steps in zip(kinds.model.tolist(), prices.taken, strict=True):
@@ -87,11 +87,15 @@ def _recorded(prices: Prices, kinds: Clients) -> Traced:
         if key not in known:
             known[key] = prices.traces[model].cost(steps)
         costs.append(known[key])
-    return Traced(about, prices.traces, prices.taken, costs)
+    return TracedExchange(about, prices.traces, prices.taken, costs)
 
 
 def priced(
-    work: Traced, kinds: Clients, links: Mapping[str, Link], pricers: Pricers, left_out: Container[int]
+    work: TracedExchange,
+    kinds: Clients,
+    links: Mapping[str, Link],
+    pricers: Pricers,
+    left_out: Container[int],
 ) -> Prices:
     """An exchange's prices; with corners where those of a kind differ, without for the kinds left out.
 

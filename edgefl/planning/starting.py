@@ -72,7 +72,7 @@ def _fleet(name: str, like: str) -> str:
     return _FLEET.format(name=name, like=like, members="\n".join(lines))
 
 
-class Started(NamedTuple):
+class NewFile(NamedTuple):
     """A file that was written, and the command that tries it."""
 
     file: str
@@ -87,7 +87,7 @@ _STARTS: Mapping[str, tuple[str, Callable[[str, str], str], str, str]] = {
 }
 
 
-def start(kind: str, name: str, like: str | None = None) -> Started:
+def start(kind: str, name: str, like: str | None = None) -> NewFile:
     """Writes a start file into the working directory's folder of its kind.
 
     Args:
@@ -114,7 +114,7 @@ def start(kind: str, name: str, like: str | None = None) -> Started:
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}", where="NAME") from error
     atomically(path, content.encode())
-    return Started(str(path), following.format(name))
+    return NewFile(str(path), following.format(name))
 
 
 def check_name(kind: str, name: str, path: Path, where: str = "NAME") -> None:

@@ -36,12 +36,12 @@ from edgefl.planning.benchmarks import (
     POWER,
     QUANTITIES,
     Benchmark,
+    BenchmarkComparison,
+    BenchmarkRow,
+    BenchmarkSource,
     Compared,
-    Comparison,
     Quantity,
-    Row,
     Score,
-    Source,
     Total,
     Validation,
     read,
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
     """One measured time or energy, in seconds or joules, and the work that was measured."""
 
     file: Benchmark
-    row: Row
+    row: BenchmarkRow
     work: Work
     quantity: Quantity
     measured: float
@@ -96,14 +96,14 @@ def validation(
     works: dict[str, list[Sample]] = {}
     judges: dict[str, _Judge] = {}
 
-    def trace(source: Source) -> Source:
+    def trace(source: BenchmarkSource) -> BenchmarkSource:
         if progress:
             progress(source.name, len(works), len(sources) + len(behind))
         own = works[source.document.file] = list(samples(source, known_work))
         judges.setdefault(source.benchmark.board, _Judge(source)).samples += own
         return source
 
-    def compare(source: Source) -> list[Comparison]:
+    def compare(source: BenchmarkSource) -> list[BenchmarkComparison]:
         return list(_comparisons(source, works[source.document.file], judges[source.benchmark.board]))
 
     traced = _each(trace, sources, strict=strict)
@@ -112,7 +112,7 @@ def validation(
     return Validation(comparisons, tuple(_totals(comparisons)))
 
 
-def _behind(chosen: Sequence[Source]) -> list[Source]:
+def _behind(chosen: Sequence[BenchmarkSource]) -> list[BenchmarkSource]:
     """The catalogue's other files that numbers of the chosen ones' boards were fitted to."""
     boards = {source.benchmark.board for source in chosen}
     files = {source.document.file for source in chosen}
@@ -143,7 +143,7 @@ def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool
     return made
 
 
-def samples(source: Source, known_work: dict[str, Work]) -> Iterator[Sample]:
+def samples(source: BenchmarkSource, known_work: dict[str, Work]) -> Iterator[Sample]:
     """The samples of a file's rows; their work is added to what was traced before.
 
     Raises:
@@ -159,7 +159,7 @@ def samples(source: Source, known_work: dict[str, Work]) -> Iterator[Sample]:
                 yield Sample(file, row, known_work[key], quantity, measured)
 
 
-def _traced(source: Source, place: int, row: Row) -> Work:
+def _traced(source: BenchmarkSource, place: int, row: BenchmarkRow) -> Work:
     file, make = source.benchmark, maker(row.measured, source.document, place)
     where = str(source.document.place(["rows", place]))
     try:
@@ -179,7 +179,7 @@ def _traced(source: Source, place: int, row: Row) -> Work:
 class _Judge:
     """Predicts the samples of a board, each with numbers that were not fitted to its network."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: BenchmarkSource) -> None:
         self.samples: list[Sample] = []
         self._name, self._board = source.benchmark.board, source.board
         self._predict, self._again = _predictor(self._name, self._board), cache(self._refitted)
@@ -296,19 +296,21 @@ def _figure(working: WorkingDraw | None, sample: Sample) -> float | None:
     return known(working.above_idle_j if sample.file.energy_of == "above idle" else working.joules)
 
 
-def _comparisons(source: Source, own: Sequence[Sample], judge: _Judge) -> Iterator[Comparison]:
+def _comparisons(
+    source: BenchmarkSource, own: Sequence[Sample], judge: _Judge
+) -> Iterator[BenchmarkComparison]:
     """A file's comparison of times, and the one of energies."""
     file = source.benchmark
     for quantity in QUANTITIES:
         rows = tuple(judge.compared(sample) for sample in own if sample.quantity == quantity)
         if rows:
             about = file.board, file.title, file.measures, quantity, file.runtime, file.source, file.notes
-            yield Comparison(source.name, *about, rows, Score.of(rows))
+            yield BenchmarkComparison(source.name, *about, rows, Score.of(rows))
 
 
-def _totals(comparisons: Sequence[Comparison]) -> Iterator[Total]:
+def _totals(comparisons: Sequence[BenchmarkComparison]) -> Iterator[Total]:
     """One for each kind of measurement, and one for all times."""
-    groups: dict[tuple[str, Quantity], list[Comparison]] = {}
+    groups: dict[tuple[str, Quantity], list[BenchmarkComparison]] = {}
     for one in comparisons:
         groups.setdefault((one.measures, one.quantity), []).append(one)
     if len({measures for measures, quantity in groups if quantity == "time"}) > 1:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, NonNegative
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol.heads import DELIVER, delivered
 from edgefl.protocol.nets import Net
 from edgefl.protocol.own_models import fine_tuning, own_model, unchanged, with_own_model
@@ -109,7 +109,7 @@ class CalibrationParams(Component):
     ridge: Annotated[NonNegative, Field(description="added to V's diagonal; the paper's lambda")] = 0.0
 
 
-def calibrated(base: Method, net: Net, local: Local, calibrate: Calibration, ridge: float) -> Method:
+def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibration, ridge: float) -> Method:
     """The base with a head that is calibrated on its features.
 
     Sends U and V once a calibration ("calibrate"), and the new head to all clients ("deliver"). A personal
@@ -188,7 +188,7 @@ def _with_own_head(base: Method, net: Net, exchange: Exchange) -> Method:
     return with_own_model(base, net, OWN, ["head"], exchange)
 
 
-def _tuning(base: Method, net: Net, local: Local) -> Exchange:
+def _tuning(base: Method, net: Net, local: LocalTraining) -> Exchange:
     """After the last round, all clients train the head alone on the frozen body."""
     kept = "head" in (base.client(net.on_meta()) or {})
     still = replace(net, features=lambda weights, x, train: net.features(weights, x, False))  # noqa: ARG005

@@ -38,7 +38,7 @@ how many of its steps each job has taken.
 """
 
 
-class _Step:
+class _DrawnStep:
     """One step of a job, or of several jobs that are stacked."""
 
     def __init__(self, seeds: Sequence[int], phase: int, steps: Sequence[int]) -> None:
@@ -53,7 +53,7 @@ class _Step:
         ]
 
 
-_step: _Step | None = None
+_step: _DrawnStep | None = None
 _drawing = 0
 
 
@@ -64,7 +64,7 @@ def training() -> Iterator[At]:
 
     def at(seeds: Sequence[int], phase: int, steps: Sequence[int]) -> None:
         global _step  # noqa: PLW0603 - as above
-        _step = _Step(seeds, phase, tuple(steps))
+        _step = _DrawnStep(seeds, phase, tuple(steps))
 
     try:
         yield at

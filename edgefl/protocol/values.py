@@ -11,7 +11,7 @@ from torch import Tensor
 from edgefl.core.errors import EdgeflError, ScenarioError
 from edgefl.core.params import Component
 from edgefl.core.steps import Passes
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import WrongValueError, returned
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.trees import Payload, Tree, leaves
@@ -264,7 +264,7 @@ class Site(NamedTuple):
     """
 
     net: Net
-    local: Local
+    local: LocalTraining
     base: Callable[[Net], Method]
     clients: int = 1
     public: Tensor | None = None

@@ -23,7 +23,7 @@ from edgefl.compute.job import shortened
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import EdgeflError, in_one_line
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.host import cores
 from edgefl.core.plan import Prices
 from edgefl.core.units import show_bytes
@@ -79,7 +79,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Choice:
+class EngineChoice:
     """An engine and the reason for it.
 
     Attributes:
@@ -97,7 +97,7 @@ class Choice:
         return {"why": self.why, **asdict(self.shape)}
 
 
-def choose(context: Context, params: Any) -> Choice:
+def choose(context: Context, params: Any) -> EngineChoice:
     """The engine for a context's run.
 
     Args:
@@ -115,7 +115,7 @@ def choose(context: Context, params: Any) -> Choice:
     named: dict[str, Any] = (
         {"name": family} if workers == 1 else {"name": "processes", "workers": workers, "inner": family}
     )
-    return Choice(named | common, why, shape)
+    return EngineChoice(named | common, why, shape)
 
 
 def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
@@ -155,14 +155,14 @@ class _Work:
         self._context = context
         self._known: dict[tuple[str, int, int, int], tuple[int, int, float]] = {}
 
-    def steps(self, job: Job) -> list[tuple[int, int, int]]:
+    def steps(self, job: TrainingJob) -> list[tuple[int, int, int]]:
         """(phase, batch size, how many steps of it) of a job."""
         builder = self._context.builder
         exchange, samples = builder.exchange(job), builder.samples[job.client]
         phases = phase_steps(exchange, samples, builder.learning.spec.local.size, job.steps)
         return [(place, size, count) for place, each in enumerate(phases) for size, count in each.items()]
 
-    def step(self, job: Job, phase: int, size: int) -> tuple[int, int, float]:
+    def step(self, job: TrainingJob, phase: int, size: int) -> tuple[int, int, float]:
         """A step's kernels, the bytes that they move, and the seconds that it is expected to take."""
         model = self._context.builder.model(job.client)
         key = job.exchange, model, phase, size
@@ -173,7 +173,7 @@ class _Work:
             self._known[key] = work.launches, work.bytes, expected_s
         return self._known[key]
 
-    def job_s(self, job: Job) -> float:
+    def job_s(self, job: TrainingJob) -> float:
         """The seconds that a job is expected to take."""
         return sum(count * self.step(job, phase, size)[2] for phase, size, count in self.steps(job))
 
@@ -209,7 +209,7 @@ def _expected_s(context: Context, work: _Work, prices: Prices) -> float:
     return _times(context, prices) * share * sum(map(work.job_s, jobs))
 
 
-def cohort_of(context: Context) -> list[Job]:
+def cohort_of(context: Context) -> list[TrainingJob]:
     """Jobs like those of the first round, in the exchange that takes the most steps over the run."""
     return _cohort(context, _heaviest(context))
 
@@ -235,13 +235,13 @@ def _participants(context: Context, prices: Prices) -> int:
     return admitted if prices.everyone or participants is None else min(participants, admitted)
 
 
-def _cohort(context: Context, prices: Prices) -> list[Job]:
+def _cohort(context: Context, prices: Prices) -> list[TrainingJob]:
     """Jobs like an exchange's first ones in the run."""
     plan = context.planned.plan
     clients = np.flatnonzero(plan.clients.admitted)
     count = min(_participants(context, prices), _MOST_JOBS)
     return [
-        Job(
+        TrainingJob(
             place,
             client,
             prices.exchange,

@@ -12,7 +12,7 @@ from edgefl.compute.parallel import Setup
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import returned
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Predictor, Tree, parts_of, tree_map
@@ -55,14 +55,14 @@ class Context:
         """A tree of tensors on the device that trains."""
         return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
 
-    def size(self, job: Job) -> Size:
+    def size(self, job: TrainingJob) -> Size:
         """How large a job is."""
         plan = self.planned.plan
         peak_bytes = plan.price(job.exchange).peak_bytes[plan.clients.kind[job.client]]
         kind = (job.exchange, self.builder.model(job.client), self.builder.rate(job))
         return Size(kind, job.steps, self.builder.samples[job.client], int(peak_bytes))
 
-    def group(self, jobs: Sequence[Job]) -> Group:
+    def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs with everything that their folds need."""
         return self.builder.group(jobs, self.versions, {job.client: self._state_for(job) for job in jobs})
 
@@ -83,7 +83,7 @@ class Context:
             weights = self.moved(learning.nets[place].init(seed))
             return returned(begun(weights), (dict, type(None)), begun, _STATE, RunError)
 
-    def _state_for(self, job: Job) -> Tree | None:
+    def _state_for(self, job: TrainingJob) -> Tree | None:
         """The state that a job starts from: the one that its client's previous job wrote."""
         cached = self.outcomes.state(job)
         return self.state(job.client) if cached is None else cached
@@ -94,7 +94,7 @@ class Context:
         kept = parts_of(self._state_for(outcome.job), parts)
         return outcome._replace(state={**(outcome.state or {}), **kept})
 
-    def sent_state(self, job: Job) -> Any:
+    def sent_state(self, job: TrainingJob) -> Any:
         """The state that a job starts from, for a worker: as a file if there is one."""
         cached = self.outcomes.state(job)
         return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached

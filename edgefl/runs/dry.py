@@ -16,7 +16,7 @@ from edgefl.planning.plan import Planned, plan
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
 from edgefl.runs.group import Overrides, Scenario, drafts, run_notes
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.show.check import Overview
 from edgefl.store import Store
 from edgefl.trackers import Callbacks
@@ -101,7 +101,7 @@ def _clocked(planned: Planned) -> tuple[Summary, SharedTime | None]:
     store = Store.in_memory()
     try:
         describe(planned, store, "null")
-        run = Run(planned.plan, store, None, Callbacks())
+        run = RunInProgress(planned.plan, store, None, Callbacks())
         try:
             planned.plan.check_admitted()
             run.to_end()

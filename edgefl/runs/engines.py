@@ -100,7 +100,7 @@ def _pinned(name: str, auto: Component) -> EngineOptions:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedEngine:
     """An engine that is ready to train.
 
     Attributes:
@@ -118,7 +118,7 @@ class Started:
     trainer: dict[str, Any]
 
 
-def started(options: EngineOptions, context: Context) -> Started:
+def started(options: EngineOptions, context: Context) -> StartedEngine:
     """The engine for a run, ready to train.
 
     Raises:
@@ -134,7 +134,7 @@ def started(options: EngineOptions, context: Context) -> Started:
     chosen = options.written()
     device = context.builder.device
     facts = {**chosen, "device": str(device), **facts}
-    return Started(engine, _line(chosen, why), chosen, facts, _trainer(chosen, device))
+    return StartedEngine(engine, _line(chosen, why), chosen, facts, _trainer(chosen, device))
 
 
 def _trainer(chosen: Mapping[str, Any], device: torch.device) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
 from edgefl.runs.provenance import differences, provenance, trainers
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.runs.states import States
 from edgefl.store import Checkpoint, Reader, Store, read
 from edgefl.trackers import Began, Callbacks, End
@@ -124,7 +124,7 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
         callbacks.began(began)
         callbacks.ended(End(began.name, "failed", str(error), -1, 0.0, dict))
         return "failed", str(error)
-    run = Run(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
+    run = RunInProgress(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
     if execution.begun is not None:
         run.past, run.afresh = _past(execution, execution.begun), execution.begun.checkpoint is None
         run.longer = execution.planned if execution.begun.longer else None
@@ -157,7 +157,7 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
     return status, reason
 
 
-def _tell_end(run: Run, status: str, reason: str) -> None:
+def _tell_end(run: RunInProgress, status: str, reason: str) -> None:
     place, name = run.so_far.place, run.plan.scenario.name
     figures = cache(partial(_figures, run.store.folder))
     run.callbacks.ended(End(name, status, reason, place.round, place.t_s, figures))
@@ -177,7 +177,7 @@ def _past(execution: Execution, begun: Begun) -> Past | None:
     return Past.of(execution.planned.plan, Reader(execution.folder, trusted=True), begun.checkpoint)
 
 
-def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
+def _ended(run: RunInProgress, execution: Execution) -> tuple[str, str, dict[str, Any]]:
     """Runs to the end; returns the status, the reason, and facts for ``host.json``."""
     host: dict[str, Any] = {"engine": {"name": execution.options.params.name}}
     try:
@@ -219,7 +219,7 @@ def _forget_trace(folder: Path) -> None:
         (folder / TRACEBACK).unlink()
 
 
-def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
+def _train(run: RunInProgress, execution: Execution, host: dict[str, Any]) -> None:
     """Runs to the end with training; adds the engine and its times to ``host``."""
     keep_freed_memory()
     options = execution.options

@@ -15,7 +15,7 @@ from edgefl.compute.evaluate import Personal, Scores, personal, score
 from edgefl.compute.job import Engine, Outcome
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
 from edgefl.protocol import Arrival, Predictor, Tree, reexpressed, tree_map
@@ -76,7 +76,7 @@ class Learner:
         """Trains late jobs for their clients' states; returns and raises as ``merge`` does."""
         return _scalars(self._trained((), need)) if need.completed else {}
 
-    def _trained(self, merged: Sequence[Job], need: Merge | Evaluate) -> dict[int, Outcome]:
+    def _trained(self, merged: Sequence[TrainingJob], need: Merge | Evaluate) -> dict[int, Outcome]:
         """The outcomes of merged and late jobs, by number, with their states committed."""
         start, context = time.perf_counter(), self.context
         cache, due = context.outcomes, sorted((*merged, *need.completed), key=lambda job: job.id)
@@ -179,11 +179,11 @@ def _scalars(outcomes: Mapping[int, Outcome]) -> dict[int, Mapping[str, float]]:
     return {job: summarised(outcome.scalars) for job, outcome in outcomes.items()}
 
 
-def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+def _waves(jobs: Iterable[TrainingJob]) -> Iterator[list[TrainingJob]]:
     """The jobs in groups with at most one job a client, each client's in order."""
     left = sorted(jobs, key=lambda job: job.id)
     while left:
-        first: dict[int, Job] = {}
+        first: dict[int, TrainingJob] = {}
         for job in left:
             first.setdefault(job.client, job)
         yield list(first.values())

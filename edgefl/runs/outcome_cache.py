@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from edgefl.compute.job import Outcome
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import Tree
 
 _INITIAL = -1
@@ -20,7 +20,7 @@ class OutcomeCache:
     would.
     """
 
-    def __init__(self, writes: Callable[[Job], bool]) -> None:
+    def __init__(self, writes: Callable[[TrainingJob], bool]) -> None:
         """``writes`` tells whether a job writes a state."""
         self._writes = writes
         self._done: dict[int, Outcome] = {}
@@ -33,7 +33,9 @@ class OutcomeCache:
         self._numbers: dict[int, int] = {}
         self._counted = 0
 
-    def missing(self, due: Sequence[Job], ready: Sequence[Job], afresh: Container[int] = ()) -> list[Job]:
+    def missing(
+        self, due: Sequence[TrainingJob], ready: Sequence[TrainingJob], afresh: Container[int] = ()
+    ) -> list[TrainingJob]:
         """The jobs to train for a merge; drops cached outcomes that are no longer valid.
 
         Args:
@@ -52,7 +54,7 @@ class OutcomeCache:
             missing += [job for job in ready if job.id in self._begins and job.id not in self._done]
         return missing
 
-    def _chained(self, due: Sequence[Job], ready: Sequence[Job]) -> dict[int, int]:
+    def _chained(self, due: Sequence[TrainingJob], ready: Sequence[TrainingJob]) -> dict[int, int]:
         """Whose state each job starts from, if the ready jobs are merged one after another."""
         begins, last = {}, dict(self._last)
         for job in due:
@@ -73,7 +75,7 @@ class OutcomeCache:
         self._began[outcome.job.id] = self._begins[outcome.job.id]
         self._numbers[outcome.job.id] = self.number()
 
-    def take(self, job: Job) -> Outcome:
+    def take(self, job: TrainingJob) -> Outcome:
         """Takes a job's outcome out of the cache; the state that it wrote is its client's now."""
         del self._began[job.id], self._numbers[job.id]
         if self._writes(job):
@@ -97,7 +99,7 @@ class OutcomeCache:
         self._numbers = {outcome.job.id: number for number, (outcome, _) in kept.items()}
         self._last, self._counted = dict(last), counted
 
-    def state(self, job: Job) -> Tree | None:
+    def state(self, job: TrainingJob) -> Tree | None:
         """The state that a job starts from, if a cached job wrote it."""
         before = self._done.get(self._begins.get(job.id, _INITIAL))
         return None if before is None else before.state

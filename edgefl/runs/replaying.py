@@ -30,9 +30,9 @@ from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
 from edgefl.runs.recording import OtherRunError, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.show.compare import Comparison, comparison
-from edgefl.show.replays import NotReplayed, Replayed, Replays, Source, replays_table
+from edgefl.show.replays import NotReplayed, Replayed, Replays, ReplaySource, replays_table
 from edgefl.show.table import Line
 from edgefl.store import Reader, Store, claimed, event_hash, read
 from edgefl.trackers import Callbacks
@@ -63,7 +63,7 @@ class ReplayResult(RunResult):
         notes: what to know of it.
     """
 
-    source: Source
+    source: ReplaySource
     fleet: str
     notes: tuple[str, ...] = ()
     _temporary: _Temporary | None = field(default=None, compare=False)
@@ -245,12 +245,12 @@ def _name(run: str, fleet: str, given: Sequence[Override]) -> str:
     return ", ".join([f"{run} on {fleet}" if fleet else run, *others])
 
 
-def _source(reader: Reader) -> Source:
+def _source(reader: Reader) -> ReplaySource:
     """Where the learning of a run comes from: of a replay, from the run that it replays."""
     meta, replayed = reader.meta, reader.meta.get(REPLAYED)
     if replayed:
-        return Source(*(replayed[key] for key in Source._fields))
-    return Source(str(reader.folder.resolve()), meta["name"], meta["run_id"], event_hash(reader))
+        return ReplaySource(*(replayed[key] for key in ReplaySource._fields))
+    return ReplaySource(str(reader.folder.resolve()), meta["name"], meta["run_id"], event_hash(reader))
 
 
 def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserError:
@@ -262,7 +262,7 @@ def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserEr
     return error
 
 
-def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> list[str]:
+def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path) -> list[str]:
     """Replays a run into a new directory; returns what to know of it.
 
     Raises:
@@ -290,7 +290,7 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     return [*found.planned.plan.assumed, *notes, *run.notes(reason)]
 
 
-class AsRecorded(Run):
+class AsRecorded(RunInProgress):
     """A run whose learner is the recording of another one."""
 
     @property

@@ -21,7 +21,7 @@ from edgefl.core.extras import needs
 from edgefl.core.notes import note
 from edgefl.core.user_code import asked
 from edgefl.show.answers import Shown, several
-from edgefl.show.charts import Choice, charts
+from edgefl.show.charts import PlotChoice, charts
 from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
 from edgefl.show.table import Line
@@ -282,7 +282,7 @@ class Result(Shown):
             UserError: Matplotlib is not installed, a value is not one of these, or there is nothing to draw:
                 no run can be read, none has an evaluation, or none whose x is known.
         """
-        choice = Choice(x, y, model, columns, log_x, target)
+        choice = PlotChoice(x, y, model, columns, log_x, target)
         if ax is not None and "," in x:
             raise UserError("ax has room for one x", hint="draw each into axes of its own")
         needs("matplotlib", "figures need", "plot")

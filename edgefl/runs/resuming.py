@@ -12,7 +12,7 @@ from edgefl.core.components import component
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.core.overrides import Override, put
-from edgefl.core.scenario import Checkpoint as Checkpoints
+from edgefl.core.scenario import Checkpointing as Checkpoints
 from edgefl.core.units import show_seconds
 from edgefl.core.user_code import asked
 from edgefl.core.validation import validate

@@ -20,7 +20,7 @@ from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.snapshots import restore, saved
 from edgefl.runs.so_far import SoFar, scored
-from edgefl.store import Checkpoint, Place, Store
+from edgefl.store import Checkpoint, CheckpointPlace, Store
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
@@ -32,7 +32,7 @@ _ROWS = 1000
 
 
 @dataclass
-class Run:
+class RunInProgress:
     """One run in progress.
 
     Attributes:
@@ -62,7 +62,7 @@ class Run:
     _tails: list[np.ndarray] = field(default_factory=list)
     _best: float = -1.0
     _needs: int = 0
-    _last: Place | None = None
+    _last: CheckpointPlace | None = None
 
     def __post_init__(self) -> None:
         self.so_far = SoFar(self.plan, self.callbacks)
@@ -144,11 +144,11 @@ class Run:
             self.store.replace_plan(self.longer.resolved, facts)
         self._saved_s = time.monotonic()
 
-    def _place(self, need: Need) -> Place:
+    def _place(self, need: Need) -> CheckpointPlace:
         evaluated = isinstance(need, Evaluate)
-        return Place(self._needs, need.version, evaluated, need.regular, need.round, need.t_s)
+        return CheckpointPlace(self._needs, need.version, evaluated, need.regular, need.round, need.t_s)
 
-    def _save(self, place: Place, learner: Learner, *, best: bool = False) -> None:
+    def _save(self, place: CheckpointPlace, learner: Learner, *, best: bool = False) -> None:
         """Saves a checkpoint."""
         with learner.context.states.saving() as states:
             self.store.checkpoint(place, saved(learner, states), best=best)

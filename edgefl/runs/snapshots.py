@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.compute.job import Outcome
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import Row, Tree, read_tree
 from edgefl.runs.learner import Learner
 from edgefl.runs.observing import Trained
@@ -94,7 +94,9 @@ def _packed(outcome: Outcome) -> tuple[Tree, dict[str, Any]]:
 
 
 def _unpacked(tree: Tree, plain: Mapping[str, Any]) -> Outcome:
-    return Outcome(Job(**plain["job"]), tree["upload"], tree.get("state"), plain["scalars"], plain["finite"])
+    return Outcome(
+        TrainingJob(**plain["job"]), tree["upload"], tree.get("state"), plain["scalars"], plain["finite"]
+    )
 
 
 def _rows(reader: Reader, measure: str, version: int) -> list[Row]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
-from edgefl.store import Place
+from edgefl.store import CheckpointPlace
 from edgefl.trackers import Callbacks, Progress, What
 
 # The pace is that of so many merges and evaluations.
@@ -36,14 +36,16 @@ class SoFar:
         self._plan, self._callbacks = plan, callbacks
         self.ledger = Ledger(len(plan.clients))
         self.engine = ""
-        self.place = Place(0, 0, evaluated=False, regular=True, round=-1, t_s=0.0)
+        self.place = CheckpointPlace(0, 0, evaluated=False, regular=True, round=-1, t_s=0.0)
         self.figures: Mapping[str, float] = {}
         # Wall seconds, and how much of each limit had been used up.
         self._marks: deque[tuple[float, list[float]]] = deque(maxlen=_MARKS)
         # Where nobody listens, nothing is reckoned.
         self._listens = getattr(callbacks.told, "__func__", None) is not Callbacks.told
 
-    def tell(self, what: What, place: Place, new: Mapping[str, float] = MappingProxyType({})) -> None:
+    def tell(
+        self, what: What, place: CheckpointPlace, new: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         """Tells what has happened at a place, and which figures it gave beside costs."""
         self.place = place
         if not self._listens:

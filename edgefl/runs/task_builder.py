@@ -12,7 +12,7 @@ from torch import Tensor
 
 from edgefl.compute.job import Feed, Group, Task
 from edgefl.core.errors import RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
@@ -91,7 +91,7 @@ class TaskBuilder:
         """By client, because every job is looked up several times."""
         return [self.learning.spec.model_of(client) for client in range(len(self.samples))]
 
-    def exchange(self, job: Job) -> Exchange:
+    def exchange(self, job: TrainingJob) -> Exchange:
         """A job's exchange, as built on its client's model."""
         return self._exchanges[self.model(job.client)][job.exchange]
 
@@ -106,7 +106,7 @@ class TaskBuilder:
     def _observed(self, exchange: Exchange) -> Exchange:
         return replace(exchange, work=measured(exchange.work)) if self.facts.measures else exchange
 
-    def rate(self, job: Job) -> float:
+    def rate(self, job: TrainingJob) -> float:
         """A job's learning rate."""
         rounds = self.facts.rounds
         # After the rounds, the rate is that of the last one.
@@ -124,7 +124,7 @@ class TaskBuilder:
         """By round, because every job is looked up several times."""
         return {}
 
-    def ctx(self, job: Job) -> Ctx:
+    def ctx(self, job: TrainingJob) -> Ctx:
         """What the server knows about a job."""
         full = self._full_steps(job)
         ctx = Ctx(
@@ -138,7 +138,7 @@ class TaskBuilder:
         )
         return self.exchange(job).context(Assignment(ctx, self.facts.rounds, self.facts.devices[job.client]))
 
-    def _reported_steps(self, job: Job) -> int:
+    def _reported_steps(self, job: TrainingJob) -> int:
         """The steps of a job's phases that report."""
         phases, samples = self._fold(job).phases, self.samples[job.client]
         if all(phase.reports for phase in phases):
@@ -146,7 +146,7 @@ class TaskBuilder:
         size = self.learning.spec.local.size
         return sum(step_count(samples, size, phase.passes) for phase in phases if phase.reports)
 
-    def _full_steps(self, job: Job) -> int:
+    def _full_steps(self, job: TrainingJob) -> int:
         """The steps of a job that does all phases of its exchange in full."""
         key = job.exchange, job.client
         if key not in self._lengths:
@@ -160,7 +160,7 @@ class TaskBuilder:
         """By exchange and client, because every job is looked up several times."""
         return {}
 
-    def _fold(self, job: Job) -> Fold:
+    def _fold(self, job: TrainingJob) -> Fold:
         """A job's work, as far as its steps go."""
         work = self.exchange(job).work
         if job.steps >= self._full_steps(job):
@@ -170,13 +170,13 @@ class TaskBuilder:
         pairs = zip(work.phases, lengths, strict=True)
         return replace(work, phases=tuple(replace(phase, passes=length) for phase, length in pairs))
 
-    def received(self, job: Job, server: Tree) -> Payload:
+    def received(self, job: TrainingJob, server: Tree) -> Payload:
         """What a job's client receives of a server version, as decoded."""
         down = self.exchange(job).down
         payload = tensors(down(server, job.client), down, "a payload (a dict)", RunError)
         return self.learning.down.received(payload)
 
-    def task(self, job: Job, server: Tree, state: Tree | None) -> Task:
+    def task(self, job: TrainingJob, server: Tree, state: Tree | None) -> Task:
         """A job from a server version and its client's state."""
         federation = self.learning.federation
         payload = self.received(job, server)
@@ -189,7 +189,7 @@ class TaskBuilder:
         return Task(job, self._fold(job), payload, state, self.ctx(job), of_phase)
 
     def group(
-        self, jobs: Sequence[Job], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
+        self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
     ) -> Group:
         """Jobs of one exchange and model.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.analysis.curves import AXES, curves
-from edgefl.analysis.groups import Group, seeds_together
+from edgefl.analysis.groups import SeedGroup, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.metrics import MODELS, metrics
 from edgefl.analysis.run import Run
@@ -48,7 +48,7 @@ COLUMNS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlotChoice:
     """What is drawn against what.
 
     Attributes:
@@ -120,7 +120,7 @@ class Chart:
         notes: what is not drawn, a line each.
     """
 
-    choice: Choice
+    choice: PlotChoice
     plot: Plot
     looks: Sequence[tuple[str, str, str]]
     targets: Sequence[float]
@@ -139,7 +139,9 @@ class Chart:
         return Printed(f"{title} ({unit})", scale)
 
 
-def charts(folders: list[Path], choice: Choice, *, note: Callable[[str], None] | None = None) -> list[Chart]:
+def charts(
+    folders: list[Path], choice: PlotChoice, *, note: Callable[[str], None] | None = None
+) -> list[Chart]:
     """The charts of some runs, one for each x; those that differ in nothing but their seeds are one.
 
     Args:
@@ -169,7 +171,7 @@ def _told_of(run: Run) -> tuple[Summary, Mapping[str, History]]:
     return summary(run), histories(run)
 
 
-def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
+def reached(runs: Sequence[Sequence[Summary]], choice: PlotChoice) -> Chart:
     """The chart of what runs spent until they reached targets.
 
     Args:
@@ -223,7 +225,7 @@ def reached(runs: Sequence[Sequence[Summary]], choice: Choice) -> Chart:
 
 
 def chart_of(
-    groups: Sequence[Group], of_run: Callable[[Summary], Mapping[str, History]], choice: Choice
+    groups: Sequence[SeedGroup], of_run: Callable[[Summary], Mapping[str, History]], choice: PlotChoice
 ) -> Chart:
     """The chart of runs that have been read.
 
@@ -264,7 +266,7 @@ def chart_of(
     )
 
 
-def _looks(groups: Sequence[Group]) -> list[tuple[str, str, str]]:
+def _looks(groups: Sequence[SeedGroup]) -> list[tuple[str, str, str]]:
     return [(one.line, *look) for one, look in zip(groups, styles([one.name for one in groups]), strict=True)]
 
 
@@ -280,7 +282,7 @@ def _check(key: str, value: object, known: Sequence[object], got: object = None)
         raise UserError(f"{key} must be {', '.join(names)} or {last}, not {quoted}", hint=hint)
 
 
-def _of_model(there: Collection[str], choice: Choice) -> Choice:
+def _of_model(there: Collection[str], choice: PlotChoice) -> PlotChoice:
     """The choice with the model that was asked for, or with the first of ``MODELS`` that there is.
 
     Raises:
@@ -300,7 +302,7 @@ def _spelled(key: object) -> str:
     return str(key).replace("_", "-")
 
 
-def _told(what: str, shown: Sequence[Group], choice: Choice) -> str:
+def _told(what: str, shown: Sequence[SeedGroup], choice: PlotChoice) -> str:
     """What is shown, of which model, on what, and what intervals are."""
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
@@ -310,7 +312,7 @@ def _told(what: str, shown: Sequence[Group], choice: Choice) -> str:
     return f"{what} {of[str(choice.model)]}, on {on} data{bands}"
 
 
-def _notes(names: Sequence[str], found: Sequence[Block], choice: Choice) -> Iterator[str]:
+def _notes(names: Sequence[str], found: Sequence[Block], choice: PlotChoice) -> Iterator[str]:
     """What is not drawn."""
     for group, name in enumerate(names):
         if group not in _groups_of(found):

@@ -10,7 +10,7 @@ from rich.console import Group as Rendered
 from rich.console import RenderableType
 
 from edgefl.analysis.explain.transfers import Transfer
-from edgefl.analysis.groups import Group
+from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.metrics import Metric, metrics
 from edgefl.analysis.summary import DryRun
 from edgefl.analysis.sums import BatteryUse
@@ -45,7 +45,9 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         rows = [metric for metric in every if metric.key.startswith(keys)]
         if which and rows:
             names = (dict.fromkeys((run.scenario, run.summary.name)) for run in which)
-            groups = [Group(", ".join(name), (run.summary,)) for name, run in zip(names, which, strict=True)]
+            groups = [
+                SeedGroup(", ".join(name), (run.summary,)) for name, run in zip(names, which, strict=True)
+            ]
             more.append(Table(["", *map(head, groups)], [texts(metric, groups) for metric in rows]))
     return Rendered(
         Table([*_DRY, *figures], runs, names=2),
@@ -54,7 +56,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
         *((Line(), Table(_BATTERY, drained, names=3)) if drained else ()),
         *(part for table in more for part in (Line(), table)),
         *(Line(text, "dim") for text in boundaries(found)),
-        *(Line(text, "yellow") for text in few(Group(run.name, (run,)) for run in found)),
+        *(Line(text, "yellow") for text in few(SeedGroup(run.name, (run,)) for run in found)),
     )
 
 

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 
 from edgefl.analysis.groups import (
     Average,
-    Group,
     Judged,
     Pair,
+    SeedGroup,
     apart,
     averages,
     baselines,
@@ -139,7 +139,7 @@ def comparison(
     return Rendered(*spaced(made), *signs(groups, over), *orders, *ends)
 
 
-def every_row(groups: Sequence[Group]) -> list[Metric | Fact]:
+def every_row(groups: Sequence[SeedGroup]) -> list[Metric | Fact]:
     """All that is known of runs: in what they differ, and their figures."""
     runs, facts = runs_of(groups), []
     targets = {run.target.accuracy for run in runs if run.target}
@@ -165,7 +165,7 @@ def stopped(run: Summary) -> str:
     return run.stopped if run.stopped and run.stopped != "rounds" else ""
 
 
-def chosen(groups: Sequence[Group], names: str) -> list[Metric | Fact]:
+def chosen(groups: Sequence[SeedGroup], names: str) -> list[Metric | Fact]:
     """Rows by their labels or keys, with commas between them, of which a label may have some of its own.
 
     Raises:
@@ -192,7 +192,7 @@ def chosen(groups: Sequence[Group], names: str) -> list[Metric | Fact]:
 
 
 def texts(
-    row: Metric | Fact, groups: Sequence[Group], *, bounds: bool = True, one_unit: bool = False
+    row: Metric | Fact, groups: Sequence[SeedGroup], *, bounds: bool = True, one_unit: bool = False
 ) -> list[str]:
     """A row's label and its cells, with bounds or without, in one unit or each in its own."""
     if isinstance(row, Fact):
@@ -205,7 +205,7 @@ def texts(
     return [label, *(cell(value, row.unit, bounds=bounds, write=write) for value in values)]
 
 
-def energy_of(one: Group) -> str:
+def energy_of(one: SeedGroup) -> str:
     """Of how many clients energies are, and what all clients' are at least or at most; empty where of all."""
     values = [Value.over_clients(*run.energy, run.joules_between) for run in one.runs]
     found = over_seeds(values)
@@ -214,13 +214,13 @@ def energy_of(one: Group) -> str:
     return f"{of_clients(found)}, all {between(None, found.between, 'J')}"
 
 
-def head(one: Group) -> str:
+def head(one: SeedGroup) -> str:
     """A column's heading."""
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
 def _first_table(
-    groups: Sequence[Group], asked: Sequence[Metric | Fact], *, one_unit: bool
+    groups: Sequence[SeedGroup], asked: Sequence[Metric | Fact], *, one_unit: bool
 ) -> tuple[Table, list[Line]]:
     """The table of the main figures, or of those that were asked for, and what stands below it."""
     runs, shown = runs_of(groups), list(asked or _main(groups))
@@ -241,7 +241,7 @@ def _first_table(
     return table, [Line(text, "dim") for text in notes]
 
 
-def _main(groups: Sequence[Group]) -> list[Metric]:
+def _main(groups: Sequence[SeedGroup]) -> list[Metric]:
     """The main figures, as many as fit."""
     runs = runs_of(groups)
     found = [metric for metric in metrics(runs) if metric.main]
@@ -264,7 +264,7 @@ def _main(groups: Sequence[Group]) -> list[Metric]:
 
 
 def by_run(
-    groups: Sequence[Group],
+    groups: Sequence[SeedGroup],
     columns: Sequence[Sequence[str]],
     verdicts: Sequence[Judged | None],
     *,
@@ -300,7 +300,7 @@ def marks(verdicts: Sequence[Judged | None], best: str) -> Iterator[str]:
         yield f"{_CLOSE} best, but not separable from all others over seeds"
 
 
-def _ahead(groups: Sequence[Group], verdicts: Sequence[Judged | None]) -> Iterator[str]:
+def _ahead(groups: Sequence[SeedGroup], verdicts: Sequence[Judged | None]) -> Iterator[str]:
     """Who is ahead in accuracy, in what the target took, and in what all took; and what seeds leave open."""
     until = f" to {target_name(runs_of(groups))}"
     said: dict[int, list[str]] = {}
@@ -326,7 +326,7 @@ def _ahead(groups: Sequence[Group], verdicts: Sequence[Judged | None]) -> Iterat
         yield f"not separable over seeds: {', '.join(left_open)}"
 
 
-def _bounds(groups: Sequence[Group], shown: Sequence[Metric | Fact]) -> Iterator[str]:
+def _bounds(groups: Sequence[SeedGroup], shown: Sequence[Metric | Fact]) -> Iterator[str]:
     """How far times and energies may be from what is shown: the widest of each kind."""
     found: dict[str, tuple[float, float]] = {}
     for row in shown:
@@ -350,7 +350,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2g}x" if ratio < 99.5 else f"{ratio:,.0f}x"  # noqa: PLR2004 - else it has an exponent
 
 
-def about_seeds(groups: Sequence[Group]) -> list[str]:
+def about_seeds(groups: Sequence[SeedGroup]) -> list[str]:
     """What stands behind means over seeds, where there are any; of one seed there is no interval."""
     least = min((len(one.runs) for one in groups if len(one.runs) > 1), default=None)
     if least is None:
@@ -375,7 +375,7 @@ class PairTable(NamedTuple):
 
 
 def pair_table(
-    groups: Sequence[Group], rows: Sequence[Metric | Fact], *, one_unit: bool = False
+    groups: Sequence[SeedGroup], rows: Sequence[Metric | Fact], *, one_unit: bool = False
 ) -> PairTable | None:
     """The differences of groups of seeds in the figures that are judged; None where there are none."""
     found, cells, told = baselines(groups), [], []
@@ -399,7 +399,7 @@ def pair_table(
     return PairTable(Table(["", *heads], cells), notes)
 
 
-def signs(groups: Sequence[Group], over: PairTable | None) -> Iterator[Line]:
+def signs(groups: Sequence[SeedGroup], over: PairTable | None) -> Iterator[Line]:
     """What the signs in figures and in their differences mean, and what emissions count."""
     runs = runs_of(groups)
     yield from lower_bounds(runs)
@@ -428,7 +428,7 @@ def scales(runs: Sequence[Summary]) -> list[str]:
     return [", ".join(name or "as the scenario stands" for name in found)] if any(found) else []
 
 
-def few(groups: Iterable[Group]) -> list[str]:
+def few(groups: Iterable[SeedGroup]) -> list[str]:
     """A line for each group in whose rounds few of those asked for took part."""
     names: dict[str, list[str]] = {}
     for one in groups:
@@ -443,7 +443,7 @@ def few(groups: Iterable[Group]) -> list[str]:
     return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
 
 
-def _settings(groups: Sequence[Group]) -> Iterator[Fact]:
+def _settings(groups: Sequence[SeedGroup]) -> Iterator[Fact]:
     """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in groups]
     for key, values in differing([one.settings for one in groups]).items():
@@ -452,7 +452,7 @@ def _settings(groups: Sequence[Group]) -> Iterator[Fact]:
             yield Fact(key, key, list(map(short, told)))
 
 
-def _in_a_line(groups: Sequence[Group]) -> Iterator[Line]:
+def _in_a_line(groups: Sequence[SeedGroup]) -> Iterator[Line]:
     """The settings in which runs differ; of few runs with their values."""
     told = [
         f"{row.label} ({', '.join(row.texts)})" if len(groups) <= ABREAST else row.label

@@ -11,7 +11,7 @@ from edgefl.analysis.explain.explain import (
     Explanation,
     HeldByClient,
     HeldByDevice,
-    Round,
+    PathRound,
     RoundExplanation,
 )
 from edgefl.core.units import show_count, show_seconds, show_share
@@ -79,7 +79,7 @@ def said(found: Explanation | RoundExplanation) -> str:
     return f"{took}: {share} of it {_mostly_text(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
-def _title(one: Round) -> str:
+def _title(one: PathRound) -> str:
     if one.in_rounds:
         return f"round {one.round}"
     return f"what came {'before' if one.round < 0 else 'after'} the rounds"

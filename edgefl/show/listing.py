@@ -82,7 +82,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Listing:
+class RunListing:
     """The runs in a folder.
 
     Attributes:
@@ -95,7 +95,7 @@ class Listing:
     resumable: Sequence[Path]
 
 
-def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
+def listing(folder: Path, statuses: Sequence[str] = ()) -> RunListing:
     """What runs of these statuses, or of any, are in a run's directory, a group's, or a folder of groups.
 
     Raises:
@@ -124,7 +124,7 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
     # A command has a group of which a run is in progress; it may also be between two runs.
     busy = {one.group_dir or one.run_dir for one in runs if one.status == "running"}
     stopped = dict.fromkeys(one.group_dir or one.run_dir for one in chosen if one.status in _UNFINISHED)
-    return Listing(folder, chosen, [path for path in stopped if path not in busy and not is_locked(path)])
+    return RunListing(folder, chosen, [path for path in stopped if path not in busy and not is_locked(path)])
 
 
 def _listed(run: Path, within: Path) -> Listed:
@@ -194,7 +194,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
 _Runs = Sequence[Listed]
 
 
-def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = ()) -> RenderableType:
+def listing_table(found: RunListing, *, every: bool = False, only: Sequence[str] = ()) -> RenderableType:
     """The runs as a table, and why some cannot be read; ``only`` says which statuses were asked for.
 
     ``every`` run of a group has a line, or the group has one; one that was asked for itself has them anyway.

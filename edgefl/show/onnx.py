@@ -129,7 +129,7 @@ def _whose(one: Exported) -> str:
     return "global" if one.client is None else f"client {one.client}"
 
 
-class Memory(NamedTuple):
+class MemoryFigures(NamedTuple):
     """Bytes that one call needs, by what they hold.
 
     Attributes:
@@ -181,7 +181,7 @@ class OperatorTime(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Price:
+class BoardPrice:
     """The time and energy of one call on a device.
 
     Attributes:
@@ -215,7 +215,7 @@ class Predicted:
     device: str
     category: str
     unknown: str
-    price: Price | None = field(metadata={INLINE: Price})
+    price: BoardPrice | None = field(metadata={INLINE: BoardPrice})
     memory_bytes: int
     memory_share: float | None
     fits: bool | None
@@ -241,7 +241,7 @@ class BenchResult:
     flops: int
     kernels: int
     moved_bytes: int
-    memory: Memory
+    memory: MemoryFigures
     measured: Sequence[MeasuredCalls]
     pytorch: str
     slowest: Sequence[OperatorTime]
@@ -346,7 +346,7 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
         yield Line(" --dtype fp32 prices the same graph in floats", "dim")
 
 
-def _bound(price: Price) -> str:
+def _bound(price: BoardPrice) -> str:
     """What bounds most of the time, and its share."""
     bound, seconds = max(price.bounds._asdict().items(), key=lambda one: one[1])
     return f"{bound.removesuffix('_s')} {show_share(seconds / price.seconds)}" if seconds else MISSING

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from edgefl.analysis.published import RATIO, Beside, Figure, Order
+from edgefl.analysis.published import RATIO, Beside, Figure, PublishedOrder
 from edgefl.core.units import amount
 from edgefl.show.table import MISSING, Line, Table
 from edgefl.show.values import alike, between
@@ -56,7 +56,7 @@ def deviation_words(one: Figure) -> str:
     return f"{one.deviation / one.published:+.1%}" if one.published else f"{one.deviation:+.3g}"
 
 
-def order_words(one: Order) -> str:
+def order_words(one: PublishedOrder) -> str:
     """``"accuracy: order agrees in 5 of 6 pairs, 1 open"``."""
     words = [f"{one.figure}: order agrees in {one.agree} of {one.pairs} pair{'s' * (one.pairs > 1)}"]
     words += [f"{one.open} open (equal, or not separable over seeds)"] if one.open else []

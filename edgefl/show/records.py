@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgefl.analysis.groups import Group, numbers, seeds_together, spreads
+from edgefl.analysis.groups import SeedGroup, numbers, seeds_together, spreads
 from edgefl.analysis.published import RATIO, beside_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
@@ -45,7 +45,7 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
     return ["name", "runs", "seed", *_WORDS, *others, *keys], found
 
 
-def _row_figures(one: Group, *, averaged: bool) -> dict[str, float | None]:
+def _row_figures(one: SeedGroup, *, averaged: bool) -> dict[str, float | None]:
     """The numbers, each before its deviation and its interval if some row has any."""
     if len(one.runs) == 1:
         alone = numbers(one.first)

@@ -17,7 +17,7 @@ from edgefl.show.compare import Comparison, about_seeds, by_run, marks, texts
 from edgefl.show.table import Line, Table
 
 
-class Source(NamedTuple):
+class ReplaySource(NamedTuple):
     """Where the learning of a replay comes from: the run that trained."""
 
     run_dir: str
@@ -31,7 +31,7 @@ class Replayed:
     """A replay's figures, and the fleet it was replayed on: the run's own where no other was named."""
 
     fleet: str
-    source: Source
+    source: ReplaySource
     summary: Summary = field(metadata={INLINE: Summary})
 
 

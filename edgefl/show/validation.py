@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
-from edgefl.planning.benchmarks import ALL, Compared, Comparison, Quantity, Score, Total, Validation
+from edgefl.planning.benchmarks import ALL, BenchmarkComparison, Compared, Quantity, Score, Total, Validation
 from edgefl.show.table import MISSING, UNKNOWN, Column, Line, Table
 from edgefl.show.values import between
 
@@ -20,7 +20,7 @@ def validation(found: Validation) -> RenderableType:
     return Group(*tables, scores(found.comparisons, found.totals))
 
 
-def _comparison(found: Comparison) -> Iterator[RenderableType]:
+def _comparison(found: BenchmarkComparison) -> Iterator[RenderableType]:
     yield Line(f"{_figure_of(found.name, found.quantity)}: {found.title}", "bold")
     yield Line(f"{found.board}; {found.measures}; {found.runtime}", "dim")
     show = show_seconds if found.quantity == "time" else show_joules
@@ -44,7 +44,7 @@ def _bounds_text(unit: str, row: Compared) -> str:
     return between(None, bounds, unit, MISSING)
 
 
-def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
+def scores(comparisons: Sequence[BenchmarkComparison], totals: Sequence[Total]) -> RenderableType:
     """A row for each comparison, and one for each total of several."""
     rows = [(_figure_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
     for total in (one for one in totals if one.files > 1):

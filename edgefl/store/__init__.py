@@ -6,7 +6,7 @@ commit. A run that ended has the SHA-256 of each of its files: the database's is
 the others' when they are read. Nothing is pickled.
 """
 
-from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
+from edgefl.store.checkpoints import Checkpoint, CheckpointPlace, Saved, SavedFile, checkpoints_of
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     claimed,
@@ -39,9 +39,9 @@ __all__ = [
     "GROUP",
     "TABLES",
     "Checkpoint",
+    "CheckpointPlace",
     "Happened",
     "OtherFormatError",
-    "Place",
     "Reader",
     "Removal",
     "Saved",

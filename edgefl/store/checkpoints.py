@@ -23,7 +23,7 @@ _KEPT = 2
 _MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """Where in a run a checkpoint is.
 
     Attributes:
@@ -83,7 +83,7 @@ class Checkpoint:
     """
 
     number: int
-    place: Place
+    place: CheckpointPlace
     best: int | None
     events: str
     versions: Mapping[int, SavedFile]
@@ -115,7 +115,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
         found.append(
             Checkpoint(
                 number=number,
-                place=Place(*(row[name] for name in Place._fields)),
+                place=CheckpointPlace(*(row[name] for name in CheckpointPlace._fields)),
                 best=row["best"],
                 events=row["events"],
                 versions={
@@ -139,7 +139,7 @@ def _outcome(row: Mapping[str, Any]) -> tuple[SavedFile, Mapping[str, Any]]:
 
 def add_checkpoint(
     database: sqlite3.Connection,
-    place: Place,
+    place: CheckpointPlace,
     saved: Saved,
     files: Mapping[str, Mapping[int, SavedFile]],
     events: str,

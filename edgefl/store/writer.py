@@ -20,7 +20,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
 from edgefl.store.checkpoints import (
     Checkpoint,
-    Place,
+    CheckpointPlace,
     Saved,
     SavedFile,
     add_checkpoint,
@@ -339,7 +339,7 @@ class Store:
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def checkpoint(self, place: Place, saved: Saved, *, best: bool = False) -> None:
+    def checkpoint(self, place: CheckpointPlace, saved: Saved, *, best: bool = False) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
         Args:

@@ -69,7 +69,7 @@ def _moved(busy_s: float, delay_s: float, bps: float, size: int) -> int:
     return int(min(size, beyond_s * bps / 8)) if beyond_s > 0 else 0
 
 
-class Progress(NamedTuple):
+class StageProgress(NamedTuple):
     """How far a stage goes.
 
     Attributes:
@@ -314,7 +314,7 @@ class Job:
                 self.lost_s = self.stays_s
         return At(world.env, t_s) if t_s <= self.lost_s else Lost(world.env, self.lost_s, GONE)
 
-    def goes(self, t_s: float, amount_s: float, *, working: bool, until_s: float = _INF) -> Progress:
+    def goes(self, t_s: float, amount_s: float, *, working: bool, until_s: float = _INF) -> StageProgress:
         """How a stage goes: through its client's absences, if it waits for them, and changes of speed.
 
         Args:
@@ -327,7 +327,7 @@ class Job:
         speeds = world.speeds
         if not (world.pauses or speeds):
             busy_s = amount_s if until_s == _INF else min(max(until_s - t_s, 0.0), amount_s)
-            return Progress(min(t_s + amount_s, until_s), busy_s, busy_s, busy_s, heat)
+            return StageProgress(min(t_s + amount_s, until_s), busy_s, busy_s, busy_s, heat)
         left, busy_s, power_s = amount_s, 0.0, 0.0
         while left > 0 and t_s < until_s:
             there, hold_s, factor, power = True, until_s, 1.0, 1.0
@@ -350,7 +350,7 @@ class Job:
                 busy_s += spent_s
                 power_s += spent_s * power
             t_s = after_s
-        return Progress(t_s, amount_s - left, busy_s, power_s, heat)
+        return StageProgress(t_s, amount_s - left, busy_s, power_s, heat)
 
 
 for _name in (*JOULES, "waiting_j"):

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.ledger import Totals
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Plan
@@ -19,7 +19,7 @@ Correction: TypeAlias = Literal["move", "mix"]
 """How a stale upload is re-expressed; see ``edgefl.protocol.staleness``."""
 
 
-def jobs_of(plan: Plan, rows: np.ndarray) -> tuple[Job, ...]:
+def jobs_of(plan: Plan, rows: np.ndarray) -> tuple[TrainingJob, ...]:
     """Rows of ``JOB`` as jobs."""
     if not len(rows):
         return ()
@@ -27,7 +27,7 @@ def jobs_of(plan: Plan, rows: np.ndarray) -> tuple[Job, ...]:
     columns = ("job", "client", "exchange", "version", "round", "nth", "steps")
     each = zip(*(rows[name].tolist() for name in columns), strict=True)
     return tuple(
-        Job(
+        TrainingJob(
             number,
             client,
             names[exchange],
@@ -56,12 +56,12 @@ class _Jobs:
     ready_rows: Callable[[], np.ndarray]
 
     @cached_property
-    def completed(self) -> tuple[Job, ...]:
+    def completed(self) -> tuple[TrainingJob, ...]:
         """Late jobs, not merged, whose clients keep the state that they wrote."""
         return jobs_of(self.plan, self.late_rows)
 
     @cached_property
-    def ready(self) -> tuple[Job, ...]:
+    def ready(self) -> tuple[TrainingJob, ...]:
         """Jobs in flight, each from a version that exists; an engine may train them ahead."""
         return jobs_of(self.plan, self.ready_rows())
 
@@ -99,7 +99,7 @@ class Merge(_Jobs):
     cost: MergeCost | None = None
 
     @cached_property
-    def merged(self) -> tuple[Job, ...]:
+    def merged(self) -> tuple[TrainingJob, ...]:
         """The jobs to merge, in the order of their clients."""
         return jobs_of(self.plan, self.rows)
 

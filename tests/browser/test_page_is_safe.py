@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from visits import visiting
 
-from edgefl.analysis.published import Beside, Figure, Order
+from edgefl.analysis.published import Beside, Figure, PublishedOrder
 from edgefl.show.page.sections import figures, published, verdict
 
 HOSTILE = {
@@ -56,7 +56,7 @@ def _named(record, names):
             name,
             name,
             [Figure(name, name, "s", 0.5, 0, name, 0.4, None, -0.1)],
-            [Order(name, 1, 0, 0, [name])],
+            [PublishedOrder(name, 1, 0, 0, [name])],
         )
         for name in names
     ]

@@ -19,7 +19,7 @@ from edgefl.core.errors import ScenarioError
 from edgefl.export.build import ExportOptions
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.make import export
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.export.verify import parity
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import Method, Net, Predictor, flatten, leaves, shapes
@@ -177,8 +177,8 @@ def test_every_method_exports(name: str, mlp: Net):
             continue
         _exported.add(function(predictor))
         model = Predictor(perturbed(predictor.weights), predictor.logits)
-        module = Served(model, spec(mlp.shape), Form()).eval()
-        found = parity(to_onnx(module, mlp.shape, Form(), {"method": name}), module, Form(), x, y)
+        module = Served(model, spec(mlp.shape), ExportForm()).eval()
+        found = parity(to_onnx(module, mlp.shape, ExportForm(), {"method": name}), module, ExportForm(), x, y)
         assert found.passed, str(found)
 
 

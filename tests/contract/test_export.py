@@ -18,7 +18,7 @@ from edgefl.compute.onnx_exporter import OPSET
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import catalogue
 from edgefl.export.graph import ExportError, Served, check, to_onnx
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.verify import BATCHES, parity, runner
 
@@ -57,7 +57,7 @@ def test_a_model_is_verified(name, method):
     """Logits within the tolerances in batches of 1, 2, 7 and 64, and the same class for every sample."""
     module, model = exported(name, method)
     x, y = images(MODELS[name][0])
-    found = parity(model, module, Form(), x, y)
+    found = parity(model, module, ExportForm(), x, y)
     assert found.passed, str(found)
     assert found.accuracy == found.torch_accuracy
     graph = onnx.load_from_string(model).graph
@@ -67,7 +67,7 @@ def test_a_model_is_verified(name, method):
     assert ("ReduceL2" in {node.op_type for node in graph.node}) == (method == "spherefed")
 
 
-@pytest.fixture(scope="module", params=[Form(a, not a) for a in (False, True)], ids=str)
+@pytest.fixture(scope="module", params=[ExportForm(a, not a) for a in (False, True)], ids=str)
 def variant(request):
     """The batch-normalised ConvNet in every form: its form, module and file."""
     form = request.param
@@ -134,7 +134,7 @@ def test_other_names_or_a_fixed_batch_are_errors(variant):
     form, _, model = variant
     proto = onnx.load_from_string(model)
     with pytest.raises(ExportError, match="named"):
-        check(proto, Form(not form.raw_input, form.softmax))
+        check(proto, ExportForm(not form.raw_input, form.softmax))
     fixed = onnx.load_from_string(model)
     fixed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
     with pytest.raises(ExportError, match=r"fixes how many images|not valid"):
@@ -151,7 +151,7 @@ def test_the_exporters_advice_is_left_out(monkeypatch):
     monkeypatch.setattr(torch.onnx, "export", failing)
     net = build_net("spherefed-convnet", SHAPE)
     with pytest.raises(ExportError) as raised:
-        to_onnx(Served(worked("fedavg", net), spec(SHAPE), Form()), SHAPE, Form(), {})
+        to_onnx(Served(worked("fedavg", net), spec(SHAPE), ExportForm()), SHAPE, ExportForm(), {})
     assert str(raised.value) == "torch cannot export the model: ValueError: no such operator"
 
 
@@ -205,7 +205,7 @@ def test_every_model_has_smaller_files(name, method, tmp_path):
     One scale for each channel, and every matrix product fused with the quantisation around it. But for a
     linear layer whose result SphereFed scales to length 1: that is done in floats.
     """
-    form, (_, model) = Form(), exported(name, method)
+    form, (_, model) = ExportForm(), exported(name, method)
     x, _ = images(MODELS[name][0])
     classes = runner(model, form)(x).argmax(axis=1)
     half = runner(to_fp16(model, form, {}), form)(x).argmax(axis=1)

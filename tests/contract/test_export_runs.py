@@ -25,7 +25,7 @@ from edgefl.export.build import ExportOptions
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
 from edgefl.export.make import export
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.export.trained import trained
 from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess
@@ -151,7 +151,7 @@ def test_the_file_says_what_it_is(runs):
 
 def test_the_card_says_where_the_model_comes_from(runs):
     """Use, training, accuracy, parity; no placeholder, no Python in it."""
-    page = one(runs["spherefed"], form=Form(softmax=True)).card.read_text(encoding="utf-8")
+    page = one(runs["spherefed"], form=ExportForm(softmax=True)).card.read_text(encoding="utf-8")
     for text in (
         "# spherefed: the global model",
         "mlp for 10 classes, trained with spherefed on digits by 4 simulated clients",
@@ -199,14 +199,16 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
     (run,) = edgefl.run(scenario, out=tmp_path / "run").runs
     found = trained(run.folder, DataAccess())
     held = {image.numpy().tobytes() for image in found.federation.test_x[found.federation.test].contiguous()}
-    used = {image.numpy().tobytes() for image in calibration_images(found, None, Form())}
+    used = {image.numpy().tobytes() for image in calibration_images(found, None, ExportForm())}
     assert len(used) > 400
     assert not used & held
     assert "All on training images held out for tuning" in one(run.folder).card.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("precision", "form"), [("int8", Form(raw_input=True, softmax=True)), ("fp16", Form())], ids=str
+    ("precision", "form"),
+    [("int8", ExportForm(raw_input=True, softmax=True)), ("fp16", ExportForm())],
+    ids=str,
 )
 def test_a_smaller_file_is_scored_on_the_test_set(runs, precision, form):
     """Accuracy before and after on all test images, sizes, latencies; the file computes what was scored."""

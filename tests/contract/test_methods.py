@@ -22,7 +22,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -138,9 +138,9 @@ def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
     optimizer = OPTIMIZERS[given]
     if name in SGD_ALONE and not isinstance(optimizer, Sgd):
         with pytest.raises(UserError, match=f"{name} cannot be combined with {optimizer.name}"):
-            build_method(name, mlp, Local(optimizer=optimizer))
+            build_method(name, mlp, LocalTraining(optimizer=optimizer))
         return
-    method = build_method(name, mlp, Local(optimizer=optimizer))
+    method = build_method(name, mlp, LocalTraining(optimizer=optimizer))
     for exchange in method.exchanges:
         with torch.device("meta"):
             federation = Federation(method, mlp)
@@ -295,7 +295,7 @@ def test_training_moves_what_is_trained(method: Method, net: Net):
 
 
 def peak_of(name: str, net: Net, optimizer: Any = Sgd(lr=0.1), **settings: Any) -> dict[str, int]:  # noqa: B008 - frozen
-    method = build_method(name, net, Local(optimizer=optimizer), **settings)
+    method = build_method(name, net, LocalTraining(optimizer=optimizer), **settings)
     exchange = next(one for one in method.exchanges if one.name == "train")
     return dict(meta.trace(method, exchange, net, [[{64: 1}]]).peaks[64,])
 
@@ -457,7 +457,7 @@ def test_spherefed_trains_the_body_as_fedavg_does(mlp: Net):
     found: list[Net] = []
     module = catalogue.load("methods", "spherefed")
     fedavg = catalogue.load("methods", "fedavg")
-    local = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
+    local = LocalTraining(optimizer=Sgd(lr=0.1, momentum=0.9))
 
     def base(net: Net) -> Method:
         found.append(net)

@@ -12,7 +12,7 @@ from builders import merge_need
 import edgefl
 from edgefl.compute import loop
 from edgefl.core import catalogue
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.protocol import flatten
@@ -98,12 +98,12 @@ def context_of(**changes) -> Context:
     return Context(plan(draft, DataAccess()), States(None, 0))
 
 
-def jobs_of(steps) -> list[Job]:
+def jobs_of(steps) -> list[TrainingJob]:
     """Client n's job of ``steps[n]`` steps."""
-    return [Job(n, n, "train", 0, 0, 0, 100 + n, count) for n, count in enumerate(steps)]
+    return [TrainingJob(n, n, "train", 0, 0, 0, 100 + n, count) for n, count in enumerate(steps)]
 
 
-def outcomes(context: Context, engine: str, jobs: list[Job]):
+def outcomes(context: Context, engine: str, jobs: list[TrainingJob]):
     """What an engine makes of jobs, in their order."""
     name = engine.split(maxsplit=1)[0]
     module = catalogue.load("engines", name)

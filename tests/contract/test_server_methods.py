@@ -18,11 +18,11 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.cost import ELEMENTWISE, PhaseTrace, Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import BUFFERS, Net, leaves, nbytes, weighted_mean
 from edgefl.runs import RunResult
 
-PLAIN = Local(batch_size=6, optimizer=Sgd(lr=0.1))
+PLAIN = LocalTraining(batch_size=6, optimizer=Sgd(lr=0.1))
 METHODS = ("scaffold", "fednova", "fedopt", "feddyn", "fedcurv")
 
 

@@ -17,12 +17,12 @@ from edgefl.compute.job import Group, Outcome, Size, Task
 from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import (
     Assignment,
     Batch,
@@ -101,7 +101,7 @@ def group(exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SI
     tasks = []
     for client, state in enumerate(states):
         steps = len(sizes[client]) * len(exchange.work.phases)
-        job = Job(client, client, exchange.name, 0, 0, 0, client, steps)
+        job = TrainingJob(client, client, exchange.name, 0, 0, 0, client, steps)
         counts = torch.full((net.classes,), 1.0 + client)
         ctx = Ctx(client, client, 0.1, steps, sum(sizes[client]), counts, 1 / (1 + client))
         ctx = exchange.context(Assignment(ctx, len(states), DEVICES[client % len(DEVICES)]))
@@ -183,7 +183,7 @@ def test_every_temperature_stacks(base, by):
 def test_every_optimizer_stacks(optimizer):
     """Each client has its own norm to clip and, under Adam, its own number of steps."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    check(build_method("fedavg", net, Local(optimizer=OPTIMIZERS[optimizer])), net)
+    check(build_method("fedavg", net, LocalTraining(optimizer=OPTIMIZERS[optimizer])), net)
 
 
 def test_a_group_of_one():
@@ -194,7 +194,7 @@ def test_a_group_of_one():
 
 def two_phases(net: Net, wrapped: bool) -> Method:  # noqa: FBT001 - a test's own switch
     """FedAvg with a second phase, on the optimizer state that the first one left."""
-    method = build_method("fedavg", net, Local(optimizer=Adam(lr=0.01)))
+    method = build_method("fedavg", net, LocalTraining(optimizer=Adam(lr=0.01)))
     (train,) = method.exchanges
     step = sgd(plain_objective(net), Adam(lr=0.01), net.trained)
 
@@ -244,9 +244,9 @@ def test_earlier_training_changes_no_bit():
 
 def test_groups_are_bounded_by_number_and_memory():
     """Units are even, within the bounds, and of one kind of job; together they are all jobs."""
-    jobs = [Job(n, n, "train", 0, 0, 0, n, steps=5) for n in range(10)]
+    jobs = [TrainingJob(n, n, "train", 0, 0, 0, n, steps=5) for n in range(10)]
 
-    def size(job: Job) -> Size:
+    def size(job: TrainingJob) -> Size:
         return Size(("train", job.id >= 8), job.steps, 10, 100)
 
     assert [len(unit) for unit in Vmapped(3, 10**9).units(jobs, size)] == [2, 3, 3, 2]

@@ -14,7 +14,7 @@ from edgefl.compute import meta
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Net, nbytes
 
 SIZE = 8
@@ -38,7 +38,7 @@ def normed() -> Net:
 def step(name: str, net: Net, **settings: Any) -> list[Kernel]:
     """The kernels of one training step, without data."""
     with torch.device("meta"):
-        method = build_method(name, net, Local(optimizer=Sgd(lr=0.1)), **settings)
+        method = build_method(name, net, LocalTraining(optimizer=Sgd(lr=0.1)), **settings)
         federation, (exchange,) = Federation(method, net), method.exchanges
         given = exchange.down(federation.server, 0), federation.states[0], federation.ctx(0)
         (phase,) = exchange.work.phases
@@ -51,7 +51,7 @@ def flops(kernels: Sequence[Kernel], part: str | None = None) -> int:
 
 def copies(name: str, net: Net, **settings: Any) -> int:
     """The bytes of frozen copies that a job holds at its peak."""
-    method = build_method(name, net, Local(optimizer=Sgd(lr=0.1)), **settings)
+    method = build_method(name, net, LocalTraining(optimizer=Sgd(lr=0.1)), **settings)
     return meta.trace(method, method.exchanges[0], net, [[{SIZE: 1}]]).peaks[SIZE,].get("kept copies", 0)
 
 

@@ -13,7 +13,7 @@ import edgefl
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.planning.learning import DataAccess, channel
 from edgefl.planning.plan import plan
 from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
@@ -185,7 +185,9 @@ def jobs_of(context, version, first=0):
     plan_ = context.planned.plan
     steps = plan_.prices[0].steps[plan_.clients.kind]
     return [
-        Job(first + client, client, "train", version, version, version, first + client, int(steps[client]))
+        TrainingJob(
+            first + client, client, "train", version, version, version, first + client, int(steps[client])
+        )
         for client in range(4)
     ]
 

@@ -19,7 +19,7 @@ from paged import paged
 
 import edgefl
 from edgefl.cli.saved import explain
-from edgefl.runs.run import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.world.needs import Feedback
 
 SMALL = {"task.clients": 10, "server.participants": 5, "local.epochs": 1}
@@ -106,7 +106,7 @@ def case(request, tmp_path_factory):
     name = request.param
     scenario, overrides, seeds = CASES[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "_evaluate", _evaluate)
+        patch.setattr(RunInProgress, "_evaluate", _evaluate)
         out = tmp_path_factory.mktemp("documents") / name
         result = edgefl.run(
             scenario, overrides=overrides, seeds=seeds, engine="null", offline=True, out=out, progress=False

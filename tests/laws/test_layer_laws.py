@@ -11,7 +11,7 @@ from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.documents import document
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.planning.costs import of
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.protocol import BUFFERS, Net
@@ -168,7 +168,7 @@ def test_a_net_without_modules_has_its_parts_as_layers():
         return x.flatten(1) @ weights["body"]["w"].mT, weights[BUFFERS]
 
     net = Net("own", init, features, lambda head, x: x @ head["w"].mT, (1, 3, 4), 3, 6, module=None)
-    method = build_method("fedavg", net, Local(optimizer=Sgd(lr=0.1)))
+    method = build_method("fedavg", net, LocalTraining(optimizer=Sgd(lr=0.1)))
     trace = meta.trace(method, method.exchanges[0], net, [[{5: 2}]])
     found = meta.by_layer(method, method.exchanges[0], net, [{5: 2}], trace)
     flops = {one.name: sum(work.flops for work in one.work.values()) for one in found.layers}

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 import edgefl
 from edgefl.compute.threads import one_thread
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Net, flatten, read_tree, tree_map
 
 CLASSES, PIXELS, SIZE = 3, 12, 6
 RATE, RHO, WEIGHT, TEMPERATURE = 0.2, 0.4, 0.6, 0.5
-LOCAL = Local(optimizer=Sgd(lr=RATE))
+LOCAL = LocalTraining(optimizer=Sgd(lr=RATE))
 SAMPLES = (16, 48)
 ROWS: dict[str, dict[str, float]] = {
     "CA": {"rho": 0.0, "contrastive": 0.0},

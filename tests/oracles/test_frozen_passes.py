@@ -14,7 +14,7 @@ from complex_step import Arrays, cross_entropy, gradient, relu
 from torch import nn
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Net, Tree, flatten, frozen, layers_of, tree_map
 from edgefl.protocol.modules import functional_net
 
@@ -73,7 +73,7 @@ def test_frozen_models_have_running_statistics(net: Net):
 
 def test_the_fisher_information_has_running_statistics(net: Net):
     """FedCurv squares gradients of single samples in evaluation mode, at the weights and statistics sent."""
-    method = build_method("fedcurv", net, Local(optimizer=Sgd(lr=0.1)), 1)
+    method = build_method("fedcurv", net, LocalTraining(optimizer=Sgd(lr=0.1)), 1)
     (exchange,) = method.exchanges
     weights, ctx = begun(net), Ctx(0, 0, 0.1, 1, 5, torch.ones(CLASSES))
     carry = exchange.work.start(exchange.down(method.server(weights), 0), method.client(weights), ctx)

@@ -10,7 +10,7 @@ from builders import arrival, build_method, build_net, site_of
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.methods import ktpfl
 from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
 from edgefl.protocol.trees import unflatten
@@ -25,7 +25,7 @@ def net() -> Net:
 
 
 def built(net: Net, **settings) -> Method:
-    local = Local(optimizer=Sgd(lr=RATE))
+    local = LocalTraining(optimizer=Sgd(lr=RATE))
     return ktpfl.Params(temperature=T, **settings).build(site_of(net, local, clients=CLIENTS))
 
 

@@ -8,7 +8,7 @@ from builders import arrival, build_method, build_net
 from torch.nn import functional as F
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.methods.fedclassavg import supervised_contrastive
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, flatten
 from edgefl.protocol.calibration import solve
@@ -48,8 +48,8 @@ def trained(method: Method, net: Net, name: str, batches: list[Batch]) -> dict[s
     return flatten(found.work.finish(carry, ctx())[0])
 
 
-def plain(**settings) -> Local:
-    return Local(optimizer=Sgd(lr=RATE, **settings))
+def plain(**settings) -> LocalTraining:
+    return LocalTraining(optimizer=Sgd(lr=RATE, **settings))
 
 
 def by_hand(net: Net, batches: list[Batch], loss) -> dict[str, torch.Tensor]:

@@ -15,7 +15,7 @@ from edgefl.core import catalogue
 from edgefl.data import Spec
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.kernels import GraphCost
-from edgefl.export.model import Form, Graph, read_model
+from edgefl.export.model import ExportForm, Graph, read_model
 from edgefl.protocol import Predictor
 
 pytestmark = pytest.mark.usefixtures("one_registry")
@@ -32,7 +32,7 @@ def products(found):
 @pytest.mark.parametrize("name", mostly(catalogue.entries("models"), BY_DAY))
 def test_graph_and_trace_have_the_same_products(name: str, tmp_path):
     """Every shipped model, at two batch sizes: the same FLOPs, product by product."""
-    net, form = build_net(name, SHAPE, CLASSES), Form()
+    net, form = build_net(name, SHAPE, CLASSES), ExportForm()
     served = Served(Predictor(net.init(0), net.logits), SPEC, form)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")

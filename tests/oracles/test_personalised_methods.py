@@ -20,12 +20,12 @@ from edgefl.core.cost import PhaseTrace, Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import BUFFERS, Batch, Ctx, Exchange, Method, Net, Tree, flatten, tree_map
 
 CLASSES, PIXELS, WIDTH = 5, 12, 8
 RATE, MOMENTUM = 0.3, 0.9
-LOCAL = Local(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
+LOCAL = LocalTraining(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
 SAMPLES = (16, 32, 48)
 ROUNDS = 2
 

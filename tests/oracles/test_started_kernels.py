@@ -12,7 +12,7 @@ from edgefl.compute.kernels import COMPOSED, FREE, MOVES, PRODUCTS
 from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.optimizers.adam import Params as Adam
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Assignment, Batch, Ctx
 
 # Ways to say "as large as", and copies of operands that are not contiguous or of numbers.
@@ -94,7 +94,7 @@ def started():
         for name in catalogue.entries("methods"):
             work(name, nets[-1])
         for net in nets:
-            work("fedavg", net, Local(optimizer=Adam(lr=0.01)))
+            work("fedavg", net, LocalTraining(optimizer=Adam(lr=0.01)))
         for name in catalogue.entries("augmentations"):
             augment(name)
         # Of methods of users.

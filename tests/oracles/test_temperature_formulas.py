@@ -11,11 +11,11 @@ import torch
 from builders import build_method, build_net
 
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Assignment, Batch, Ctx, Method, Net, flatten, tree_map
 
 CLASSES, RATE, RHO = 4, 0.5, 0.3
-PLAIN = Local(optimizer=Sgd(lr=RATE))
+PLAIN = LocalTraining(optimizer=Sgd(lr=RATE))
 # Settings, and the temperature of round 3 of 9 on a Raspberry Pi 5 with two fifths of the work.
 BY_JOB: dict[str, tuple[dict[str, Any], float]] = {
     "device": ({"by": "device", "values": {"raspberry-pi-5": 0.4}}, 0.4),

@@ -20,14 +20,14 @@ from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.methods.fedalign import lipschitz
 from edgefl.methods.fedntd import not_true
 from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net
 
 CLASSES, RATE, MOMENTUM = 3, 0.1, 0.9
-LOCAL = Local(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
+LOCAL = LocalTraining(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
 # The clients of each round, and the batches of each client.
 ROUNDS = [(0, 1), (0, 2)]
 SIZES = (4, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +71,16 @@ def _public(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str,
 def _is_overload(node: Definition) -> bool:
     """Whether it tells types alone: the function itself, which is documented, follows."""
     return any(getattr(decorator, "id", "") == "overload" for decorator in node.decorator_list)
+
+
+def test_a_class_has_a_name_of_its_own(sources):
+    """No two classes of the package have one name, but the ``Params`` that each component's file has."""
+    places = defaultdict[str, list[str]](list)
+    for path, (_, module) in sources.items():
+        for node in module.body:
+            if isinstance(node, ast.ClassDef) and node.name != "Params":
+                places[node.name].append(path)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_a_name_means_one_thing_to_a_reader_of_runs(sources):

@@ -67,7 +67,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Phase:
+class PathPhase:
     """What critical paths spent in one of the ``PHASES``, by what bound it, most first.
 
     Time in which a job's client was not available is a phase of its own, "away".
@@ -113,7 +113,7 @@ class HeldByDevice:
 
 
 @dataclass(frozen=True)
-class Round:
+class PathRound:
     """A round and what held it up most.
 
     Attributes:
@@ -142,7 +142,7 @@ class RoundExplanation:
 
     name: str
     run_dir: str
-    of: Round = field(metadata={INLINE: Round})
+    of: PathRound = field(metadata={INLINE: PathRound})
     path: Sequence[Part]
 
 
@@ -167,13 +167,13 @@ class Explanation:
     name: str
     run_dir: str
     seconds: float
-    phases: Sequence[Phase]
+    phases: Sequence[PathPhase]
     clients: Sequence[HeldByClient]
     devices: Sequence[HeldByDevice]
     savings: Mapping[str, float] | None
     unsaved: str | None
     unknown_since: Sequence[str]
-    rounds: Sequence[Round]
+    rounds: Sequence[PathRound]
 
 
 def explain(
@@ -270,7 +270,7 @@ class Explainer:
             most_of_it = _mostly(self._table(own[place]))
             yield int(who[place]), (int(rounds[place]), float(seconds[place]), *most_of_it)
 
-    def _one(self, place: int) -> Round:
+    def _one(self, place: int) -> PathRound:
         """A round and what held it up most."""
         rows = slice(*np.searchsorted(self.parts.round, [place, place + 1]).tolist())
         who, spent_s = self._client[rows], self._spent_s[rows]
@@ -278,7 +278,7 @@ class Explainer:
         by_client = np.bincount(at, weights=spent_s[who >= 0])
         most = int(by_client.argmax()) if len(clients) else -1
         phase, cause = _mostly(self._table(rows)) if len(who) else (None, None)
-        return Round(
+        return PathRound(
             round=int(self.rounds.number[place]),
             in_rounds=bool(self._found.in_rounds[self._found.merges.exchange[self.rounds.first[place]]]),
             from_s=float(self.rounds.from_s[place]),
@@ -316,14 +316,15 @@ class Explainer:
         return found
 
 
-def _phases(table: Floats) -> list[Phase]:
+def _phases(table: Floats) -> list[PathPhase]:
     """What seconds by phase and cause, (phases, causes), consist of, most first."""
     rows = [*table.tolist(), [0.0] * len(CAUSES)]
     for row in rows[:-1]:
         rows[-1][_AT["away"]] += row[_AT["away"]]
         row[_AT["away"]] = 0.0
     found = [
-        Phase(phase, sum(row), _most_first(row)) for phase, row in zip((*PHASES, "away"), rows, strict=True)
+        PathPhase(phase, sum(row), _most_first(row))
+        for phase, row in zip((*PHASES, "away"), rows, strict=True)
     ]
     return sorted((one for one in found if one.by_cause), key=lambda one: -one.seconds)
 

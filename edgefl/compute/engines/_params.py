@@ -26,7 +26,7 @@ _MOST_WORKERS, _MOST_PER_CORE = 64, 4
 Memory = Annotated[Bytes, Field(gt=0)]
 
 
-class Training(EngineParams):
+class TrainingParams(EngineParams):
     """Parameters of every engine that trains."""
 
     device: Device = "auto"
@@ -40,7 +40,7 @@ class Training(EngineParams):
         return self.device
 
 
-class Stacking(Training):
+class Stacking(TrainingParams):
     """How clients are stacked, which may change the last bits of results."""
 
     group: Annotated[Count, Field(description="the most clients trained together")] = 64

@@ -7,12 +7,12 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.compute.engines._params import Count, Training, check_workers
+from edgefl.compute.engines._params import Count, TrainingParams, check_workers
 from edgefl.compute.job import Engine
 from edgefl.core.errors import UserError
 
 
-class Params(Training):
+class Params(TrainingParams):
     """Parameters for the engine that is chosen."""
 
     workers: Annotated[

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import Training
+from edgefl.compute.engines._params import TrainingParams
 from edgefl.compute.job import Engine, EngineContext
 from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop
 
 
-class Params(Training):
+class Params(TrainingParams):
     """Loop has no parameters of its own."""
 
     def build(self, context: EngineContext) -> Engine:

@@ -30,7 +30,7 @@ from edgefl.core.units import Seconds
 _Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class _Row(TypedDict):
+class _IntervalRow(TypedDict):
     client: Annotated[int, Field(ge=0, lt=100_000_000)]
     start_s: _Time
     end_s: _Time
@@ -128,12 +128,12 @@ class Intervals(Timetable):
 
 
 def _of_rows(rows: str) -> str:
-    return _of_file("\n".join([",".join(_Row.__annotations__), *rows.split()]))
+    return _of_file("\n".join([",".join(_IntervalRow.__annotations__), *rows.split()]))
 
 
 def _of_file(text: str) -> str:
     """Rows as text, by client and start."""
-    table = read_csv(text, _Row)
+    table = read_csv(text, _IntervalRow)
     rows = sorted((*row.values(), line) for row, line in zip(table.rows, table.lines, strict=True))
     for _, start, end, line in rows:
         if start >= end:

@@ -26,7 +26,7 @@ class Pace(NamedTuple):
     power: float = 1.0
 
 
-class Curve(ABC):
+class SpeedCurve(ABC):
     """The speeds of one run's clients: factors that are constant between certain times.
 
     A factor may depend on what the client did before, by a number that only the curve reads, its state: 0 of
@@ -49,7 +49,7 @@ class Speed(Component):
     """What every model has."""
 
     @abstractmethod
-    def curve(self, clients: Clients, root: int) -> Curve:
+    def curve(self, clients: Clients, root: int) -> SpeedCurve:
         """The speeds of a run's clients, from the run's seed."""
 
     def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
@@ -75,7 +75,7 @@ class FleetCurve:
         return len(self._curves)
 
     def at(self, client: int, t_s: float, states: States) -> Pace:
-        """See ``Curve.at``."""
+        """See ``SpeedCurve.at``."""
         factor, until_s, power = 1.0, math.inf, 1.0
         for curve, state in zip(self._curves, states, strict=True):
             own = curve.at(client, t_s, state)
@@ -83,6 +83,6 @@ class FleetCurve:
         return Pace(factor, until_s, power)
 
     def after(self, client: int, states: States, from_s: float, to_s: float, *, working: bool) -> States:
-        """See ``Curve.after``."""
+        """See ``SpeedCurve.after``."""
         pairs = zip(self._curves, states, strict=True)
         return tuple([curve.after(client, state, from_s, to_s, working=working) for curve, state in pairs])

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from edgefl.core.availability import Duration, OnOff
 from edgefl.core.clients import Clients
-from edgefl.core.speed import Curve, Pace, Speed
+from edgefl.core.speed import Pace, Speed, SpeedCurve
 
 
 class Params(Speed):
@@ -31,7 +31,7 @@ class Params(Speed):
         return Load(loaded, self.factor)
 
 
-class Load(Curve):
+class Load(SpeedCurve):
     """Slower while loaded."""
 
     def __init__(self, loaded: OnOff, factor: float) -> None:
@@ -40,6 +40,6 @@ class Load(Curve):
         self._factor = factor
 
     def at(self, client: int, t_s: float, state: float) -> Pace:  # noqa: ARG002
-        """See ``Curve.at``."""
+        """See ``SpeedCurve.at``."""
         loaded, until_s = self._loaded.of_one(client, t_s)
         return Pace(self._factor if loaded else 1.0, until_s)

@@ -24,7 +24,7 @@ from pydantic import Field
 
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Throttling
-from edgefl.core.speed import Curve, Pace, Speed
+from edgefl.core.speed import Pace, Speed, SpeedCurve
 from edgefl.core.units import Seconds
 
 # Onset, fall, floor and recovery of a device that does not say.
@@ -99,7 +99,7 @@ class Params(Speed):
         return [self._of(device) for device in clients.throttling]
 
 
-class Thermal(Curve):
+class Thermal(SpeedCurve):
     """A client's state is its heat."""
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -108,7 +108,7 @@ class Thermal(Curve):
         self._device: list[int] = clients.device.tolist()
 
     def at(self, client: int, t_s: float, state: float) -> Pace:
-        """See ``Curve.at``."""
+        """See ``SpeedCurve.at``."""
         onset, fall, floor, *_ = self._heating[self._device[client]]
         if math.isinf(onset):
             return Pace(1.0, math.inf)
@@ -121,6 +121,6 @@ class Thermal(Curve):
         return Pace(factor, t_s + (onset + fall * place / steps - state), factor)
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
-        """See ``Curve.after``."""
+        """See ``SpeedCurve.after``."""
         of, passed_s = self._heating[self._device[client]], to_s - from_s
         return min(state + passed_s, of.most_s) if working else max(state - of.cooling * passed_s, 0.0)

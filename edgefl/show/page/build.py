@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group, Judged, judged, seeds_together
+from edgefl.analysis.groups import Judged, SeedGroup, judged, seeds_together
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence, dependence, ordered
@@ -135,7 +135,7 @@ def _counted(reader: Reader, column: str) -> dict[str, int]:
     return {row[column]: row["clients"] for row in rows}
 
 
-def _judged_figures(groups: Sequence[Group], depends: Dependence | None) -> list[Judged]:
+def _judged_figures(groups: Sequence[SeedGroup], depends: Dependence | None) -> list[Judged]:
     """All figures, and who is ahead in those that are judged."""
     found = metrics([run for one in groups for run in one.runs])
     return [
@@ -146,7 +146,7 @@ def _judged_figures(groups: Sequence[Group], depends: Dependence | None) -> list
     ]
 
 
-def _groups(runs: Sequence[Summary], compared: Sequence[Group]) -> list[PageGroup]:
+def _groups(runs: Sequence[Summary], compared: Sequence[SeedGroup]) -> list[PageGroup]:
     place_of = {id(run): place for place, run in enumerate(runs)}
     settings = differing([one.settings for one in compared])
     shown = styles([one.name for one in compared])

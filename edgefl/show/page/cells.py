@@ -10,7 +10,7 @@ from edgefl.analysis.summary import Summary
 from edgefl.show.values import setting_text
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell of a table.
 
     Attributes:
@@ -45,7 +45,7 @@ class PageTable:
 
     caption: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     sorts: bool = True
     folded: bool = False
     many: bool = False
@@ -56,7 +56,7 @@ ABREAST = 4
 
 
 def across(
-    caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[Cell]]
+    caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[TableCell]]
 ) -> PageTable:
     """Figures of groups: a column for each group, or a row for each where there are many.
 
@@ -67,10 +67,10 @@ def across(
         cells: for each figure, each group's.
     """
     if len(groups) <= ABREAST:
-        heads = [Cell(label.strip(), part=label.startswith(" ")) for label in labels]
+        heads = [TableCell(label.strip(), part=label.startswith(" ")) for label in labels]
         rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
         return PageTable(caption, ["figure", *groups], rows, sorts=False)
-    rows = [[Cell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
+    rows = [[TableCell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
     return PageTable(caption, ["run", *_whole(labels)], rows, many=True)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import Group, Judged, spreads
+from edgefl.analysis.groups import Judged, SeedGroup, spreads
 from edgefl.analysis.run import Run
 from edgefl.analysis.sensitivity import Dependence
 from edgefl.analysis.summary import Summary
@@ -58,7 +58,7 @@ class PageGroup:
     colour: str
     dash: str
     settings: Mapping[str, Any]
-    seeds: Group
+    seeds: SeedGroup
 
     @property
     def line(self) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.analysis.groups import (
-    Group,
+    SeedGroup,
     averages,
     baselines,
     front,
@@ -140,13 +140,13 @@ def group(*accuracies, **more):
         run_of(accuracy, seed=seed, **{key: values[seed] for key, values in each.items()})
         for seed, accuracy in enumerate(accuracies)
     ]
-    return Group("run", tuple(runs))
+    return SeedGroup("run", tuple(runs))
 
 
 def reaching(*times):
     """Runs that reached their target after some seconds, or not at all."""
     runs = zip(group(*[0.9] * len(times)).runs, times, strict=True)
-    return Group("run", tuple(to_target(run, None if t_s is None else took(t_s)) for run, t_s in runs))
+    return SeedGroup("run", tuple(to_target(run, None if t_s is None else took(t_s)) for run, t_s in runs))
 
 
 def timed(*times, low=None, high=None, **more):
@@ -218,7 +218,7 @@ def test_figures_that_nobody_leads_are_not_judged():
     """The host's time says nothing of a run."""
     one, other = (run_of(0.5, host_s=host_s) for host_s in (1.0, 2.0))
     (metric,) = [metric for metric in metrics([one]) if metric.key == "host_s"]
-    assert judged(metric, [Group("a", (one,)), Group("b", (other,))]).winner is None
+    assert judged(metric, [SeedGroup("a", (one,)), SeedGroup("b", (other,))]).winner is None
 
 
 APART = [timed(5.0, low=4.0, high=5.5), timed(7.0, low=6.0, high=9.0)]
@@ -254,7 +254,7 @@ def test_whether_the_order_holds_over_intervals(groups, key, expected):
     """Without a study of their numbers."""
     if key == "bytes":
         groups = [
-            Group("", (replace(one.first, bytes=size),)) for one, size in zip(groups, (1, 2), strict=True)
+            SeedGroup("", (replace(one.first, bytes=size),)) for one, size in zip(groups, (1, 2), strict=True)
         ]
     assert order(groups, key=key) == (expected, [])
 
@@ -310,6 +310,6 @@ def test_there_is_a_front_for_each_cost_that_two_groups_have():
     assert found["virtual_s"].groups == [1, 0]
     failed = [group(0.9, status="failed"), *groups[1:]]
     assert all(0 not in one.groups for one in fronts(failed))
-    some = [Group("", (replace(one.first, energy=EnergyTotal(1.0, 1, 20)),)) for one in groups]
+    some = [SeedGroup("", (replace(one.first, energy=EnergyTotal(1.0, 1, 20)),)) for one in groups]
     assert "joules" not in {one.cost for one in fronts(some)}
     assert list(fronts(groups[:1])) == []

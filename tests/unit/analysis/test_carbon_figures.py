@@ -12,7 +12,7 @@ import pytest
 from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
-from edgefl.analysis.bills import Amount, Until
+from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
@@ -60,9 +60,9 @@ def footprint(run, ended, reached):
 
 def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
     """A run's footprint."""
-    reached = {model: Until(t_s) for model, t_s in (reached_s or {}).items()}
+    reached = {model: BilledUntil(t_s) for model, t_s in (reached_s or {}).items()}
     with reading(plan_, carbon, **more) as reader:
-        return footprint(Run(reader), Until(virtual_s), reached)
+        return footprint(Run(reader), BilledUntil(virtual_s), reached)
 
 
 def worked(hours, clients=1, **columns):
@@ -75,7 +75,7 @@ def test_no_carbon_no_footprint():
     """A run whose fleet does not ask for it."""
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         del reader.meta["carbon"]
-        assert footprint(Run(reader), Until(1.0), {}) is None
+        assert footprint(Run(reader), BilledUntil(1.0), {}) is None
 
 
 def test_a_job_over_several_hours_has_the_intensity_of_each():
@@ -184,7 +184,7 @@ def test_what_lasts_as_long_as_the_run_has_the_bounds_of_its_time():
     bounded = replace(one, prices=(replace(one.prices[0], corners=tuple(ends)),))
     for most_s, server, embodied in ((None, None, None), (3 * HOUR_S, 3 * 4.5, 300)):
         with reading(bounded, carbon) as reader:
-            until = Until(2 * HOUR_S, Interval(HOUR_S, most_s))
+            until = BilledUntil(2 * HOUR_S, Interval(HOUR_S, most_s))
             found = footprint(Run(reader), until, {}).whole
         assert (found["server"].amount, found["embodied"].amount) == pytest.approx((9, 200))
         assert found["server"].between == pytest.approx((4.5, server))
@@ -222,7 +222,7 @@ def test_bounds_of_joules_are_bounds_of_grams():
     server = {"power": "1 kW", "pue": 1}
     carbon = {"regions": {"x": RAMP}, "start": 6.5, "embodied": {"devices": devices}, "server": server}
     with reading(bounded, carbon) as reader:
-        found = footprint(Run(reader), Until(2 * HOUR_S), {}).whole
+        found = footprint(Run(reader), BilledUntil(2 * HOUR_S), {}).whole
     # The mean intensity of the two hours is 7 g/kWh.
     assert found["devices"].amount == pytest.approx(2 * 7)
     assert found["devices"].between == pytest.approx((0.5 * 7, 8 * 7))
@@ -254,8 +254,8 @@ def test_bounds_until_a_target_have_the_tails_until_then():
     with reading(replace(one, prices=(replace(own, corners=corners),)), {"regions": {"x": FLAT}}) as reader:
         found = footprint(
             Run(reader),
-            Until(9 * HOUR_S),
-            {"global": Until(3 * HOUR_S), "personal": Until(6 * HOUR_S)},
+            BilledUntil(9 * HOUR_S),
+            {"global": BilledUntil(3 * HOUR_S), "personal": BilledUntil(6 * HOUR_S)},
         )
     for until in (found.whole, *found.to_target.values()):
         assert until["devices"].between.low == pytest.approx(until["devices"].amount)
@@ -272,7 +272,7 @@ def test_a_target_at_the_end_took_the_whole_run():
     assert found.whole["waiting"].amount == pytest.approx(0.1 * 1 * 100)
     bounded = replace(two, prices=(replace(two.prices[0], corners=two.prices * 2),))
     with reading(bounded, carbon) as reader:
-        end = Until(3 * HOUR_S)
+        end = BilledUntil(3 * HOUR_S)
         again = footprint(Run(reader), end, {"global": end})
     assert again.to_target["global"] == again.whole
     silent = replace(two, prices=(replace(two.prices[0], tail_w=np.zeros(2)),))
@@ -339,7 +339,7 @@ def test_a_run_without_jobs_emits_nothing():
     """But what the server does."""
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         reader.query("DELETE FROM jobs")
-        assert footprint(Run(reader), Until(1.0), {}).whole["total"].amount == 0
+        assert footprint(Run(reader), BilledUntil(1.0), {}).whole["total"].amount == 0
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -362,7 +362,7 @@ def test_a_damaged_record_is_told():
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         reader.meta["carbon"] = {"regions": 3}
         with pytest.raises(UserError, match=r"carbon\.regions should be a mapping"):
-            footprint(Run(reader), Until(1.0), {})
+            footprint(Run(reader), BilledUntil(1.0), {})
 
 
 def test_clients_are_dealt_by_shares():

@@ -14,7 +14,7 @@ from told import times
 
 import edgefl
 from edgefl.analysis.curves import AXES, curves
-from edgefl.analysis.groups import Group, averages, seeds_together
+from edgefl.analysis.groups import SeedGroup, averages, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
@@ -39,7 +39,7 @@ def group(*runs, seeds=(1, 2, 3)):
     energy = EnergyTotal(1.0, 2, 2)
     named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
-    return curves([Group("one", tuple(named))], lambda run: by_run[id(run)])
+    return curves([SeedGroup("one", tuple(named))], lambda run: by_run[id(run)])
 
 
 def test_one_run_is_its_history_without_a_band():
@@ -63,7 +63,7 @@ def test_a_run_of_one_client_is_a_line_beside_others():
     found = {id(runs[0]): history([0, 1], [0.1, 0.5]), id(runs[1]): history([0, 1, 2], [0.3, 0.9, 0.8])}
 
     def drawn(*chosen):
-        compared = [Group("one", (run,)) for run in chosen]
+        compared = [SeedGroup("one", (run,)) for run in chosen]
         return curves(compared, lambda run: {"global": found[id(run)]})
 
     federated, centralised = drawn(*runs)
@@ -137,7 +137,7 @@ def test_a_group_without_evaluations_has_no_curve():
     """As on the null engine; the other groups keep their places."""
     runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2), clients=2) for _ in range(2)]
     found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
-    groups = [Group("one", (run,)) for run in runs]
+    groups = [SeedGroup("one", (run,)) for run in runs]
     (curve,) = curves(groups, lambda run: found[id(run)])
     assert (curve.group, curve.model) == (1, "personal")
 

@@ -8,7 +8,7 @@ import pytest
 from calibrated import trace_once
 
 from edgefl.calibrate import QUICK, Effort, calibrate
-from edgefl.calibrate.energy import Span
+from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.measure import Calls
 from edgefl.calibrate.suites import methods
 from edgefl.calibrate.workloads import FIT, HELD_OUT, export
@@ -39,7 +39,7 @@ class Processes:
         work = workload.computation.work(workload.batch)
         each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
         overhead_s = work.launches * LAUNCH_S + work.backwards * BACKWARD_S
-        return Calls([sum(each) + overhead_s] * 4, share=1.0, span=Span(0, 1))
+        return Calls([sum(each) + overhead_s] * 4, share=1.0, span=EnergySpan(0, 1))
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from itertools import chain
 import pytest
 
 from edgefl.calibrate import suites
-from edgefl.calibrate.fit import Observation, RooflineFit, fit
+from edgefl.calibrate.fit import RooflineFit, TimedWork, fit
 from edgefl.calibrate.record import efficiencies
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
@@ -76,7 +76,7 @@ def works():
 def timings(works, noise=0.0):
     """Their times on the device, by the roofline's own clock."""
     clock, draw = roofline(**TRUE).clock("made up", "fp32"), random.Random(1)  # noqa: S311
-    return [Observation(one, clock.time(one).seconds * (1 + draw.uniform(0, noise))) for one in works]
+    return [TimedWork(one, clock.time(one).seconds * (1 + draw.uniform(0, noise))) for one in works]
 
 
 def check(found, within):
@@ -106,7 +106,7 @@ def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
         **{**TRUE, "depthwise": 0.3, "launch_s": 3e-6, "backward_s": 18e-6}, bandwidth=50e9, peak=300e9
     )
     clock, draw = board.clock("fast", "fp32"), random.Random(3)  # noqa: S311
-    given = [Observation(one, clock.time(one).seconds * draw.uniform(0.6, 1.3)) for one in works]
+    given = [TimedWork(one, clock.time(one).seconds * draw.uniform(0.6, 1.3)) for one in works]
     assert fit(given, 50e9).depthwise == pytest.approx(90e9, rel=0.4)
 
 
@@ -114,7 +114,7 @@ def test_one_outlier_changes_the_numbers_little(works):
     """One kernel a hundred times too slow does not dominate the fit."""
     given = timings(works)
     place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
-    given[place] = Observation(given[place].work, given[place].seconds * 100)
+    given[place] = TimedWork(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
 
 

@@ -10,7 +10,7 @@ import pytest
 from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
-from edgefl.calibrate.energy import EnergyLog, Span, host_source, recording
+from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source, recording
 from edgefl.calibrate.power import Meter, Powers, Spans
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import UserError
@@ -85,13 +85,13 @@ def test_power_is_the_slope_between_two_times():
     """2 W for 10 s, then 5 W; a span's ends may lie between samples, and three samples are needed."""
     log = EnergyLog([float(second) for second in range(21)], [])
     log.joules = [2.0 * second if second < 10 else 20 + 5.0 * (second - 10) for second in log.times_s]
-    assert log.watts(Span(0.5, 9.5)) == pytest.approx(2)
-    assert log.watts(Span(10.2, 19.9)) == pytest.approx(5)
-    assert log.watts(Span(8, 12)) == pytest.approx(3.5)
-    assert log.watts(Span(1, 3)) == pytest.approx(2)
-    assert log.watts(Span(1.1, 3)) is None
-    assert log.watts(Span(30, 40)) is None
-    assert log.watts(Span(-100, 2)) == pytest.approx(2)
+    assert log.watts(EnergySpan(0.5, 9.5)) == pytest.approx(2)
+    assert log.watts(EnergySpan(10.2, 19.9)) == pytest.approx(5)
+    assert log.watts(EnergySpan(8, 12)) == pytest.approx(3.5)
+    assert log.watts(EnergySpan(1, 3)) == pytest.approx(2)
+    assert log.watts(EnergySpan(1.1, 3)) is None
+    assert log.watts(EnergySpan(30, 40)) is None
+    assert log.watts(EnergySpan(-100, 2)) == pytest.approx(2)
 
 
 def test_a_source_is_recorded_while_it_is_open(tmp_path):
@@ -104,7 +104,7 @@ def test_a_source_is_recorded_while_it_is_open(tmp_path):
         files(tmp_path, CHIP, in2_input="5000")
         count = len(log.times_s)
         _until(lambda: len(log.times_s) > count + 2)
-    assert log.watts(Span(log.times_s[0], log.times_s[-1])) == pytest.approx(6.0)
+    assert log.watts(EnergySpan(log.times_s[0], log.times_s[-1])) == pytest.approx(6.0)
 
 
 def _until(done) -> None:
@@ -250,7 +250,7 @@ def test_the_hosts_sensor_is_recorded_meanwhile(folder):
 )
 def test_powers_are_in_order(watts, known, says):
     """Idle power above active is not written, and one core's only between the two."""
-    spans = [Span(10.0 * place, 10 * place + 9) for place in range(3)]
+    spans = [EnergySpan(10.0 * place, 10 * place + 9) for place in range(3)]
     times = [span.start_s + second for span in spans for second in range(10)]
     log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
     found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration

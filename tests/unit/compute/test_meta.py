@@ -12,7 +12,7 @@ from edgefl.compute import meta
 from edgefl.compute.tracer import INPUT, Tracer
 from edgefl.core.cost import Kernel, Work, between
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 
 
 def kernel(m: int, flops: int, op: str = "mm") -> Kernel:
@@ -99,7 +99,7 @@ def test_the_peak_of_a_two_layer_net_by_hand():
     Three single numbers: the loss, its normaliser, and the carry's sum of losses.
     """
     net = build_net("mlp", (1, 3, 4), 5, hidden=(8,))
-    method = build_method("fedavg", net, Local(optimizer=Sgd(lr=0.1)))
+    method = build_method("fedavg", net, LocalTraining(optimizer=Sgd(lr=0.1)))
     size = 1000
     peak = meta.trace(method, method.exchanges[0], net, [[{size: 1}]]).peaks[size,]
     assert peak == {

@@ -14,12 +14,12 @@ from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Group, Outcome, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
 
 # The first batches differ already, so that the clients never start together.
@@ -51,7 +51,7 @@ def group(fold: Fold, payload, sizes=RAGGED) -> Group:
             )
             for size in each
         ]
-        job = Job(client, client, "train", 0, 0, 0, client, len(each))
+        job = TrainingJob(client, client, "train", 0, 0, 0, client, len(each))
         ctx = Ctx(client, 0, 0.1, len(each), sum(each), torch.ones(3) * client)
         batches.append(own)
         tasks.append(Task(job, fold, payload, None, ctx, lambda _, own=own: iter(own)))
@@ -163,7 +163,7 @@ OPTIMIZERS = {
 def trained(optimizer, sizes=RAGGED, around=lambda step: step) -> Group:
     """FedAvg's work on a small net; ``around`` makes another step of its gradient step."""
     net = build_net("mlp", SHAPE, 3, hidden=(5,))
-    method = build_method("fedavg", net, Local(optimizer=optimizer))
+    method = build_method("fedavg", net, LocalTraining(optimizer=optimizer))
     fold = method.exchanges[0].work
     (phase,) = fold.phases
     fold = replace(fold, phases=(replace(phase, step=around(phase.step)),))

@@ -13,7 +13,7 @@ from plans import link
 from edgefl.core import inheriting
 from edgefl.core.draws import key, sample, uniforms
 from edgefl.core.errors import UnknownNameError, UserError
-from edgefl.core.fleet import Fleet, Member
+from edgefl.core.fleet import Fleet, FleetMember
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
 from edgefl.core.samplers.lognormal import Params as LogNormal
@@ -57,7 +57,7 @@ def test_the_pareto_tail_is_a_power():
 
 def _fleet(*shares):
     members = tuple(
-        Member(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares)
+        FleetMember(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares)
     )
     return Fleet(members=members, links={"wire": link()})
 
@@ -106,7 +106,7 @@ def test_a_deal_is_shuffled_by_its_generator_alone():
 def test_a_member_needs_its_link():
     """A member's link is the fleet's own or a network class; other names are refused, with a list of all."""
     with pytest.raises(UnknownNameError, match="unknown link 'air'\n  where: here"):
-        links_of(Fleet(members=(Member(device="d", link="air"),), links={"wire": link()}), "here")
+        links_of(Fleet(members=(FleetMember(device="d", link="air"),), links={"wire": link()}), "here")
 
 
 def test_uniform_bounds_are_ordered():

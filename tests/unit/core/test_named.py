@@ -8,7 +8,7 @@ from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.scenario import LearningSpec
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.yamls import Document
 from edgefl.planning.schema import schema
 from edgefl.runs import run
@@ -148,7 +148,7 @@ def test_a_file_without_a_record_is_named(own, text):
     """A user's file that has no record of its kind is the user's error."""
     path = own("optimizers/empty.py", text)
     with pytest.raises(UserError, match="has no class Params") as caught:
-        Local.model_validate({"optimizer": {"name": "empty"}})
+        LocalTraining.model_validate({"optimizer": {"name": "empty"}})
     assert caught.value.where == str(path)
 
 
@@ -156,7 +156,7 @@ def test_a_record_without_a_function_of_its_kind_is_named(own):
     """An optimizer that cannot step is the user's error, and no traceback."""
     path = own("optimizers/idle.py", SIGN.split("    def update", maxsplit=1)[0])
     with pytest.raises(UserError, match="lack 'update'") as caught:
-        Local.model_validate({"optimizer": {"name": "idle", "lr": 0.1}})
+        LocalTraining.model_validate({"optimizer": {"name": "idle", "lr": 0.1}})
     assert caught.value.where == str(path)
 
 

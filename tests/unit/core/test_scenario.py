@@ -8,7 +8,7 @@ from edgefl.core.drafts import load, slug
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note, passed_to
 from edgefl.core.overrides import Override
-from edgefl.core.training import Local
+from edgefl.core.training import LocalTraining
 from edgefl.core.yamls import Document
 
 BASE = """\
@@ -104,7 +104,7 @@ def test_a_bare_optimizer_and_its_learning_rate():
     document = Document.parse(BASE.replace("local: {optimizer: {name: sgd, lr: 0.01}}\n", ""), "s.yaml")
     for name in ("sgd", "SGD"):
         (draft,) = load(document, [f"local.optimizer={name}"])
-        assert draft.scenario.local == Local()
+        assert draft.scenario.local == LocalTraining()
     assert _one("", "local.optimizer.name=Sgd").local.optimizer.lr == 0.01
     error = _fails("", "local.optimizer=adam")
     assert (error.what, error.where) == (

@@ -16,7 +16,7 @@ from edgefl.export.bench import BenchOptions, bench, predictions
 from edgefl.export.kernels import GraphCost
 from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
-from edgefl.export.timing import Calls, measured, profile, time_torch
+from edgefl.export.timing import TimedCalls, measured, profile, time_torch
 from edgefl.planning.fleets import device
 from edgefl.show.onnx import OperatorTime
 from edgefl.show.onnx import bench as tables
@@ -85,7 +85,7 @@ def fake(function, measurement, *_, **__):
     if function is profile:
         return [OperatorTime(f"n{place}", "Gemm", 1.0, 0.05) for place in range(20)]
     in_torch = function is time_torch
-    calls = Calls(20, [(2 if in_torch else 1) * place / 1000 for place in range(1, 101)], 0.5)
+    calls = TimedCalls(20, [(2 if in_torch else 1) * place / 1000 for place in range(1, 101)], 0.5)
     runtime, load_s = ("torch 1", None) if in_torch else ("onnxruntime 1", 0.25)
     return measured(measurement, runtime, load_s, 1000, calls)
 

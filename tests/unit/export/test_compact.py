@@ -11,10 +11,10 @@ from onnx import numpy_helper
 
 from edgefl.export.compact import compare_with_fp32
 from edgefl.export.graph import ExportError
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 from edgefl.export.verify import BATCHES, compare, runner
 
-FORM = Form()
+FORM = ExportForm()
 X, _ = images((1, 8, 8))
 
 

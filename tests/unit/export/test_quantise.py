@@ -12,9 +12,9 @@ from onnx import TensorProto
 
 from edgefl.export import quantise
 from edgefl.export.graph import ExportError
-from edgefl.export.model import Form
+from edgefl.export.model import ExportForm
 
-FORM = Form()
+FORM = ExportForm()
 
 
 @pytest.fixture(scope="module")

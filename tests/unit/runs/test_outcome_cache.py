@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from edgefl.compute.job import Outcome
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.runs.outcome_cache import OutcomeCache
 
 
-def job(number: int, client: int = 0) -> Job:
-    return Job(number, client, "train", 0, 0, 0, 0, 1)
+def job(number: int, client: int = 0) -> TrainingJob:
+    return TrainingJob(number, client, "train", 0, 0, 0, 0, 1)
 
 
-def trained(cache: OutcomeCache, due: list[Job], ready: list[Job] = ()) -> list[int]:
+def trained(cache: OutcomeCache, due: list[TrainingJob], ready: list[TrainingJob] = ()) -> list[int]:
     """Trains what is missing, one after another; every job's state is its number."""
     missing = sorted(cache.missing(due, ready), key=lambda each: each.id)
     for each in missing:
@@ -22,7 +22,7 @@ def trained(cache: OutcomeCache, due: list[Job], ready: list[Job] = ()) -> list[
     return [each.id for each in missing]
 
 
-def begins(cache: OutcomeCache, each: Job) -> int | None:
+def begins(cache: OutcomeCache, each: TrainingJob) -> int | None:
     """Whose state a job begins with, where that is not the client's own."""
     state = cache.state(each)
     return None if state is None else int(state["by"])

@@ -16,7 +16,7 @@ from edgefl.core.files import sha256_of
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import leaves, nbytes, read_tree, write_tree
 from edgefl.runs.states import States
-from edgefl.store import Place, Saved, Store, read, state_file
+from edgefl.store import CheckpointPlace, Saved, Store, read, state_file
 
 SIZE = 40  # bytes of ``_tree``'s tensors
 MAPS = Path("/proc/self/maps")
@@ -64,7 +64,7 @@ STEPS = st.lists(
 
 
 def _place(needs):
-    return Place(needs=needs, version=needs, evaluated=True, regular=True, round=0, t_s=0.0)
+    return CheckpointPlace(needs=needs, version=needs, evaluated=True, regular=True, round=0, t_s=0.0)
 
 
 class _Broken(Exception):  # noqa: N818 - no error of the package's

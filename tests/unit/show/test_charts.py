@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
-from edgefl.show.charts import Choice
+from edgefl.show.charts import PlotChoice
 from edgefl.show.colours import styles
 from edgefl.show.drawing import draw
 
@@ -33,7 +33,7 @@ def lines_of(chart):
 def test_lines_are_the_curves_in_printed_units():
     """Seconds become minutes, shares percent; the colour and dash are those of the page."""
     groups = {"a": [[history([0.1, 0.5, 0.6], seconds=300)]], "b": [[history([0.2, 0.4])]]}
-    chart = chart_of(groups, Choice(target=0.4))
+    chart = chart_of(groups, PlotChoice(target=0.4))
     axes = axes_of(chart)
     first, second, target = axes.lines
     assert first.get_xdata().tolist() == [0, 5, 10]
@@ -72,7 +72,7 @@ def test_seeds_are_one_line_in_a_band():
 )
 def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
     """The greatest value is some whole units, not thousands of them or a thousandth of one."""
-    chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, Choice(x=x))
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, PlotChoice(x=x))
     axes = axes_of(chart)
     assert axes.get_xlabel() == AXES[x.replace("-", "_")].label + unit
     assert axes.lines[0].get_xdata()[-1] == pytest.approx(last)
@@ -80,7 +80,7 @@ def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
 
 def test_loss_has_its_own_numbers():
     """No percentages; a loss that is not finite is left out, with a note."""
-    chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, Choice(y="loss"))
+    chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, PlotChoice(y="loss"))
     axes = axes_of(chart)
     assert axes.get_ylabel() == "loss"
     assert axes.lines[0].get_ydata() == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
@@ -97,36 +97,36 @@ def test_the_model_is_global_unless_none_was_evaluated():
     assert chart.notes == ["own is left out: it has no evaluation of a global model"]
     chart = chart_of({"own": [[personal]]})
     assert axes_of(chart).get_ylabel() == "accuracy of personal models (%)"
-    assert len(lines_of(chart_of(groups, Choice(model="personal")))) == 2
+    assert len(lines_of(chart_of(groups, PlotChoice(model="personal")))) == 2
     with pytest.raises(UserError, match="no run has evaluated a global model"):
-        chart_of({"own": [[personal]]}, Choice(model="global"))
+        chart_of({"own": [[personal]]}, PlotChoice(model="global"))
 
 
 def test_an_unknown_energy_is_left_out_and_said():
     """Of one run a note, of all an error with the axes that are known; of some, axis and caption say so."""
     unknown = [[history([0.1, 0.2], joules=math.nan)]]
-    chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, Choice(x="joules"))
+    chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, PlotChoice(x="joules"))
     assert list(lines_of(chart)) == ["b"]
     assert chart.notes == ["a is left out: its energy is unknown"]
     assert axes_of(chart).get_xlabel() == "energy of 1 of 2 clients (J)"
     assert chart.caption.endswith("; energy, b: 1 of 2 clients, all at least 204 J")
     whole = {"b": [[history([0.1, 0.2], known=1)]], "c": [[history([0.1, 0.2])]]}
-    known = axes_of(chart_of(whole, Choice(x="joules"))).get_xlabel()
+    known = axes_of(chart_of(whole, PlotChoice(x="joules"))).get_xlabel()
     assert known == "energy of the clients where it is known (J)"
     with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
-        chart_of({"a": unknown}, Choice(x="joules"))
+        chart_of({"a": unknown}, PlotChoice(x="joules"))
     assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
 
 
 def test_a_logarithmic_axis_has_no_zero():
     """What is at zero is left out, with a note."""
-    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, Choice(log_x=True))
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, PlotChoice(log_x=True))
     line = lines_of(chart)["a"]
     assert line.get_xdata().tolist() == [10, 20]
     assert line.get_ydata() == pytest.approx([50, 60])
     assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
     with pytest.raises(UserError, match="all evaluations are at 0"):
-        chart_of({"a": [[history([0.1])]]}, Choice(log_x=True))
+        chart_of({"a": [[history([0.1])]]}, PlotChoice(log_x=True))
 
 
 def test_evaluations_without_a_counterpart_are_said():
@@ -138,7 +138,7 @@ def test_evaluations_without_a_counterpart_are_said():
 def test_what_a_target_took_is_a_point_of_each_run():
     """The mean, the interval over seeds and the bounds, in base units; who did not reach it says so."""
     spent = {"a": [4.0, 5.0, 6.0], "b": [9.0, None], "c": [None]}
-    chart = target_chart(spent, Choice(y="target"))
+    chart = target_chart(spent, PlotChoice(y="target"))
     mean, some, never = chart.plot.frame.blocks
     axes = axes_of(chart)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
@@ -167,13 +167,13 @@ def test_what_a_target_took_is_a_point_of_each_run():
 )
 def test_a_wide_range_is_logarithmic(times, log_x, is_log):
     """Beyond thirty times the least; not where that is 0."""
-    found = target_chart({str(time): [time] for time in times}, Choice(y="target", log_x=log_x))
+    found = target_chart({str(time): [time] for time in times}, PlotChoice(y="target", log_x=log_x))
     assert found.choice.log_x is is_log
 
 
 def test_several_targets_are_points_of_the_same_rows():
     """Those of one run one below the other; the axis is of no target by its own."""
-    chart = target_chart({"a": [3000.0], "b": [None]}, Choice(y="target", target=[0.5, 0.75], x="joules"))
+    chart = target_chart({"a": [3000.0], "b": [None]}, PlotChoice(y="target", target=[0.5, 0.75], x="joules"))
     axes = axes_of(chart)
     assert [text.get_text() for text in axes.texts] == ["50% not reached", "75% not reached"]
     means = [line for line in axes.lines if line.get_marker() in "os"]
@@ -192,7 +192,7 @@ def test_several_targets_are_points_of_the_same_rows():
 def test_nothing_known_of_a_target_is_an_error(spent, target, words):
     """Where none reached it, and where there is none."""
     with pytest.raises(UserError, match=words):
-        target_chart(spent, Choice(y="target"), target)
+        target_chart(spent, PlotChoice(y="target"), target)
 
 
 @pytest.mark.parametrize(
@@ -215,5 +215,5 @@ def test_nothing_known_of_a_target_is_an_error(spent, target, words):
 def test_a_choice_that_is_none_is_refused(given, words):
     """With what it may be."""
     with pytest.raises(UserError) as raised:
-        Choice(**given)
+        PlotChoice(**given)
     assert raised.value.what == words

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
-from edgefl.show.charts import Choice  # noqa: E402
+from edgefl.show.charts import PlotChoice  # noqa: E402
 from edgefl.show.drawing import figure, write_figure  # noqa: E402
 
 SEEDS = [[history([0.1, 0.5, 0.95])], [history([0.2, 0.4, 1])], [history([0.3, 0.6, 0.9])]]
@@ -37,7 +37,7 @@ def texts(made):
 def test_figures_have_the_width_of_a_paper_and_texts_that_can_be_read(columns, width, log_x):
     """One column of the IEEE is 3.5 in wide, two are 7.16 in; no text is smaller than 7 points, or cut."""
     runs = dict.fromkeys(NAMES, SEEDS)
-    made = figure(chart_of(runs, Choice(columns=columns, log_x=log_x, target=0.9)))
+    made = figure(chart_of(runs, PlotChoice(columns=columns, log_x=log_x, target=0.9)))
     assert made.get_figwidth() == width
     shown = texts(made)
     assert {"10", "20"} <= {text.get_text() for text in shown} or not log_x
@@ -169,7 +169,7 @@ SPENT = {"a": [40.0, 50.0, 60.0], "b": [90.0, None], "c": [None], "d $x$_": [20.
 @pytest.mark.parametrize("log_x", [False, True])
 def test_what_a_target_took_is_seen_where_it_is(log_x):
     """In each run's row and colour: its mean, the interval over seeds, and paler the bounds; no more."""
-    chart = target_chart(SPENT, Choice(y="target", log_x=log_x))
+    chart = target_chart(SPENT, PlotChoice(y="target", log_x=log_x))
     seen = Picture(figure(chart))
     assert seen.axes[0].get_xscale() == ("log" if log_x else "linear")
     mean, some, never, _ = chart.plot.frame.blocks
@@ -194,7 +194,7 @@ def test_what_a_target_took_is_seen_where_it_is(log_x):
 
 def test_a_legend_says_what_is_drawn():
     """Of intervals and bounds, each once and in grey; nothing of what is not there."""
-    made = figure(target_chart(SPENT, Choice(y="target")))
+    made = figure(target_chart(SPENT, PlotChoice(y="target")))
     names = [text.get_text() for text in made.legends[0].get_texts()]
     assert sorted(names) == [
         "95% interval over seeds",
@@ -205,7 +205,7 @@ def test_a_legend_says_what_is_drawn():
     shown = [text.get_text().strip() for text in texts(made)]
     assert shown.count("not reached") == 1
     assert r"d \$x\$_" in shown
-    assert figure(target_chart({"a": [1.0]}, Choice(y="target"))).legends != []
+    assert figure(target_chart({"a": [1.0]}, PlotChoice(y="target"))).legends != []
 
 
 @pytest.mark.parametrize(("columns", "x"), [(1, "time"), (2, "time,bytes,joules")])
@@ -213,7 +213,7 @@ def test_a_legend_says_what_is_drawn():
 def test_rows_of_runs_fit_and_do_not_overlap(columns, x, count):
     """Of two targets, with long names and one run that reached neither; one panel, or three abreast."""
     spent = {f"a rather long name of run {place}": [place + 1.0, place + 2.0] for place in range(count - 1)}
-    choices = [Choice(axis, "target", None, columns, target=[0.5, 0.75]) for axis in x.split(",")]
+    choices = [PlotChoice(axis, "target", None, columns, target=[0.5, 0.75]) for axis in x.split(",")]
     made = figure(*(target_chart({**spent, "none": [None]}, choice) for choice in choices))
     assert len(made.axes) == len(choices)
     # A tick's label beyond the axes is there and not drawn.

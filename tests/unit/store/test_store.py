@@ -24,7 +24,7 @@ from edgefl.protocol import files as trees_module
 from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
     TABLES,
-    Place,
+    CheckpointPlace,
     Reader,
     Saved,
     SavedState,
@@ -66,7 +66,7 @@ def _checkpoint(store, version, states, *, best):
     for client, job in states.items():
         path = store.folder / "states" / state_file(job)
         saved[client] = SavedState(job, write_tree(path, _tree(job)))
-    place = Place(
+    place = CheckpointPlace(
         needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
     )
     store.checkpoint(place, Saved({version: _tree(version)}, saved), best=best)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from edgefl.show.page.cells import Cell, PageTable, across, rounds_cell, setting, shortened
+from edgefl.show.page.cells import PageTable, TableCell, across, rounds_cell, setting, shortened
 from edgefl.show.page.records import Section, Told
 from edgefl.show.table import MISSING
 from edgefl.show.values import cell
@@ -14,7 +14,7 @@ def section(told: Told, read: Sequence[object]) -> Section:
     """What `edgefl compare` shows."""
     del read
     cells = [
-        [Cell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
+        [TableCell(cell(value, row.metric.unit), value.mean if value else None) for value in row.values]
         for row in told.figures
     ]
     labels = [row.metric.label for row in told.figures]
@@ -31,16 +31,16 @@ def runs(told: Told, read: Sequence[object]) -> Section:
     head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
     rows = [
         [
-            Cell(shortened(run.name)),
-            Cell(run.method),
-            Cell(run.dataset or "unknown"),
-            Cell(str(run.seed)),
-            Cell(f"{run.clients:,}", run.clients),
-            Cell(f"{run.refused:,}", run.refused),
-            Cell(rounds_cell(run), run.rounds),
-            Cell(run.engine),
-            Cell(run.status),
-            Cell(run.run_dir),
+            TableCell(shortened(run.name)),
+            TableCell(run.method),
+            TableCell(run.dataset or "unknown"),
+            TableCell(str(run.seed)),
+            TableCell(f"{run.clients:,}", run.clients),
+            TableCell(f"{run.refused:,}", run.refused),
+            TableCell(rounds_cell(run), run.rounds),
+            TableCell(run.engine),
+            TableCell(run.status),
+            TableCell(run.run_dir),
         ]
         for run in (one.summary for one in told.runs)
     ]
@@ -51,5 +51,5 @@ def _settings_table(told: Told) -> Iterator[PageTable]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
     if keys:
-        cells = [[Cell(setting(group.settings.get(key), key)) for group in told.groups] for key in keys]
+        cells = [[TableCell(setting(group.settings.get(key), key)) for group in told.groups] for key in keys]
         yield across("The settings in which they differ", told.names, keys, cells)

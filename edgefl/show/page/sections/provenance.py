@@ -15,7 +15,7 @@ from edgefl.core.host import version
 from edgefl.core.sourced import sourced
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
-from edgefl.show.page.cells import Cell, PageTable, once, shortened
+from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import Read, Section, Told
 from edgefl.show.values import setting_text
@@ -31,7 +31,7 @@ _LINKS = re.compile(r"(?m)^links:\n(?: .*\n|\n)*")
 _FEW = 12
 
 
-class Origin(NamedTuple):
+class RunOrigin(NamedTuple):
     """Where one run's figures come from.
 
     Attributes:
@@ -54,7 +54,7 @@ class Origin(NamedTuple):
     numbers: Sequence[tuple[str, str, str, str, str]]
 
 
-def section(told: Told, read: Sequence[Origin]) -> Section:
+def section(told: Told, read: Sequence[RunOrigin]) -> Section:
     """The origins of all runs; fleets and numbers that they share once."""
     texts: dict[str, str] = {}
     rows = []
@@ -66,7 +66,7 @@ def section(told: Told, read: Sequence[Origin]) -> Section:
             texts[f"Assumed by {of}"] = "\n".join(one.assumed)
         machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
         cells = (of, one.event_hash or "unknown", one.made, machine or "unknown")
-        rows.append(list(map(Cell, cells)))
+        rows.append(list(map(TableCell, cells)))
     head_of = ["run", "hash of its events", "made", "machine"]
     tables = [
         PageTable("Each run's events and the machine that ran it", head_of, rows, folded=len(rows) > _FEW)
@@ -76,12 +76,14 @@ def section(told: Told, read: Sequence[Origin]) -> Section:
     if found := dict.fromkeys(number for one in read for number in one.numbers):
         caption = "Where the numbers of devices and links come from"
         head_of = ["of", "number", "value", "status", "source"]
-        tables.append(PageTable(caption, head_of, [list(map(Cell, number)) for number in found], folded=True))
+        tables.append(
+            PageTable(caption, head_of, [list(map(TableCell, number)) for number in found], folded=True)
+        )
     facts = {"made by": f"edgefl {version()}"}
     return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
 
 
-def read(one: Read) -> Origin:
+def read(one: Read) -> RunOrigin:
     """That of a run.
 
     Raises:
@@ -93,7 +95,7 @@ def read(one: Read) -> Origin:
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
     }
-    return Origin(
+    return RunOrigin(
         event_hash=event_hash(reader),
         scenario=_shortened(_block(plan, "scenario")),
         assumed=reader.meta["assumed"],

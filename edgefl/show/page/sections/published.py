@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edgefl.analysis.published import RATIO, Beside, Figure, beside_runs
-from edgefl.show.page.cells import Cell, PageTable
+from edgefl.show.page.cells import PageTable, TableCell
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Section, Told
 from edgefl.show.published import order_words, tables
@@ -32,7 +32,9 @@ def published_section(found: Sequence[Beside]) -> Section:
     made = []
     for one, table in zip(found, tables(found)[0], strict=True):
         values = [(None, None, row.published, row.here, row.deviation) for row in one.figures]
-        cells = [list(map(Cell, map(str, row), each)) for row, each in zip(table.rows, values, strict=True)]
+        cells = [
+            list(map(TableCell, map(str, row), each)) for row, each in zip(table.rows, values, strict=True)
+        ]
         made.append(PageTable(f"Published in {one.paper}, and here", ["run", *table.heads[1:]], cells))
     told = [text for one in found for text in (*map(order_words, one.orders), one.note) if text]
     plot = Plot(

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.settings import fleet_name
-from edgefl.show.page.cells import ABREAST, Cell, PageTable, across, once, rounds_cell, setting, shortened
+from edgefl.show.page.cells import (
+    ABREAST,
+    PageTable,
+    TableCell,
+    across,
+    once,
+    rounds_cell,
+    setting,
+    shortened,
+)
 from edgefl.show.page.records import RunHead, Section, Told
 from edgefl.show.sensitivity import about, effects, verdict_lines
 from edgefl.show.table import MISSING
@@ -79,7 +88,7 @@ def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
         yield replace(table, head=[*table.head, "ahead"], rows=rows_)
     else:
         judged = [(row, one) for row, one in zip(rows, ahead, strict=True) if row.metric.better]
-        best = [[Cell(row.metric.label.strip()), _best(row), one] for row, one in judged]
+        best = [[TableCell(row.metric.label.strip()), _best(row), one] for row, one in judged]
         yield PageTable(caption, ["figure", "best", "ahead"], best, sorts=False)
         yield replace(table, caption=f"{caption}, all runs")
 
@@ -93,13 +102,13 @@ def _verdict_pairs(told: Told) -> Iterator[PageTable]:
         yield across("Differences over seeds, with 95% intervals", heads, labels, cells)
 
 
-def _below(text: str, value: float | None = None, sign: tuple[str, str] = ("", "")) -> Cell:
+def _below(text: str, value: float | None = None, sign: tuple[str, str] = ("", "")) -> TableCell:
     """A figure; intervals and shares stand below it, which keeps columns narrow."""
     figure, apart, rest = text.replace("\n(", " (").partition(" (")
-    return Cell(figure, value, *sign, below=f"({rest}" if apart else "")
+    return TableCell(figure, value, *sign, below=f"({rest}" if apart else "")
 
 
-def _judged(row: Judged, place: int) -> Cell:
+def _judged(row: Judged, place: int) -> TableCell:
     value = row.values[place]
     return _below(cell(value, row.metric.unit), value.mean if value else None, _sign(row, place))
 
@@ -110,23 +119,23 @@ def _sign(row: Judged, place: int) -> tuple[str, str]:
     return ("", "") if row.winner != place else BEST if row.close_seeds is None else CLOSE
 
 
-def _best(row: Judged) -> Cell:
+def _best(row: Judged) -> TableCell:
     """The figure of the winner, or of those in its place."""
     best = [*row.tied, *([] if row.winner is None else [row.winner])]
-    return _judged(row, best[0]) if best else Cell(MISSING)
+    return _judged(row, best[0]) if best else TableCell(MISSING)
 
 
-def _ahead_cell(row: Judged, told: Told) -> Cell:
+def _ahead_cell(row: Judged, told: Told) -> TableCell:
     """Who is ahead, in words, and whether that holds over all intervals."""
     if row.tied:
         equal = once(told.names[one] for one in row.tied)
-        return Cell("all equal" if len(row.tied) == len(told.groups) else f"equal: {equal}")
+        return TableCell("all equal" if len(row.tied) == len(told.groups) else f"equal: {equal}")
     if row.winner is None:
-        return Cell(MISSING if row.metric.better else "")
+        return TableCell(MISSING if row.metric.better else "")
     if row.close_seeds is not None:
         seeds = "1 seed" if row.close_seeds == 1 else f"{row.close_seeds} seeds"
-        return Cell(f"not separable at {seeds}")
-    return Cell(told.names[row.winner], below=_verdict_order(row))
+        return TableCell(f"not separable at {seeds}")
+    return TableCell(told.names[row.winner], below=_verdict_order(row))
 
 
 def _verdict_order(row: Judged) -> str:
@@ -139,8 +148,8 @@ def _effects_table(told: Told) -> Iterator[PageTable]:
     """What times and energies depend on, by quantity."""
     found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
-        rows = [[Cell(text(number)) for text in one.columns.values()] for number in one.numbers]
-        total = [Cell("all together"), Cell(""), *map(Cell, one.together.values())]
+        rows = [[TableCell(text(number)) for text in one.columns.values()] for number in one.numbers]
+        total = [TableCell("all together"), TableCell(""), *map(TableCell, one.together.values())]
         caption = f"What {one.quantity} depends on: each number alone, then all together"
         yield PageTable(caption, ["number", *list(one.columns)[1:]], [*rows, total], sorts=False, folded=True)
 
