@@ -21,26 +21,36 @@ from pydantic import BaseModel
 import edgefl
 from edgefl.cli.answering import app
 from edgefl.core import catalogue
-from edgefl.core.fleet import Cell, Failures, Fleet, Member
-from edgefl.core.scenario import Checkpoint, Evaluate, Public, Scenario, Server, Tariffs, Task, Until, Wire
-from edgefl.core.training import Local
+from edgefl.core.fleet import Cell, Failures, Fleet, FleetMember
+from edgefl.core.scenario import (
+    Checkpointing,
+    Evaluation,
+    Public,
+    Scenario,
+    Server,
+    Tariffs,
+    TaskSpec,
+    Until,
+    Wire,
+)
+from edgefl.core.training import LocalTraining
 from edgefl.core.users import Users
 from edgefl.planning.describe import describe, parameters
 
 # A scenario's sections, as headings and anchors.
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "the file": Scenario,
-    "task": Task,
+    "task": TaskSpec,
     "task.public": Public,
-    "local": Local,
+    "local": LocalTraining,
     "server": Server,
     "server.until": Until,
-    "evaluate": Evaluate,
+    "evaluate": Evaluation,
     "wire": Wire,
-    "checkpoint": Checkpoint,
+    "checkpoint": Checkpointing,
     "costs": Tariffs,
     "fleet": Fleet,
-    "fleet.members": Member,
+    "fleet.members": FleetMember,
     "fleet.cells": Cell,
     "fleet.users": Users,
     "fleet.failures": Failures,

@@ -152,7 +152,10 @@ def runs_in(folder: Path) -> list[Path]:
 
     Raises:
         UserError: there are none.
+        OSError: the path is none, as one that is too long.
     """
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        folder.lstat()
     made = [run for run in made_in(folder) if (run / DATABASE).is_file()]
     if runs := [run for run in made if not is_planned(run)]:
         return runs
