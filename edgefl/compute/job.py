@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
@@ -65,24 +64,6 @@ class Group:
 
     tasks: tuple[Task, ...]
     feed: Callable[[int], Feed]
-
-
-def shortened(group: Group, limit: int) -> Group:
-    """The group with at most ``limit`` steps in each phase."""
-
-    def batches(task: Task) -> Callable[[Phase], Iterator[Batch]]:
-        return lambda phase: islice(task.batches(phase), limit)
-
-    tasks = tuple(replace(task, batches=batches(task)) for task in group.tasks)
-    return Group(tasks, lambda place: _ShortFeed(group.feed(place), limit))
-
-
-class _ShortFeed:
-    """The first steps of a feed."""
-
-    def __init__(self, feed: Feed, limit: int) -> None:
-        self.sizes = [sizes[:limit] for sizes in feed.sizes]
-        self.take = feed.take
 
 
 class Outcome(NamedTuple):
@@ -162,16 +143,8 @@ class Engine(Protocol):
 
     ahead: bool
 
-    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
-        """Trains jobs, no two of one client.
-
-        Args:
-            jobs: the jobs.
-            limit: the most steps in each phase, for measuring speed; None for all.
-
-        Yields:
-            One outcome a job, in any order.
-        """
+    def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
+        """Trains jobs, no two of one client; one outcome a job, in any order."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from edgefl.compute.job import EngineContext, Outcome, Trainer, shortened
+from edgefl.compute.job import EngineContext, Outcome, Trainer
 from edgefl.core.event import TrainingJob
 
 
@@ -20,11 +20,10 @@ class Local:
         self._trainer = trainer
         self.ahead = ahead
 
-    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Trains jobs, unit after unit; see ``Engine``."""
         for unit in self._trainer.units(jobs, self._context.size):
-            group = self._context.group(unit)
-            yield from self._trainer.work(group if limit is None else shortened(group, limit))
+            yield from self._trainer.work(self._context.group(unit))
 
     def close(self) -> None:
         """Holds nothing."""

@@ -13,21 +13,23 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVarTuple
 
+import psutil
 import torch
 from torch import Tensor
 
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
-from edgefl.compute.watching import watching
 from edgefl.core import fresh
 from edgefl.core.event import TrainingJob
+from edgefl.core.host import forget_high_water, high_water_bytes
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, tree_map
@@ -148,8 +150,20 @@ class _Client:
 
 def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
     gc.collect()
-    with watching() as memory:
+    # The mark so far is that of the imports, whose peak is above what they hold in the end.
+    forget_high_water()
+    before, mark, over = _held(), high_water_bytes(), threading.Event()
+    samples = [before]
+    sampler = threading.Thread(target=_sample, args=(samples, over), daemon=True)
+    sampler.start()
+    try:
         outcome = client.exchange(limit)
+    finally:
+        over.set()
+        sampler.join()
+    after = _held()
+    peak = max(*samples, after)
+    added = max(peak - before, (high_water_bytes() or 0) - (mark or 0))
     del outcome
     keep_freed_memory()
     # One step of each phase allocates the memory that later steps reuse.
@@ -164,11 +178,22 @@ def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
         steps=sum(map(len, client.sizes(limit).values())),
         wall_s=median(wall_s),
         cpu_s=median(cpu_s),
-        added_bytes=max(memory.peak - memory.before, memory.high_water_added),
-        rss_before_bytes=memory.before,
-        rss_after_bytes=memory.after,
-        rss_peak_bytes=memory.peak,
+        added_bytes=added,
+        rss_before_bytes=before,
+        rss_after_bytes=after,
+        rss_peak_bytes=peak,
     )
+
+
+def _held() -> int:
+    """What this process holds now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def _sample(samples: list[int], over: threading.Event) -> None:
+    """Keeps the peak, read every millisecond."""
+    while not over.wait(1e-3):
+        samples[0] = max(samples[0], _held())
 
 
 def _load_libraries() -> None:

@@ -97,7 +97,8 @@ def trace(
         phases = _phases(fold, given, steps, seen)
     some = next(iter(wholes.values()))
     down, up = wire.down(given.payload, None), wire.up(some.upload, given.payload)
-    decode, encode = _coding(wire, (given.payload, some.upload), (down, up))
+    decode = coding_kernels("decode", given.payload, down) if wire.coded[0] else []
+    encode = coding_kernels("encode", some.upload, up) if wire.coded[1] else []
     return Trace(
         exchange=exchange.name,
         down=down,
@@ -113,14 +114,6 @@ def trace(
         peaks={sizes: whole.peak for sizes, whole in wholes.items()},
         resident=nbytes(given.state) if given.state is not None else 0,
     )
-
-
-def _coding(
-    wire: Sizes, payloads: tuple[Payload, Payload], coded: tuple[Mapping[str, int], Mapping[str, int]]
-) -> list[list[Kernel]]:
-    """A client's kernels to decode what it receives, and to encode what it sends."""
-    ways = zip(("decode", "encode"), wire.coded, payloads, coded, strict=True)
-    return [coding_kernels(op, payload, sizes) if codes else [] for op, codes, payload, sizes in ways]
 
 
 class _Given(NamedTuple):

@@ -28,7 +28,7 @@ from loky.process_executor import ProcessPoolExecutor
 from torch import Tensor
 
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
+from edgefl.compute.job import EngineContext, Group, Outcome, Trainer
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
@@ -75,13 +75,11 @@ class Order(NamedTuple):
         jobs: the unit.
         servers: where the server versions lie that it needs.
         states: where the clients' states lie, a tree with an entry a client.
-        limit: the most steps to take in each phase.
     """
 
     jobs: tuple[TrainingJob, ...]
     servers: dict[int, Any]
     states: Any
-    limit: int | None
 
 
 class ParallelContext(EngineContext, Protocol):
@@ -160,8 +158,7 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
         servers = {version: _servers[ref] for version, ref in order.servers.items()}
         states = {client: _read(state) for client, state in trees.get(order.states).items()}
         group = builder.group(order.jobs, servers, states)
-        done = trainer.work(group if order.limit is None else shortened(group, order.limit))
-        return trees.put(list(done))
+        return trees.put(list(trainer.work(group)))
     except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver tells
         return as_run_error(error)
 
@@ -196,7 +193,7 @@ class Parallel:
         self._setup = pool.trees.put(setup)
         self._servers: dict[int, Any] = {}
 
-    def outcomes(self, jobs: Sequence[TrainingJob], *, limit: int | None = None) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
 
         Raises:
@@ -209,7 +206,7 @@ class Parallel:
         while waiting or flying:
             while waiting and len(flying) < self._most(waiting[0], *flying.values()):
                 attempt, together = waiting.popleft()
-                order = self._order(together, limit)
+                order = self._order(together)
                 flying[self._pool.submit(self._setup, order)] = attempt, order
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 attempt, order = flying.pop(future)
@@ -244,12 +241,12 @@ class Parallel:
         for version in needed - set(self._servers):
             self._servers[version] = self._pool.trees.put(self._context.versions[version])
 
-    def _order(self, jobs: tuple[TrainingJob, ...], limit: int | None) -> Order:
+    def _order(self, jobs: tuple[TrainingJob, ...]) -> Order:
         servers = {job.version: self._servers[job.version] for job in jobs}
         states = {job.client: self._context.sent_state(job) for job in jobs}
         if not self._pool.shares_files:
             states = {client: _read(state) for client, state in states.items()}
-        return Order(jobs, servers, self._pool.trees.put(states), limit)
+        return Order(jobs, servers, self._pool.trees.put(states))
 
     def close(self) -> None:
         """Ends all workers."""

@@ -311,7 +311,6 @@ class _Schedule:
     def __init__(self, sizes: Sequence[Sequence[int]]) -> None:
         self._sizes = sizes
         self._common = Counter(size for each in sizes for size in each)
-        self._aligned = all(each == sizes[0] for each in sizes)
 
     def places(self, done: Sequence[int], variant: Sequence[int]) -> list[int]:
         """The clients whose next step is taken now, ascending; none at the end.
@@ -320,9 +319,6 @@ class _Schedule:
             done: for each client, how many steps it has taken.
             variant: clients with different numbers cannot go together.
         """
-        everybody = len(done)
-        if self._level(done) and variant.count(variant[0]) == everybody:
-            return list(range(everybody)) if done[0] < len(self._sizes[0]) else []
         waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place, (sizes, count) in enumerate(zip(self._sizes, done, strict=True)):
             if count < len(sizes):
@@ -333,8 +329,6 @@ class _Schedule:
 
     def in_a_row(self, done: Sequence[int], places: Sequence[int]) -> int:
         """How many steps of one batch size some clients can take, as long as no others wait for them."""
-        if self._level(done) and len(places) == len(done):
-            return _run(self._sizes[0], done[0])
         others = set(range(len(done))) - set(places)
         if any(done[place] < len(self._sizes[place]) for place in others):
             return 1
@@ -346,19 +340,11 @@ class _Schedule:
         Derived from the group alone: which tapes exist already must not change a bit.
         """
         done, counts = [0] * len(self._sizes), Counter[tuple[int, int]]()
-        if self._aligned:
-            counts.update((size, len(done)) for size in self._sizes[0])
-        else:
-            variant = [0] * len(done)
-            while places := self.places(done, variant):
-                counts[self._sizes[places[0]][done[places[0]]], len(places)] += 1
-                for place in places:
-                    done[place] += 1
+        while places := self.places(done, [0] * len(done)):
+            counts[self._sizes[places[0]][done[places[0]]], len(places)] += 1
+            for place in places:
+                done[place] += 1
         return {kind for kind, count in counts.items() if count >= _FREQUENT}
-
-    def _level(self, done: Sequence[int]) -> bool:
-        """Whether all clients have the same steps before them."""
-        return self._aligned and done.count(done[0]) == len(done)
 
 
 def _run(sizes: Sequence[int], start: int) -> int:

@@ -9,40 +9,15 @@ from edgefl.core.cost import Work
 
 
 @dataclass(frozen=True)
-class Layer:
-    """One module's forward pass on one sample.
-
-    Attributes:
-        module: its dotted name.
-        kind: its class's name.
-        parameters: how many values it holds.
-        fvcore_flops: of its convolutions and matrix products by fvcore, two a multiply-add.
-        flops: the same by our own tracer.
-        kernels: how many operators it starts.
-        bytes: what they move.
-    """
-
-    module: str
-    kind: str
-    parameters: int
-    fvcore_flops: int
-    flops: int
-    kernels: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class ModelLayers:
-    """A model's forward pass on one sample.
+class ForwardCounts:
+    """Operations of a model's forward pass on one sample, in convolutions and matrix products.
 
     Attributes:
         model: its name.
-        modules: those that do any work.
-        fvcore_flops, traced_flops: of the whole model, by either count.
+        fvcore_flops, traced_flops: by either count, two a multiply-add.
     """
 
     model: str
-    modules: Sequence[Layer]
     fvcore_flops: int
     traced_flops: int
 

@@ -15,7 +15,7 @@ from edgefl.core.dealing import dealt
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.fleet import Fleet
-from edgefl.core.layers import ModelLayers
+from edgefl.core.layers import ForwardCounts
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
@@ -92,7 +92,7 @@ class Profile:
         assumed: what the figures assume about the client.
         assumptions: the unknown and assumed numbers of devices and links.
         parts, part_prices: empty if not requested.
-        layers: each model's forward pass layer by layer, if requested.
+        layers: the counts of each model's forward pass, if requested.
         shared: what exchanges cost the server's link and cells; None where clients share nothing.
         server: what a merge of each exchange costs the server; None where its work is free.
         server_intervals: its bounds, by exchange and figure; None where no number is open.
@@ -107,7 +107,7 @@ class Profile:
     prices: Sequence[Row]
     parts: Sequence[Row] = ()
     part_prices: Sequence[Row] = ()
-    layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
+    layers: Sequence[ForwardCounts] | None = field(default=None, metadata=OPTIONAL)
     shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
     server: Mapping[str, MergeCost] | None = field(default=None, metadata=OPTIONAL)
     server_intervals: Mapping[str, Mapping[str, Interval]] | None = field(default=None, metadata=OPTIONAL)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
-from edgefl.compute.modules import layers
+from edgefl.compute.modules import forward_counts
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.corners import Interval
@@ -346,7 +346,7 @@ def profile(
         assumed=found.notes,
         assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
         **tables,
-        layers=[layers(net) for net in learning.nets] if options.layers else None,
+        layers=[forward_counts(net) for net in learning.nets] if options.layers else None,
         shared=shared_links(draft.scenario, found.fleet, links, tables["exchanges"]),
         server=None if merging is None else merge_costs(draft, learning, merging),
         server_intervals=None if merging is None else merge_bounds(draft, learning, merging) or None,

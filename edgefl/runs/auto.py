@@ -14,12 +14,12 @@ The constants are measured: ``benchmarks/auto.py`` compares what they choose wit
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from edgefl.compute.job import shortened
+from edgefl.compute.job import Feed
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import EdgeflError, in_one_line
@@ -136,10 +136,18 @@ def _not_stackable(context: Context) -> str:
     trainer, cohort = _stacker(), cohort_of(context)
     try:
         group = context.group(trainer.units(cohort, context.size)[0][:2])
-        trainer.work(shortened(group, 2))
+        trainer.work(replace(group, feed=lambda place: _TwoSteps(group.feed(place))))
     except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
         return error.what if isinstance(error, EdgeflError) else in_one_line(error)
     return ""
+
+
+class _TwoSteps:
+    """The first steps of a feed."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.sizes = [sizes[:2] for sizes in feed.sizes]
+        self.take = feed.take
 
 
 def _stacker() -> Vmapped:

@@ -73,7 +73,7 @@ def exchanges(request):
 def _without_fvcore():
     """It takes seconds, and is not what these laws are about."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("edgefl.planning.profile.layers", lambda _: None)
+        patched.setattr("edgefl.planning.profile.forward_counts", lambda _: None)
         yield
 
 

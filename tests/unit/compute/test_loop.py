@@ -19,7 +19,7 @@ import torch
 from builders import build_method, build_net
 from edgefl.compute import loop
 from edgefl.compute.job import Task
-from edgefl.core.event import Job
+from edgefl.core.event import TrainingJob
 from edgefl.protocol import Batch, Ctx, flatten
 
 threads = int(sys.argv[1])
@@ -36,7 +36,7 @@ def batches(phase):
         yield Batch(torch.randn(64, 3, 32, 32, generator=generator), torch.arange(64) % 10)
 
 payload = exchange.down(method.server(net.init(0)), 0)
-jobs = [Job(nth, 0, "train", 0, 0, nth, nth, 2) for nth in range(2)]
+jobs = [TrainingJob(nth, 0, "train", 0, 0, nth, nth, 2) for nth in range(2)]
 tasks = [Task(job, exchange.work, payload, None, ctx, batches) for job in jobs]
 digest = hashlib.sha256()
 for outcome in map(loop.work, tasks):

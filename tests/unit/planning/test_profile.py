@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 from test_batch_fit import BOARD
 
+from edgefl.compute.kernels import PRODUCTS
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import machine_title
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
@@ -93,12 +94,14 @@ def test_a_number_type_that_a_device_lacks_is_said():
     assert "has no figure for fp16" in row["unknown"]
 
 
-def test_layers_agree_with_fvcore():
-    """Each layer's products are counted alike, and together they are the model's."""
+def test_another_count_of_the_forward_pass_fails(monkeypatch):
+    """Fvcore and the tracer agree on every operator, or the profile names the one that they differ in."""
     (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})
     (found,) = profile(draft, ProfileOptions(layers=True)).layers
-    assert all(row.flops == row.fvcore_flops for row in found.modules)
-    assert sum(row.flops for row in found.modules) == found.traced_flops == found.fvcore_flops
+    assert found.traced_flops == found.fvcore_flops > 0
+    monkeypatch.setitem(PRODUCTS, "addmm", lambda *_: [])
+    with pytest.raises(RunError, match=r"operator product as traced, but [\d,]+ by fvcore"):
+        profile(draft, ProfileOptions(layers=True))
 
 
 def test_the_host_does_the_work_beside_the_model(monkeypatch):
