@@ -10,7 +10,7 @@ from typing import Any
 from edgefl.core.catalogue import load
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import Plan
-from edgefl.runs.execute import Run
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Reader, Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Feedback
@@ -30,7 +30,7 @@ _META = {
 _TRACE = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
 
 
-class Scored(Run):
+class Scored(RunInProgress):
     """A run whose n-th evaluation of the global model has the n-th of some accuracies, then the last one."""
 
     accuracies: Sequence[float] = ()

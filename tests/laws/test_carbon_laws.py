@@ -18,8 +18,8 @@ from edgefl.core.documents import document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.describing import describe
-from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Store
 from edgefl.trackers import Callbacks
 
@@ -44,7 +44,7 @@ def clocked(found):
     """The summary and the events of a dry run."""
     store = Store.in_memory()
     describe(found, store, "null")
-    run = Run(found.plan, store, None, Callbacks())
+    run = RunInProgress(found.plan, store, None, Callbacks())
     run.to_end()
     reader = store.reader()
     result = summary(reader), reader.rows("events")

@@ -20,8 +20,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
 from edgefl.runs.describing import describe
-from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Store, read_prices
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
@@ -92,7 +92,7 @@ def summed(found, look=lambda _: None):
     """A run's summary, and what ``look`` finds in its rows."""
     store = Store.in_memory()
     describe(found, store, "null")
-    run = Run(found.plan, store, None, Callbacks())
+    run = RunInProgress(found.plan, store, None, Callbacks())
     run.to_end()
     reader = store.reader()
     result = summary(reader), look(reader)

@@ -21,8 +21,8 @@ from edgefl.core import catalogue
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.describing import describe
-from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
+from edgefl.runs.run import RunInProgress
 from edgefl.store import Store
 from edgefl.trackers import Callbacks
 
@@ -61,7 +61,7 @@ def summed(planned, *evaluated):
     """A run's summary, its jobs and its events; with evaluations, also what it took to reach their target."""
     store = Store.in_memory()
     describe(planned, store, "null")
-    run = Run(planned.plan, store, None, Callbacks())
+    run = RunInProgress(planned.plan, store, None, Callbacks())
     run.to_end()
     store.add("evaluations", *evaluated)
     reader = store.reader()

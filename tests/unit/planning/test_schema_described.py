@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from edgefl.core.fleet import Failures, Fleet
-from edgefl.core.scenario import Server, Task, Until
-from edgefl.core.training import Local
+from edgefl.core.scenario import Server, TaskSpec, Until
+from edgefl.core.training import LocalTraining
 from edgefl.planning.schema import schema
 
 
@@ -13,6 +13,6 @@ def test_every_key_is_described():
     found = schema()
     sections = [
         found,
-        *(found["$defs"][one.__name__] for one in (Task, Local, Server, Until, Fleet, Failures)),
+        *(found["$defs"][one.__name__] for one in (TaskSpec, LocalTraining, Server, Until, Fleet, Failures)),
     ]
     assert all(key["description"] for one in sections for key in one["properties"].values())
