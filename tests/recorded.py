@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from edgefl.core.catalogue import load
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import Plan
 from edgefl.runs.run import RunInProgress
@@ -52,8 +51,8 @@ def recorded(plan_: Plan, accuracies: Sequence[float] = (), **meta: Any) -> Iter
     """A reader of a plan's run; ``meta`` are facts of it."""
     priced = replace(plan_, prices=tuple(replace(one, traces=(_TRACE,)) for one in plan_.prices))
     store = Store.in_memory()
-    timed = hasattr(load("policies", plan_.scenario.server.policy.name), "round_s")
-    store.set_meta({**_META, "timed": timed, **meta})
+    least_s, most_s = plan_.policy.lasts_s()
+    store.set_meta({**_META, "timed": least_s == most_s, **meta})
     store.write_plan(priced, {}, [0] * len(plan_.clients))
     run = Scored(priced, store, None, Callbacks())
     run.accuracies = accuracies

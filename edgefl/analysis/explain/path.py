@@ -11,7 +11,7 @@ the round's time:
   job: for the last arrival of a synchronous round or of a buffer, for the n-th of ``overselect``. Of several
   it is the one that was dispatched last.
 - Any other merge waited for a timer of the policy, such as a deadline or an interval. The timer began when
-  the server last dispatched jobs or merged. A policy whose rounds last a fixed time (``round_s``) always
+  the server last dispatched jobs or merged. A policy whose rounds last a fixed time (``lasts_s``) always
   waits for its timer.
 - A job passes its download, its work and its upload, from its dispatch on; one that was lost, as far as it
   came.
