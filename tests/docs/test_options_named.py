@@ -41,3 +41,9 @@ def test_what_is_named_exists(page):
             assert options <= OPTIONS[command[1]], code
         elif code.startswith("--"):
             assert options <= some | OTHERS, code
+
+
+def test_commands_are_found():
+    """In blocks, with what goes on in the next line, and in sentences."""
+    text = "`edgefl run X`\n```sh\nedgefl plot X \\\n  --out Y\n```\n"
+    assert _named(text) == ["edgefl plot X    --out Y", "edgefl run X"]
