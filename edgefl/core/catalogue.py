@@ -349,11 +349,6 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
-def has_code(kind: str) -> bool:
-    """Whether the files of a kind are Python."""
-    return kind in _CODE
-
-
 def base_of(kind: str) -> tuple[str, str]:
     """The class that a kind's Params derive from: its module and its name."""
     folder, name = _CODE[kind]
