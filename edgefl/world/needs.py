@@ -75,7 +75,8 @@ class Merge(_Jobs):
         exchange: its name.
         round: from 0; -1 before the first, the number of rounds after the last.
         t_s: when, in virtual seconds.
-        rows: the jobs of ``merged``.
+        jobs: how many jobs it merges.
+        merged_rows: gives ``rows``.
         weights: for each of them, its weight in averages.
         scales: for each of them, how much of its update counts: 1 is all of it.
         correction: how an upload that is stale, or scaled, is re-expressed.
@@ -89,7 +90,8 @@ class Merge(_Jobs):
     exchange: str
     round: int
     t_s: float
-    rows: np.ndarray
+    jobs: int
+    merged_rows: Callable[[], np.ndarray]
     weights: Sequence[float]
     scales: Sequence[float]
     correction: Correction
@@ -97,6 +99,11 @@ class Merge(_Jobs):
     live_versions: tuple[int, ...]
     regular: bool
     cost: MergeCost | None = None
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The jobs of ``merged``."""
+        return self.merged_rows()
 
     @cached_property
     def merged(self) -> tuple[TrainingJob, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -402,7 +403,8 @@ class World:
                     exchange=exchange,
                     round=self.round,
                     t_s=self.now_s,
-                    rows=rows_of(some),
+                    jobs=len(some),
+                    merged_rows=partial(rows_of, some),
                     weights=tuple(1.0 if equal else float(samples[job.client]) for job in some),
                     scales=tuple(
                         1.0 if scales is None else float(scales(base - job.version)) for job in some

@@ -13,6 +13,7 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
+from edgefl.world.driver import converse, simulate
 from edgefl.world.job import Job
 from edgefl.world.links import ClientTrace
 from edgefl.world.needs import Feedback
@@ -244,7 +245,7 @@ def test_jobs_that_ended_are_forgotten():
             found.extend(one for one in gc.get_objects() if type(one) is Job)
         return Feedback()
 
-    told(plan_, answer)
+    converse(simulate(plan_), answer)
     assert 1 <= len(found) < 150
 
 
