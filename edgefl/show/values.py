@@ -80,7 +80,10 @@ def between(
     """
     write = write or partial(amount, unit=unit)
     own = None if mean is None else write(mean)
-    text = "" if own is None else joined([own, *([write(half)] if half else [])], " ±")
+    # Of counts, whose digits say nothing of how exact a mean of them is, half an interval has two.
+    two = f"{half:.2g}" if half and half < 10 else f"{half or 0:,.0f}"  # noqa: PLR2004 - else it has an exponent
+    halves = [write(half) if unit else (two, "")] if half else []
+    text = "" if own is None else joined([own, *halves], " ±")
     if bounds is None or (own is None and bounds.high is None and not bounds.low):
         return text or unknown
     low, high = write(bounds.low), None if bounds.high is None else write(bounds.high)
