@@ -52,6 +52,16 @@ def saved(record, tmp_path_factory):
     return save
 
 
+@pytest.fixture(scope="module")
+def shared(opened, saved):
+    """A visit to the page with all plots drawn, for tests that set what they need."""
+    with visiting(opened, saved()) as made:
+        made.ready()
+        made.draw_all()
+        yield made
+        assert made.complaints == []
+
+
 @pytest.fixture
 def visit(opened, saved):
     """(record, settings): a visit to its page, which at the end had no error and asked for nothing else."""

@@ -10,7 +10,7 @@ from visits import DESKTOP, PHONE
 SERIOUS = {"serious", "critical"}
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
 def test_axe_finds_nothing_serious(visit, width, scheme):
     """axe-core finds no serious and no critical issue, with all plots drawn and a plot's data open."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -38,10 +38,9 @@ def test_the_first_tab_skips_to_the_results(visit):
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_switches_work_from_the_keyboard(visit):
+def test_switches_work_from_the_keyboard(shared):
     """An arrow key moves the choice of a radio group, and the plot follows."""
-    page = visit()
-    page.draw_all()
+    page = shared
     before = page.drawn("accuracy")["title"]
     page.page.focus("#plot-accuracy input[name=accuracy-x]:checked")
     page.page.keyboard.press("ArrowRight")
@@ -49,9 +48,9 @@ def test_switches_work_from_the_keyboard(visit):
     assert page.page.evaluate("document.activeElement.checked")
 
 
-def test_landmarks_and_headings(visit):
+def test_landmarks_and_headings(shared):
     """One h1, a heading for each section that the navigation links to, and no level is left out."""
-    page = visit().page
+    page = shared.page
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(one => Number(one.tagName[1]))")
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -63,11 +62,9 @@ def test_landmarks_and_headings(visit):
         assert page.get_by_role(name).count() == 1
 
 
-def test_every_control_has_a_name(visit):
+def test_every_control_has_a_name(shared):
     """Each radio group has a legend, and each other control a label."""
-    page = visit()
-    page.draw_all()
-    unnamed = page.page.eval_on_selector_all(
+    unnamed = shared.page.eval_on_selector_all(
         "input, select, button, fieldset",
         "all => all.filter(one => ![one.ariaLabel, one.textContent, one.labels?.[0]?.textContent].some("
         "text => text?.trim())).map(one => one.outerHTML)",

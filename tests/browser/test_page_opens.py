@@ -7,7 +7,6 @@ import io
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import pytest
 from paged import plot_of
 from visits import PHONE
 
@@ -34,10 +33,9 @@ def test_the_first_screen_says_who_is_ahead(visit, record):
     assert first["y"] + first["height"] < 900
 
 
-def test_a_switch_changes_the_axis_and_keeps_the_rest(visit, record):
+def test_a_switch_changes_the_axis_and_keeps_the_rest(shared, record):
     """The radio buttons of a plot change what it shows: its x are the record's."""
-    page = visit()
-    page.draw_all()
+    page = shared
     blocks = plot_of(record, "accuracy").frame.blocks
     shown = [one for one in blocks if one["model"] == blocks[0]["model"]]
     for axis in ("round", "bytes", "time"):
@@ -51,10 +49,9 @@ def test_a_switch_changes_the_axis_and_keeps_the_rest(visit, record):
         assert np.allclose(sorted([size * x for x in line] for line in lines), sorted(expected))
 
 
-def test_a_log_switch(visit):
+def test_a_log_switch(shared):
     """A log switch makes the axis logarithmic, and linear again."""
-    page = visit()
-    page.draw_all()
+    page = shared
     box = "#plot-accuracy input[name=accuracy-log_x]"
     page.page.check(box)
     assert page.drawn("accuracy")["x"] == "log"
@@ -62,10 +59,9 @@ def test_a_log_switch(visit):
     assert page.drawn("accuracy")["x"] != "log"
 
 
-def test_the_legend_hides_a_run_everywhere(visit):
+def test_the_legend_hides_a_run_everywhere(shared):
     """A click in one plot's legend hides the run in all plots, and a second click shows it again."""
-    page = visit()
-    page.draw_all()
+    page = shared
     everywhere = (
         "shown => { const found = [...document.querySelectorAll('figure.plot[data-drawn=plot] .canvas')]"
         ".flatMap(one => one.data.filter(trace => trace.meta?.group === 1).map(trace => trace.visible));"
@@ -83,9 +79,9 @@ def test_the_legend_hides_a_run_everywhere(visit):
     page.page.wait_for_function(everywhere, arg=True)
 
 
-def test_tables_sort(visit):
+def test_tables_sort(shared):
     """A heading's button sorts by its column, up and then down, and says so to a screen reader."""
-    page = visit().page
+    page = shared.page
     table = page.locator("#runs table").first
     seeds = table.locator("tbody td:nth-child(4)")
     before = seeds.all_inner_texts()
@@ -100,21 +96,21 @@ def test_tables_sort(visit):
 
 # Chromium lets a page start ten downloads a second; a test asks for more.
 _SAVED = """async () => {
-  const saved = [];
+  const saved = [], own = edgefl.save;
   edgefl.save = (name, text) => saved.push([name, text]);
   for (const plot of document.querySelectorAll("figure.plot[data-drawn=plot]")) {
     for (const button of plot.querySelectorAll(".downloads button")) button.click();
   }
   const all = 2 * document.querySelectorAll("figure.plot[data-drawn=plot]").length;
   while (saved.length < all) await new Promise((done) => setTimeout(done, 20));
+  edgefl.save = own;
   return saved;
 }"""
 
 
-def test_what_a_plot_saves(visit):
+def test_what_a_plot_saves(shared):
     """Each drawn plot gives its table as CSV, a row of headings first, and its picture as SVG."""
-    page = visit()
-    page.draw_all()
+    page = shared
     saved = dict(page.page.evaluate(_SAVED))
     tables = {name.removesuffix(".csv"): text for name, text in saved.items() if name.endswith(".csv")}
     pictures = {name.removesuffix(".svg"): text for name, text in saved.items() if name.endswith(".svg")}
@@ -127,21 +123,13 @@ def test_what_a_plot_saves(visit):
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own text
 
 
-def test_downloads(visit):
-    """The buttons of a plot give files that are named after it."""
-    page = visit()
-    page.draw_all()
+def test_downloads(shared):
+    """The buttons of a plot give files that are named after it; its text alternative has the CSV's rows."""
+    page = shared
     name, text = page.download("#plot-accuracy .downloads button:nth-child(1)")
     assert (name, text.startswith("<svg")) == ("edgefl-accuracy.svg", True)
     name, text = page.download("#plot-accuracy .downloads button:nth-child(2)")
     assert (name, text.count("\n") > 1) == ("edgefl-accuracy.csv", True)
-
-
-def test_a_plots_data_are_a_table_too(visit):
-    """The text alternative of a plot has the rows of its CSV."""
-    page = visit()
-    page.draw_all()
-    _, text = page.download("#plot-accuracy .downloads button:nth-child(2)")
     page.page.click("#plot-accuracy summary")
     shown = page.page.locator("#plot-accuracy details tbody tr")
     shown.first.wait_for()
@@ -161,10 +149,9 @@ def test_dark_and_light(visit):
     assert page.page.evaluate(font) == page.page.evaluate(ink)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_does_not_scroll_sideways(visit, scheme):
+def test_a_phone_does_not_scroll_sideways(visit):
     """At 360 pixels nothing is wider than the window, with all plots drawn and all details open."""
-    page = visit(width=PHONE, scheme=scheme)
+    page = visit(width=PHONE)
     page.draw_all()
     page.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     page.page.wait_for_timeout(100)
@@ -172,7 +159,10 @@ def test_a_phone_does_not_scroll_sideways(visit, scheme):
 
 
 def test_print_is_light_and_has_everything(visit):
-    """In print there are no switches, the colours are light, and plots that were never in view are drawn."""
+    """In print there are no switches, the colours are light, and plots that were never in view are drawn.
+
+    Browsers say that they will print before the rules of print hold; plots have a page's width then.
+    """
     page = visit(scheme="dark").page
     page.emulate_media(media="print")
     page.wait_for_function(
@@ -184,11 +174,7 @@ def test_print_is_light_and_has_everything(visit):
     assert page.locator("#provenance h2").is_visible()
     ink = page.evaluate("document.querySelector('#plot-accuracy .canvas').layout.font.color")
     assert ink == page.evaluate("getComputedStyle(document.body).color")
-
-
-def test_plots_are_light_before_the_browser_turns_to_print(visit):
-    """Browsers say that they will print before the rules of print hold; plots have a page's width then."""
-    page = visit(scheme="dark").page
+    page.emulate_media(media="screen")
     drawn = (
         "event => { dispatchEvent(new Event(event));"
         " const {layout} = document.querySelector('#plot-accuracy .canvas');"

@@ -39,13 +39,13 @@ def blocks_of(record, plot):
     return plot_of(record, plot).frame.blocks
 
 
-def test_quantities_are_shown_as_edgefl_prints_them(visit):
+def test_quantities_are_shown_as_edgefl_prints_them(shared):
     """The page's formatter gives the text of core/units.py, for amounts of all sizes and for ties."""
     draw = random.Random(3)  # noqa: S311 - no secrets
     amounts = [0, 1, 0.5, 59.5, 60.5, 90.5, 3599.5, 3600, 7265, 86400, 1125, 1375, 999499, 999500, 1e-9]
     amounts += [10 ** draw.uniform(-8, 17) for _ in range(300)] + [draw.randrange(10**6) for _ in range(100)]
     shares = [0, 1, 0.944, 0.0003, 0.00001, 0.5, 0.01]
-    page = visit().page
+    page = shared.page
     for unit in ("B", "J", "s", "FLOP", "g", "loss", "EUR", "share", "index", ""):
         few = shares if unit in {"share", "index"} else [one for one in amounts if unit or one < 2**53]
         found = page.evaluate("([all, unit]) => all.map((one) => edgefl.number(one, unit))", [few, unit])
@@ -53,16 +53,14 @@ def test_quantities_are_shown_as_edgefl_prints_them(visit):
     assert page.evaluate("edgefl.number(null, 'J')") == "unknown"
 
 
-def test_files_hold_the_frames_numbers(visit, record):
+def test_files_hold_the_frames_numbers(shared, record):
     """A plot's CSV has all rows of its frame, none rounded; of a map a row for each cell."""
-    page = visit()
-    page.draw_all()
     for section in record.sections:
         for plot in section.plots if not section.nothing else ():
             columns, blocks = plot.frame
             if not blocks:
                 continue
-            heads, *rows = rows_of(page, plot.id)
+            heads, *rows = rows_of(shared, plot.id)
             assert len(heads) == len(columns) + 1
             if plot.mark == "heat":
                 expected = [value for one in blocks for row in one[plot.z] for value in row]
@@ -79,10 +77,9 @@ def test_files_hold_the_frames_numbers(visit, record):
             assert np.array_equal(found, np.array(expected, dtype=float), equal_nan=True), plot.id
 
 
-def test_a_round_is_drawn_job_by_job(visit, record):
-    """Bars are the block's stages, the words name who was waited for, and arrow keys move the slider."""
-    page = visit()
-    page.draw_all()
+def test_a_round_is_drawn_job_by_job(shared, record):
+    """Bars are the block's stages, the words name who was waited for; keys and a button move the slider."""
+    page = shared
     for at, one in enumerate(blocks_of(record, "round")[:2]):
         bars, title = page.page.evaluate(
             "() => { const {data, layout} = document.querySelector('#plot-round .canvas');"
@@ -100,6 +97,15 @@ def test_a_round_is_drawn_job_by_job(visit, record):
         page.page.keyboard.press("ArrowRight")
         assert slider.get_attribute("aria-valuetext").startswith(f"round {at + 1}")
         assert page.page.evaluate("document.activeElement.type") == "range"
+    blocks = blocks_of(record, "round")
+    run = next(one["run"] for one in blocks if one.get("slowest") and one["at"])
+    slowest = next(one for one in blocks if one.get("slowest") and one["run"] == run)
+    page.page.locator("#plot-round select").select_option(index=run)
+    page.page.locator("#plot-round .slider button").click()
+    slider = page.page.locator("#plot-round input[type=range]")
+    assert slider.get_attribute("aria-valuetext") == slowest["label"]
+    assert page.page.evaluate("document.activeElement.textContent") == "Slowest round"
+    assert slowest["notes"][""] in page.page.inner_text("#plot-round .note")
 
 
 def test_time_away_is_a_part_of_its_own(visit, record):
@@ -122,25 +128,9 @@ def test_time_away_is_a_part_of_its_own(visit, record):
     assert "of which" in bars["work"]["text"][0]
 
 
-def test_the_slowest_round_is_a_click_away(visit, record):
-    """Its button moves the slider, says so, and keeps the focus."""
-    page = visit()
-    page.draw_all()
-    blocks = blocks_of(record, "round")
-    run = next(one["run"] for one in blocks if one.get("slowest") and one["at"])
-    slowest = next(one for one in blocks if one.get("slowest") and one["run"] == run)
-    page.page.locator("#plot-round select").select_option(index=run)
-    page.page.locator("#plot-round .slider button").click()
-    slider = page.page.locator("#plot-round input[type=range]")
-    assert slider.get_attribute("aria-valuetext") == slowest["label"]
-    assert page.page.evaluate("document.activeElement.textContent") == "Slowest round"
-    assert slowest["notes"][""] in page.page.inner_text("#plot-round .note")
-
-
-def test_runs_of_several_seeds_have_a_line(visit, record):
+def test_runs_of_several_seeds_have_a_line(shared, record):
     """At first one for each group, of its first seed, as is said; all on request; one in detail."""
-    page = visit()
-    page.draw_all()
+    page = shared
     groups, runs = len(record.told.groups), len(record.told.runs)
     assert runs == 2 * groups
     for plot in ("durations", "active", "participation"):
@@ -156,7 +146,10 @@ def test_runs_of_several_seeds_have_a_line(visit, record):
 
 
 def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
-    """Of two seeds it reaches beyond 0% and 100%, where there are none; losses have no such ends."""
+    """Of two seeds it reaches beyond 0% and 100%, where there are none; losses have no such ends.
+
+    A legend has the runs that are drawn, of one run's staleness its name alone; all hide at once.
+    """
     ends = {"low": -3.0, "high": 4.0}
     wide = [
         {
@@ -169,7 +162,8 @@ def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
         }
         for one in blocks_of(record, "accuracy")
     ]
-    page = visit(redrawn(record, accuracy=wide))
+    one = {"run": 0, "of": "", "t_s": [1, 2], "behind": [0, 1]}
+    page = visit(redrawn(record, accuracy=wide, staleness=[one]))
     page.draw_all()
     range_ = "document.querySelector('#plot-accuracy .canvas')._fullLayout.yaxis.range"
     low, high = page.page.evaluate(range_)
@@ -178,13 +172,6 @@ def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
     page.page.check("#plot-accuracy input[value=loss]")
     low, high = page.page.evaluate(range_)
     assert low <= -3 < 4 <= high
-
-
-def test_a_legend_has_the_runs_that_are_drawn(visit, record):
-    """Of one run's staleness its own name alone. All can be hidden at once, and shown again."""
-    one = {"run": 0, "of": "", "t_s": [1, 2], "behind": [0, 1]}
-    page = visit(redrawn(record, staleness=[one]))
-    page.draw_all()
     shown = "all => all.filter(one => one.checkVisibility()).map(one => one.innerText)"
     names = [one.name for one in record.told.groups]
     assert page.page.eval_on_selector_all("#plot-accuracy .legend button", shown) == ["Hide all", *names]
@@ -205,10 +192,9 @@ def test_a_long_wait_does_not_hide_the_jobs(visit, record):
     assert "Most of the wait is not drawn." in page.page.inner_text("#plot-round .note")
 
 
-def test_the_front_is_drawn(visit, record):
+def test_the_front_is_drawn(shared, record):
     """The Pareto front's line goes through its groups, and the words name them."""
-    page = visit()
-    page.draw_all()
+    page = shared
     plot = plot_of(record, "pareto")
     front = plot.joined[f"{plot.y[0]} {plot.x[0]}"]
     values = {one["group"]: (one[plot.x[0]], one[plot.y[0]]) for one in plot.frame.blocks}
@@ -256,10 +242,10 @@ def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
 FORMULAS = [f"{chr(sign)}1" for sign in (*b"=+-@\t\r\n", 0xFF1D, 0xFF0B, 0xFF0D, 0xFF20)]
 
 
-def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
+def test_files_of_plots_are_as_safe_as_those_of_tables(shared):
     """A cell is what `edgefl table` would write: formulas are quoted, numbers and empty ones are not."""
     texts, numbers = [*FORMULAS, 'a "b", c', "ä", " x"], [-1, 1e-300, 2.0**53, 0.1]
-    saved = visit().page.evaluate(
+    saved = shared.page.evaluate(
         "cells => { let text; edgefl.save = (_, one) => { text = one; };"
         " edgefl.saveCsv('x', {columns: ['a', 'b'], rows: cells.map((one) => [one, 0])}); return text; }",
         [*texts, *numbers, None],
