@@ -6,9 +6,10 @@ import math
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import facts, plan, play, played, prices, told
 
@@ -86,34 +87,34 @@ def _merges(needs):
     return [need for need in needs if isinstance(need, Merge)]
 
 
-@given(plans())
-def test_time_never_falls_and_events_are_numbered(plan_):
+LAWS = []
+
+
+@LAWS.append
+def time_never_falls_and_events_are_numbered(seen):
     """Events come in the order of time, numbered 0, 1, 2 ... without a gap."""
-    events, _ = play(plan_)
-    times = [event.t_s for event in events]
+    times = [event.t_s for event in seen.events]
     assert times == sorted(times)
-    assert [event.seq for event in events] == list(range(len(events)))
+    assert [event.seq for event in seen.events] == list(range(len(seen.events)))
 
 
-@given(plans())
-def test_a_job_is_received_worked_and_arrives(plan_):
+@LAWS.append
+def a_job_is_received_worked_and_arrives(seen):
     """Every dispatched job goes through all its stations, in order, each as long as its charge says."""
-    events, _ = play(plan_)
-    for job in _by_job(events).values():
+    for job in _by_job(seen.events).values():
         assert [event.kind for event in job] == JOB
         assert len({(event.client, event.exchange, event.round, event.version) for event in job}) == 1
         for before, after in pairwise(job):
             assert math.isclose(after.t_s - before.t_s, after.cost.seconds, rel_tol=1e-9, abs_tol=1e-6)
 
 
-@given(plans())
-def test_a_job_is_charged_its_prices(plan_):
+@LAWS.append
+def a_job_is_charged_its_prices(seen):
     """Bytes and operations are the client's prices; compute time and energy are scaled by the same draw."""
-    events, _ = play(plan_)
-    for job in _by_job(events).values():
-        table, client = plan_.price(job[0].exchange), job[0].client
+    for job in _by_job(seen.events).values():
+        table, client = seen.plan.price(job[0].exchange), job[0].client
         received, worked, arrived = (event.cost for event in job[1:])
-        demand = table.demand(plan_.clients.kind[client])
+        demand = table.demand(seen.plan.clients.kind[client])
         draw, megabits = demand.draw, 8 * demand.down_bytes / 1e6
         assert (received.seconds, received.down_bytes) == (demand.down_s, demand.down_bytes)
         assert (arrived.seconds, arrived.up_bytes) == (demand.up_s, demand.up_bytes)
@@ -131,55 +132,53 @@ def test_a_job_is_charged_its_prices(plan_):
         assert math.isclose(worked.tail_j, draw.tail_w * between_s, abs_tol=1e-9)
 
 
-@given(plans())
-def test_a_client_never_overlaps_itself(plan_):
+@LAWS.append
+def a_client_never_overlaps_itself(seen):
     """A client's next job is dispatched no earlier than its last one arrived."""
-    events, _ = play(plan_)
     busy = defaultdict(list)
-    for job in _by_job(events).values():
+    for job in _by_job(seen.events).values():
         busy[job[0].client].append((job[0].t_s, job[-1].t_s))
     for spans in busy.values():
         for (_, end), (start, _) in pairwise(sorted(spans)):
             assert start >= end
 
 
-@given(plans())
-def test_every_job_is_merged_once(plan_):
+@LAWS.append
+def every_job_is_merged_once(seen):
     """Merges take each arrived job exactly once, in the order of clients, and count the versions from 1."""
-    events, needs = play(plan_)
-    merges = _merges(needs)
+    merges = _merges(seen.needs)
     assert [need.version for need in merges] == list(range(1, len(merges) + 1))
-    assert sorted(job.id for need in merges for job in need.merged) == sorted(_by_job(events))
+    assert sorted(job.id for need in merges for job in need.merged) == sorted(_by_job(seen.events))
     for need in merges:
         clients = [job.client for job in need.merged]
         assert clients == sorted(set(clients))
         assert all(job.exchange == need.exchange and job.version == need.version - 1 for job in need.merged)
-    merged = [event for event in events if event.kind is Kind.MERGED]
+    merged = [event for event in seen.events if event.kind is Kind.MERGED]
     assert [(event.version, event.exchange) for event in merged] == [
         (need.version, need.exchange) for need in merges
     ]
 
 
-@given(plans())
-def test_a_merge_waits_for_its_cohort(plan_):
+@LAWS.append
+def a_merge_waits_for_its_cohort(seen):
     """A synchronous merge happens at the last arrival of its jobs, and the next dispatch no earlier."""
-    events, needs = play(plan_)
-    arrivals = {event.job: event.t_s for event in events if event.kind is Kind.ARRIVED}
-    at = {event.version: event.t_s for event in events if event.kind is Kind.MERGED}
-    for need in _merges(needs):
+    arrivals = {event.job: event.t_s for event in seen.events if event.kind is Kind.ARRIVED}
+    at = {event.version: event.t_s for event in seen.events if event.kind is Kind.MERGED}
+    for need in _merges(seen.needs):
         if need.merged:
             assert at[need.version] == max(arrivals[job.id] for job in need.merged)
 
 
-@given(plans())
-def test_exchanges_happen_when_they_should_with_whom_they_should(plan_):
+@LAWS.append
+def exchanges_happen_when_they_should_with_whom_they_should(seen):
     """Start once, end once, in rounds every so many; all admitted clients, or as many as take part."""
-    _, needs = play(plan_)
-    rounds, participants = plan_.scenario.server.until.rounds, plan_.scenario.server.participants
-    admitted = set(np.flatnonzero(plan_.clients.admitted).tolist())
-    for table in plan_.prices:
+    rounds, participants = seen.plan.scenario.server.until.rounds, seen.plan.scenario.server.participants
+    admitted = set(np.flatnonzero(seen.plan.clients.admitted).tolist())
+    for table in seen.plan.prices:
         cohorts = [
-            {job.client for job in need.merged} for need in _merges(needs) if need.exchange == table.exchange
+            {job.client for job in need.merged}
+            for need in _merges(seen.needs)
+            if need.exchange == table.exchange
         ]
         assert len(cohorts) == (rounds // table.every if table.at == "round" else 1)
         for cohort in cohorts:
@@ -189,14 +188,13 @@ def test_exchanges_happen_when_they_should_with_whom_they_should(plan_):
             )
 
 
-@given(plans())
-def test_a_refused_client_never_works(plan_):
+@LAWS.append
+def a_refused_client_never_works(seen):
     """A refused client has one event, its refusal, at time zero before everything else."""
-    events, _ = play(plan_)
-    refused = [event.client for event in events if event.kind is Kind.REFUSED]
-    assert refused == [refusal.client for refusal in plan_.refusals]
-    assert [event.client for event in events[: len(refused)]] == refused
-    assert not set(refused) & {event.client for event in events[len(refused) :]}
+    refused = [event.client for event in seen.events if event.kind is Kind.REFUSED]
+    assert refused == [refusal.client for refusal in seen.plan.refusals]
+    assert [event.client for event in seen.events[: len(refused)]] == refused
+    assert not set(refused) & {event.client for event in seen.events[len(refused) :]}
 
 
 @given(plans(), st.data())
@@ -212,13 +210,21 @@ def test_feedback_moves_no_event(plan_, data):
     assert run(lambda _: Feedback()) == run(lambda _: data.draw(answers))
 
 
-@given(plans())
-def test_a_version_is_scored_once_and_the_last_always(plan_):
+@LAWS.append
+def a_version_is_scored_once_and_the_last_always(seen):
     """No version is evaluated twice, and the last one is."""
-    _, needs = play(plan_)
-    scored = [need.version for need in needs if isinstance(need, Evaluate)]
+    scored = [need.version for need in seen.needs if isinstance(need, Evaluate)]
     assert len(set(scored)) == len(scored)
-    assert scored[-1] == max([need.version for need in _merges(needs)], default=0)
+    assert scored[-1] == max([need.version for need in _merges(seen.needs)], default=0)
+
+
+@given(plans())
+@settings(max_examples=40)
+def test_laws_of_a_plan(plan_):
+    """What holds of any of them."""
+    events, needs = play(plan_)
+    for law in LAWS:
+        law(SimpleNamespace(plan=plan_, events=events, needs=needs))
 
 
 @given(plans())
