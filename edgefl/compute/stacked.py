@@ -104,65 +104,12 @@ def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
     return rebuild(tree, found)
 
 
-def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) -> tuple[Any, Any]:
-    """A tree and that of ``count`` of its clients, with tensors in the same places.
-
-    Args:
-        tree: of all clients.
-        numbers: for each client, its leaves at the places of ``tree`` that hold no tensors.
-        part: of some clients, after a step that may have turned numbers into tensors or back.
-        count: how many clients that is.
-
-    Raises:
-        ValueError: the trees differ in more than that.
-    """
-    if structure(tree) != structure(part):
-        raise ValueError("the keys differ")
-    own, mine, theirs = zip(*numbers, strict=True), [], []
-    for old, new in zip(leaves(tree), leaves(part), strict=True):
-        one, other = old, new
-        if not _tensors(old):
-            numbered = next(own)
-            one = _numbered(numbered, new) if _tensors(new) else old
-        elif not _tensors(new):
-            other = _numbered([new] * count, old)
-        if _tensors(one):
-            one, other = _promoted(one, other)
-        mine.append(one)
-        theirs.append(other)
-    return rebuild(tree, mine), rebuild(part, theirs)
-
-
-def _numbered(values: Sequence[Any], like: Stack | Tensor) -> Stack:
-    """Each client's number as a tensor like another's."""
-    if not all(isinstance(value, (int, float)) for value in values):
-        raise ValueError(f"{values[0]!r} is in the place of a tensor")
-    row = _row(like)
-    numbers = row.new_tensor(values).view(-1, *[1] * row.dim())
-    return Stack(numbers.expand(-1, *row.shape).clone())
-
-
-def _promoted(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two leaves with tensors, in a type that can represent both."""
-    first, second = _row(one), _row(other)
-    if first.shape != second.shape:
-        raise ValueError(f"a tensor has shape {tuple(second.shape)}, not {tuple(first.shape)}")
-    if first.dtype == second.dtype:
-        return one, other
-    dtype = torch.promote_types(first.dtype, second.dtype)
-
-    def promoted(leaf: Any) -> Any:
-        return Stack(leaf.value.to(dtype)) if isinstance(leaf, Stack) else leaf.to(dtype)
-
-    return promoted(one), promoted(other)
-
-
-def _tensors(leaf: Any) -> bool:
-    return isinstance(leaf, (Stack, Tensor))
-
-
-def _row(leaf: Stack | Tensor) -> Tensor:
-    return leaf.value[0] if isinstance(leaf, Stack) else leaf
+def kinds(tree: Any) -> list[Any]:
+    """The keys of a tree, and each leaf's shape and type for one client; None for what is no tensor."""
+    tensors = [isinstance(leaf, (Stack, Tensor)) for leaf in leaves(tree)]
+    rows = zip(leaves(tree), tensors, strict=True)
+    each = (leaf.value[0] if isinstance(leaf, Stack) else leaf if is_one else None for leaf, is_one in rows)
+    return [structure(tree), *(None if row is None else (row.shape, row.dtype) for row in each)]
 
 
 def spread(tree: Any, count: int) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import compress, islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Any
 
 import torch
@@ -20,9 +20,9 @@ from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Feed, Group, Outcome, Size, all_finite
 from edgefl.compute.stacked import (
     Stack,
-    aligned,
     chosen,
     fixed,
+    kinds,
     over,
     put_back,
     rows,
@@ -46,7 +46,6 @@ from edgefl.protocol import (
     Within,
     chance,
     is_carry,
-    leaves,
     unstacked,
 )
 from edgefl.protocol.chance import At
@@ -239,31 +238,6 @@ class _Carries:
         for place in places:
             self.variant[place] = self._after[before]
 
-    def align(self, places: list[int], carry: Carry) -> Carry:
-        """Some clients' carry, with tensors where those of the whole group are from now on.
-
-        Raises:
-            RunError: it cannot be stacked with the others'.
-        """
-        if len(places) == len(self.variant):
-            return carry
-        numbers = [self.variants[variant] for variant in self.variant]
-        try:
-            whole, carry = aligned(self.carry, numbers, carry, len(places))
-        except ValueError as error:
-            raise RunError(
-                f"after a step, some clients' carries cannot be stacked with the others': {error}",
-                where="engine vmapped",
-                hint="give the carry the same keys and shapes in the fold's start, or use --engine loop",
-            ) from error
-        pairs = zip(leaves(self.carry), leaves(whole), strict=True)
-        kept = [old is new for old, new in pairs if not isinstance(old, (Stack, Tensor))]
-        if not all(kept):
-            self.variants = [list(compress(values, kept)) for values in self.variants]
-            self._after.clear()
-        self.carry = whole
-        return carry
-
 
 def _train(
     phase: Phase,
@@ -272,7 +246,11 @@ def _train(
     gradients: Gradients,
     at: Callable[[Sequence[int], Sequence[int]], None],
 ) -> None:
-    """Takes every client through its steps of a phase; ``at`` is told whose are next."""
+    """Takes every client through its steps of a phase; ``at`` is told whose are next.
+
+    Raises:
+        RunError: a step changes what its carry consists of; clients that did not take it have another.
+    """
     done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
     frequent = schedule.frequent()
     carries.begin()
@@ -297,7 +275,13 @@ def _train(
             carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
             for batch in batches:
-                carry = carries.align(places, over(phase.stepped, carry, Batch._make(map(Stack, batch))))
+                before, carry = carry, over(phase.stepped, carry, Batch._make(map(Stack, batch)))
+                if kinds(carry) != kinds(before):
+                    raise RunError(
+                        f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
+                        where="engine vmapped",
+                        hint="let the carry begin as steps leave it, or use --engine loop",
+                    )
         carries.keep(places, carry, size)
 
 

@@ -7,7 +7,6 @@ import torch
 
 from edgefl.compute.stacked import (
     Stack,
-    aligned,
     chosen,
     fixed,
     over,
@@ -108,31 +107,6 @@ def test_a_shared_leaf_becomes_each_clients_own(new):
     back = put_back({"x": SHARED}, [1], {"x": new}, 3)
     assert back["x"].value.tolist() == [[1, 2], [7, 7], [1, 2]]
     assert SHARED.tolist() == [1, 2]
-
-
-def test_numbers_that_became_tensors_are_aligned():
-    """Every client's number is its row, whether all clients have the tensor or only some."""
-    whole, part = aligned({"x": 0, "n": 4}, [[5, 4], [6, 4]], {"x": own([1.5, 1.5]), "n": 4}, 1)
-    assert whole["x"].value.tolist() == [[5, 5], [6, 6]]
-    assert (whole["n"], part["x"].value.tolist()) == (4, [[1.5, 1.5]])
-    whole, part = aligned({"x": own(1.0, 2.0, 3.0)}, [[]] * 3, {"x": 0}, 2)
-    assert part["x"].value.tolist() == [0, 0]
-    assert whole["x"].value.tolist() == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("tree", "part", "why"),
-    [
-        ({"x": 0}, {"x": 0, "y": 0}, "the keys differ"),
-        ({"x": None}, {"x": own(1.0)}, "None is in the place of a tensor"),
-        ({"x": SHARED}, {"x": own([1.0, 2.0, 3.0])}, r"has shape \(3,\), not \(2,\)"),
-    ],
-    ids=["keys", "none", "shape"],
-)
-def test_trees_that_cannot_be_aligned(tree, part, why):
-    """Other keys or shapes, and leaves that are not numbers."""
-    with pytest.raises(ValueError, match=why):
-        aligned(tree, [fixed(tree)] * 3, part, 1)
 
 
 def test_rows_and_copies():

@@ -107,26 +107,6 @@ def test_numbers_that_are_not_finite_are_reported_by_client(shape, kept, alone):
 
 PAYLOAD = {"w": {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}}
 FOLDS = {
-    "a number becomes a tensor": (
-        lambda *_: {"sum": 0.0},
-        lambda carry, batch: {"sum": carry["sum"] + batch.x.mean()},
-    ),
-    "beside one that goes on counting": (
-        lambda *_: {"sum": 0, "seen": 0, "rate": 0.5},
-        lambda carry, batch: {
-            "sum": carry["sum"] + batch.x.mean(),
-            "seen": carry["seen"] + len(batch.y),
-            "rate": carry["rate"],
-        },
-    ),
-    "a tensor becomes a number": (
-        lambda _, ctx: {"sum": ctx.class_counts.sum()},
-        lambda carry, batch: {"sum": 7.0 if len(batch.y) == 4 else carry["sum"] + batch.x.mean()},
-    ),
-    "whole numbers become others": (
-        lambda _, ctx: {"left": ctx.samples},
-        lambda carry, batch: {"left": carry["left"] - batch.x.mean()},
-    ),
     "shared tensors change places": (
         lambda payload, _: dict(payload["w"]),
         lambda carry, _: {"a": carry["b"], "b": carry["a"]},
@@ -139,16 +119,23 @@ FOLDS = {
 
 
 @pytest.mark.parametrize("fold", FOLDS)
-def test_carries_may_change_in_kind(fold):
-    """If a step of some clients changes a leaf's type, the others keep their values."""
+def test_carries_may_change_their_own_tensors_for_shared_ones(fold):
+    """If only some clients take a step, the others keep their values."""
     assert_as_alone(group(toy(*FOLDS[fold]), PAYLOAD))
 
 
-def test_a_carry_that_grows_for_some_is_refused():
-    """A key that only some clients' steps add fails the run, with a hint."""
-    fold = toy(lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()})
-    with pytest.raises(RunError, match=r"cannot be stacked .*: the keys differ") as caught:
-        together(group(fold, PAYLOAD))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda carry, batch: {**carry, "last": batch.x.mean()},
+        lambda carry, batch: {"sum": carry["sum"] + batch.x.mean()},
+    ],
+    ids=["another key", "a number becomes a tensor"],
+)
+def test_a_carry_that_changes_in_kind_is_refused(change):
+    """Clients that did not take the step have another one."""
+    with pytest.raises(RunError, match="phase 'one' changes the keys, shapes or types") as caught:
+        together(group(toy(lambda *_: {"sum": 0.0}, change), PAYLOAD))
     assert "--engine loop" in caught.value.hint
 
 
