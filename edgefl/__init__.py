@@ -19,32 +19,34 @@ if TYPE_CHECKING:
     from edgefl.cli.saved import replay, report
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.importing import Imported, import_traces
-    from edgefl.runs import Callbacks, Progress, Result, RunResult, run
-    from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
+    from edgefl.runs.group import run
+    from edgefl.runs.results import Result, RunResult
+    from edgefl.runs.results import open_result as open  # noqa: A004, F401 - as other libraries call it
     from edgefl.runs.resuming import resume
+    from edgefl.trackers import Callbacks, Progress
 
 __version__: str
 
 _PLACES = {
-    "Callbacks": "edgefl.runs",
+    "Callbacks": "edgefl.trackers",
     "EdgeflError": "edgefl.core.errors",
     "Imported": "edgefl.importing",
-    "Progress": "edgefl.runs",
-    "Result": "edgefl.runs",
+    "Progress": "edgefl.trackers",
+    "Result": "edgefl.runs.results",
     "RunError": "edgefl.core.errors",
-    "RunResult": "edgefl.runs",
+    "RunResult": "edgefl.runs.results",
     "UserError": "edgefl.core.errors",
     "bench": "edgefl.cli.onnx",
     "check": "edgefl.cli.runs",
     "compare": "edgefl.cli.runs",
     "export": "edgefl.cli.onnx",
     "import_traces": "edgefl.importing",
-    "open": "edgefl.runs",
+    "open": "edgefl.runs.results",
     "profile": "edgefl.cli.costs",
     "replay": "edgefl.cli.saved",
     "report": "edgefl.cli.saved",
     "resume": "edgefl.runs.resuming",
-    "run": "edgefl.runs",
+    "run": "edgefl.runs.group",
 }
 
 # Without ``open``: a star import must not replace the built-in function.

@@ -30,8 +30,8 @@ from edgefl.show.answers import Answer, Steps, quiet, several, unless
 if TYPE_CHECKING:
     from edgefl.analysis.summary import DryRun
     from edgefl.core.overrides import Override
-    from edgefl.runs import Result
     from edgefl.runs.group import Overrides, Scenario
+    from edgefl.runs.results import Result
 
 # In what a comparison is printed.
 _FORMATS = ("table", "markdown", "latex", "csv", "json")
@@ -128,7 +128,7 @@ def _start(scenario: str | None, folder: Path | None, own: Mapping[str, Any]) ->
     Raises:
         UserError: there is neither, or something was given that belongs to new runs.
     """
-    from edgefl.runs import run
+    from edgefl.runs.group import run
     from edgefl.runs.resuming import resume
 
     if folder is not None:

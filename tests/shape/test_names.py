@@ -121,3 +121,18 @@ TRACKS = {f"edgefl.trackers.{name}" for name in ("mlflow", "tensorboard", "wandb
 def test_what_is_not_needed_is_not_loaded(code, but, more):
     """Neither torch nor SimPy before anything is simulated or trained; no library that is not asked for."""
     assert _loaded(code, more) <= but
+
+
+def test_who_reads_a_run_needs_no_torch(tmp_path):
+    """To load it takes most of a short command's time."""
+    short = {"sweep": None, "server.rounds": 1}
+    edgefl.run("quickstart", overrides=short, engine="null", out=tmp_path / "run", progress=False)
+    run, out = str(tmp_path / "run"), ["--out", str(tmp_path / "run.html")]
+    read = [
+        ("compare", run),
+        ("report", run, *out),
+        ("explain", run),
+        ("table", run, "jobs"),
+        ("list", "runs"),
+    ]
+    assert _loaded("".join(_command(*one) for one in read)).isdisjoint({"torch", "simpy"})
