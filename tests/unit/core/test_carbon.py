@@ -101,24 +101,15 @@ def test_the_years_mean_in_place_of_hours():
         ({"regions": {"a": {"g_per_kwh": 3e7}}}, "'30000000.0' must be g CO2e/kWh"),
         ({"regions": "DE", "grid": "nowhere.csv"}, "no file 'nowhere.csv'"),
         ({"regions": "DE", "network": "fast"}, "unknown network 'fast'"),
-        (
-            {"regions": "DE", "network": 0.1},
-            "0.1 is not an energy per byte; write a number and a unit",
-        ),
+        ({"regions": "DE", "network": 0.1}, "0.1 is not an energy per byte; write a number and a unit"),
         ({"regions": "DE", "network": {"4g": "1 GB"}}, "'GB' is not a unit of energy per byte; use one of"),
         ({"regions": "DE", "network": {"4g": [1]}}, "network.4g should be"),
         (
             {"regions": "DE", "network": {"4g": {"low": "2 Wh/GB", "value": "1 Wh/GB", **GUESS}}},
             "low must not be above value",
         ),
-        (
-            {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
-            "server.pue should",
-        ),
-        (
-            {"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}},
-            "needs the values of",
-        ),
+        ({"regions": "DE", "server": {"power": "200 W", "pue": 0.5}}, "server.pue should"),
+        ({"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}}, "needs the values of"),
         ({"regions": "DE", "server": {"power": "1e300 W"}}, "server.power should"),
         ({"regions": "DE", "network": "1e300 kWh/GB"}, "network should be"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
@@ -320,10 +311,7 @@ def test_a_wrong_line_of_a_file_is_named(tmp_path, lines, line, what):
     ("lines", "what"),
     [
         ([], "there are no intensities"),
-        (
-            rows(hours=23),
-            "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23",
-        ),
+        (rows(hours=23), "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23"),
         (b"region,hour,g_per_kwh\nX,0,\xff\n", "it is not UTF-8 text"),
     ],
 )

@@ -181,11 +181,7 @@ ALONE = "'fleet={members: [{device: raspberry-pi-4b, link: ethernet}]}'"
             "there is the policy 'fedasync': --set server.policy=fedasync",
         ),
         ("policies", "async", "did you mean 'fedasync'?"),
-        (
-            "profiles",
-            "rpi4 raspberry-pi-4b",
-            f"there is the device 'raspberry-pi-4b': --set {ALONE}",
-        ),
+        ("profiles", "rpi4 raspberry-pi-4b", f"there is the device 'raspberry-pi-4b': --set {ALONE}"),
         ("scenarios", "lognormal", "there is the sampler 'lognormal': edgefl show sampler lognormal"),
     ],
 )

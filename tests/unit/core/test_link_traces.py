@@ -91,10 +91,7 @@ def test_what_never_changes_has_no_end():
     assert (one.rates(0, "up").t_s.tolist(), one.rates(0, "up").length_s) == ([0, 0.1], 0.2)
     assert one.dealt(0, np.arange(99)).offset_s.max() < 0.2
     finer = link("mahimahi: {down: steady, up: halved, bin: 25 ms}").rates(0, "up")
-    assert (finer.t_s.tolist(), finer.bps.tolist()) == (
-        [0, 0.1, 0.125, 0.175],
-        [12e6, 0.48e6, 0, 0.48e6],
-    )
+    assert (finer.t_s.tolist(), finer.bps.tolist()) == ([0, 0.1, 0.125, 0.175], [12e6, 0.48e6, 0, 0.48e6])
 
 
 @given(

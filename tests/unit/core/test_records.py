@@ -101,12 +101,7 @@ def test_a_device_that_would_never_end_is_refused(number, value):
 
 def _as_text(data):
     data["peak"]["fp32"]["value"] = f"{data['peak']['fp32']['value']} FLOP/s"
-    units = {
-        "memory_bandwidth": "B/s",
-        "launch_overhead": "s",
-        "memory": "B",
-        "reserved_memory": "B",
-    }
+    units = {"memory_bandwidth": "B/s", "launch_overhead": "s", "memory": "B", "reserved_memory": "B"}
     for name, unit in units.items():
         data[name]["value"] = f"{data[name]['value']} {unit}"
     for power in filter(None, data["power"].values()):

@@ -59,10 +59,7 @@ def test_a_scenario_is_named_after_its_file():
         ("method=local", lambda one: (one.method.name, one.method.params) == ("local", {})),
         ("method.name=local", lambda one: (one.method.name, one.method.params) == ("local", {})),
         ("method.name=fedprox", lambda one: one.method.mu == 0.1),
-        (
-            "model.hidden=[8, 8]",
-            lambda one: (one.model.name, one.model.hidden) == ("mlp", (8, 8)),
-        ),
+        ("model.hidden=[8, 8]", lambda one: (one.model.name, one.model.hidden) == ("mlp", (8, 8))),
         ("model=[mlp, {name: cnn2}]", lambda one: [model.name for model in one.models] == ["mlp", "cnn2"]),
         ("task.partition.alpha=1", lambda one: one.task.partition.alpha == 1),
         ("fleet=city-phones", lambda one: one.fleet == "city-phones"),

@@ -154,10 +154,7 @@ def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        (
-            "type('Odd', (Exception,), {'__module__': '', '__str__': lambda _: 1 / 0})()",
-            "failed in go: Odd",
-        ),
+        ("type('Odd', (Exception,), {'__module__': '', '__str__': lambda _: 1 / 0})()", "failed in go: Odd"),
         ("ValueError('x' * 100_000)", f"failed in go: ValueError: {'x' * 500}..."),
     ],
 )
