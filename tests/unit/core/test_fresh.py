@@ -1,4 +1,4 @@
-"""Functions called in fresh processes: the answer, the surroundings, and what a failure says."""
+"""Functions called in fresh processes, and what the system reports of this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.core import fresh
+from edgefl.core import fresh, host
 from edgefl.core.errors import RunError, UserError
 
 
@@ -41,23 +41,14 @@ def test_the_answer_comes_from_another_process_with_this_ones_imports():
     assert pid != os.getpid()
     here = list(dict.fromkeys(entry or str(Path.cwd()) for entry in sys.path))
     assert path[: len(here)] == here
+    assert fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})[2] == "5"
 
 
-def test_variables_are_added():
-    """They win over those of this process."""
-    _, _, threads, _ = fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})
-    assert threads == "5"
-
-
-def test_errors_of_edgefl_are_raised_here():
-    """Type, place and hint survive."""
+def test_errors_keep_their_place():
+    """Those of edgefl with their hint, a user's with its line: one message, as in this process."""
     with pytest.raises(UserError, match="too large") as raised:
         fresh.call(refuse)
     assert (raised.value.where, raised.value.hint) == ("--batch", "take less")
-
-
-def test_errors_in_a_users_code_keep_their_line():
-    """They are one message, as in this process."""
     with pytest.raises(UserError, match="failed in fail: ValueError: no luck") as raised:
         fresh.call(fail)
     assert raised.value.where.startswith(f"{__file__}:")
@@ -72,3 +63,18 @@ def test_other_failures_say_what_happened_where(function, given, says):
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
         fresh.call(function, *given)
     assert raised.value.where == f"{function.__module__}.{function.__qualname__}"
+
+
+def test_what_the_system_reports(tmp_path, monkeypatch):
+    """The high-water mark rises with memory that is freed again; files that are not there report nothing."""
+    assert 1 <= host.cores() <= (os.cpu_count() or 1)
+    if sys.platform == "linux":
+        host.forget_high_water()
+        before = host.high_water_bytes()
+        bytes(range(256)) * 2**18
+        assert host.high_water_bytes() >= before > 0
+    for name in ("_CPUINFO", "_STATUS", "_CLEAR_REFS"):
+        monkeypatch.setattr(host, name, tmp_path / "none" / "file")
+    host.forget_high_water()
+    assert host.high_water_bytes() is None
+    assert isinstance(host.processor(), str)
