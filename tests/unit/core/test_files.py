@@ -14,7 +14,6 @@ from edgefl.core.files import all_atomically, replacing
 
 
 def test_two_writers_of_one_path_do_not_mix(tmp_path):
-    """Each has its own temporary file; the last one to finish wins, complete."""
     path, inside, done = tmp_path / "kept.json", threading.Event(), threading.Event()
 
     def slow():
@@ -37,14 +36,7 @@ def test_two_writers_of_one_path_do_not_mix(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_files_that_belong_together_are_all_written(tmp_path):
-    """Each under its name, and no other files."""
-    all_atomically({tmp_path / "a": b"1", tmp_path / "b": b"2"})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"1", "b": b"2"}
-
-
 def test_none_is_written_where_one_cannot_be(tmp_path):
-    """The old content stays, and no temporary file."""
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(RunError, match="cannot write b"):
         all_atomically({tmp_path / "a": b"1", tmp_path / "missing" / "b": b"2"})
@@ -53,8 +45,6 @@ def test_none_is_written_where_one_cannot_be(tmp_path):
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOTDIR])
 def test_where_nothing_can_be_made_or_removed_there_is_one_reason(tmp_path, monkeypatch, code):
-    """A read-only disk refuses to remove the temporary file too, even though there is none."""
-
     def refuse(*_, **__):
         raise OSError(code, os.strerror(code))
 
@@ -65,7 +55,6 @@ def test_where_nothing_can_be_made_or_removed_there_is_one_reason(tmp_path, monk
 
 
 def test_a_link_stays_a_link(tmp_path):
-    """What it leads to is replaced, in its own folder."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "kept").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "there" / "kept")
