@@ -24,7 +24,6 @@ from edgefl.core.devices import Battery
 from edgefl.core.draws import key, uniform, uniforms
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.poisson import Poisson
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
@@ -70,6 +69,7 @@ MODELS = {
     "charging": Charging(zones=(-8.0, 5.5), start=17.0),
     "slow charger": Charging.model_validate({"charger": "0.9 W", "minimum": 0.4, "initial": [0.0, 0.5]}),
     "sometimes": Charging(days=0.2, spread=6.0, hours=20.0),
+    "own": Charging.model_validate({"capacity": "6 Wh", "charger": "3 W", "minimum": 0.3}),
     "intervals": Intervals(rows=ROWS),
     "repeated": Intervals.model_validate({"rows": ROWS, "repeat": "24 h"}),
 }
@@ -145,19 +145,6 @@ def test_markov_is_stationary_and_forgets_and_clients_are_independent():
     forgotten = math.exp(-800 * (1 / 1200 + 1 / 2400))
     assert np.corrcoef(available, later)[0, 1] == pytest.approx(forgotten, abs=0.012)
     assert abs(np.corrcoef(available[::2], available[1::2])[0, 1]) < 0.015
-
-
-@given(st.floats(1e-7, 1e3), st.floats(0, 1e8), st.integers(0, 50))
-@settings(deadline=None)
-def test_last_and_next_meet(rate, t_s, client):
-    """The event before the next one is the last one; from any time between them both are the same."""
-    process = Poisson(5, "test", np.full(51, rate))
-    who = np.array([client])
-    last, later = process.last(who, np.array([t_s])), process.next(who, np.array([t_s]))
-    assert last <= t_s < later
-    assert process.last(who, later) == later
-    assert process.last(who, np.nextafter(later, 0)) == last
-    assert process.next(who, last) == later
 
 
 @pytest.mark.parametrize("hour", [2, 14])
@@ -243,14 +230,20 @@ def test_a_battery_by_hand():
         assert level(9.5) == pytest.approx(left)
 
 
-@pytest.mark.parametrize("name", ["charging", "slow charger", "sometimes"])
+@pytest.mark.parametrize("name", ["charging", "slow charger", "sometimes", "own"])
 def test_a_battery_is_the_integral_of_its_day(name):
-    """Levels are those that steps of ten seconds lead to; who has less than the minimum is away."""
-    table, law, device = timetable(name), MODELS[name], DEVICE[~MAINS]
-    capacity_j = np.array([17.8, np.nan, 5, 10])[device] * HOUR_S
+    """Levels are those that steps of ten seconds lead to; who has less than the minimum is away.
+
+    Batteries are the devices' (a phone's that says nothing has 17.8 Wh, 10 W and a minimum of 0.2), losses
+    included, but what a fleet gives is everybody's, also on mains; else a board on mains is always there.
+    """
+    table, law = timetable(name), MODELS[name]
+    who, step = np.arange(CLIENTS) if law.capacity else np.flatnonzero(~MAINS), 10.0
+    device, always = DEVICE[who], np.setdiff1d(np.arange(CLIENTS), who)
+    capacity_j = np.array([17.8, np.nan, 5, 10])[device] * HOUR_S if law.capacity is None else law.capacity
     fill_w = np.array([10, np.nan, 3, 1.6])[device] if law.charger is None else law.charger
     minimum = np.array([0.2, np.nan, 0.5, 0.1])[device] if law.minimum is None else law.minimum
-    who, step = np.flatnonzero(~MAINS), 10.0
+    minimum = np.broadcast_to(minimum, len(who))
     times = np.arange(0, 4 * DAY_S, step)
     # With no minimum, being available is being plugged in.
     plug = timetable(name, law=law.model_copy(update={"minimum": 0.0}))
@@ -262,43 +255,12 @@ def test_a_battery_is_the_integral_of_its_day(name):
         level = np.clip(level + power * step / capacity_j, 0, 1)
         if t_s % DAY_S == 7 * HOUR_S:
             exact = table.level(who, np.full(len(who), t_s + step))
-            assert exact == pytest.approx(level, abs=(4 * 20 * step / capacity_j).max())
+            assert exact == pytest.approx(level, abs=np.max(4 * 20 * step / capacity_j))
             there = table.at(who, np.full(len(who), t_s)).available
             sure = np.abs(level - minimum) > 0.02
             assert (there == (plugged & (level >= minimum)))[sure].all()
-
-
-def test_each_client_has_the_battery_of_its_device():
-    """Levels of 0.4 at midnight, plugged in at 2 h, without drain; 1 h on the charger, then 1 Wh is spent.
-
-    4 of 10 Wh and 1.6 W after losses: above the cut-off of 0.1 as soon as it is plugged in. 2 of 5 Wh and
-    3 W: 0.5 Wh is missing to 0.5 and takes 10 min. A phone that says nothing has 17.8 Wh, 10 W and a minimum
-    of 0.2. A board on mains is always there.
-    """
-    day = {"plug_in": 2, "hours": 10, "spread": 0, "days": 1, "drain": "0 W", "initial": [0.4, 0.4]}
-    law = Charging.model_validate(day)
-    clients = people(4, device=[3, 2, 0, 1], batteries=BATTERIES, throttling=(None,) * 4)
-    table, who, three_h = law.timetable(clients, 1), np.arange(4), np.full(4, 3 * HOUR_S)
-    plugged, mains = (False, 2 * HOUR_S), (True, math.inf)
-    assert [ask(table, client, 0) for client in range(4)] == [plugged, plugged, plugged, mains]
-    full, short = (True, 12 * HOUR_S), (False, pytest.approx((2 + 1 / 6) * HOUR_S))
-    assert [ask(table, client, 2 * HOUR_S) for client in range(4)] == [full, short, full, mains]
-    assert table.level(who, three_h) == pytest.approx([0.56, 1, 17.12 / 17.8, 1])
-    table.spend(who, three_h, np.full(4, HOUR_S))
-    assert table.level(who, three_h) == pytest.approx([0.46, 0.8, 16.12 / 17.8, 1])
-    assert law.assumptions(clients) == ("charging: no battery, so always available: board 2",)
-
-
-def test_what_a_fleet_gives_replaces_the_devices_batteries():
-    """A capacity is all clients', also on mains; so are a charger's power, without losses, and a minimum."""
-    law = Charging.model_validate({"capacity": "6 Wh", "charger": "3 W", "minimum": 0.3})
-    clients = people(4, device=[0, 1, 2, 3], batteries=BATTERIES, throttling=(None,) * 4)
-    table, who, now = law.timetable(clients, 1), np.arange(4), np.zeros(4)
-    assert [column[0] for column in law.batteries(clients)] == [True, 6 * HOUR_S, 3.0, 0.3]
-    assert law.assumptions(clients) == ()
-    before = table.level(who, now)
-    table.spend(who, now, np.full(4, 0.6 * HOUR_S))
-    assert table.level(who, now) == pytest.approx(before - 0.1)
+            assert table.at(always, np.full(len(always), t_s)).available.all()
+            assert (table.level(always, np.full(len(always), t_s)) == 1).all()
 
 
 TRACE = "client,start_s,end_s\n1,5,7\n\n0, 90, 3600\n3,1,86000.5\n0,0,60\n"
@@ -367,9 +329,7 @@ def test_a_trace_is_known_by_its_content(trace, tmp_path, monkeypatch):
     [
         ("", 1, "the first line must be client,start_s,end_s"),
         ("client,start_s,end_s\n", 1, "there are no rows"),
-        (TRACE + "x,1,2\n", 7, "client 'x': Input should be a valid integer"),
         (TRACE + "7" * 200_000 + ",1,2\n", 7, "not valid CSV: field larger than field limit"),
-        (TRACE + "0,1,2,3\n", 7, "'0,1,2,3' must be client,start_s,end_s"),
         (TRACE + "9,2,2\n", 7, "must end after that"),
         (TRACE + "9,nan,2\n", 7, "should be a finite number"),
         (TRACE + "0,3000,4000\n", 7, "client 0: the interval from 3000 s begins before the last one ends"),
@@ -386,10 +346,8 @@ def test_a_bad_trace_has_one_message(trace, text, line, what):
     ("settings_", "what"),
     [
         ("{name: intervals, rows: '0,1,2', file: x.csv}", "give either 'file' or 'rows'"),
-        ("{name: intervals, rows: '0,1'}", "'0,1' must be client,start_s,end_s"),
         ("{name: intervals, rows: '0,1,90', repeat: 1 min}", "'repeat' must be at least 90 s"),
         ("{name: markov, on: 5 min}", "'off' is missing"),
-        ("{name: markov, on: 5 min, off: 5}", "5 is not a time"),
         ("{name: markov, on: 1 us, off: 1 s}", "on should"),
         ("{name: markow, on: 5 min}", "unknown availability 'markow'"),
         ("{name: diurnal, mean: 0.8, amplitude: 0.5}", "above 1"),

@@ -63,22 +63,16 @@ def test_regions_in_all_forms(regions, shares):
     assert {name: region.share for name, region in full.items()} == shares
     assert len(full["DE"].g_per_kwh.split()) == 24
     assert whole(regions=regions, hourly=False).regions["DE"].g_per_kwh == "381"
-
-
-def test_a_record_of_ones_own():
-    """One number or a list of hours; what it leaves out says so."""
     metered = {"g_per_kwh": [*range(24)], "status": "measured", "source": "a meter"}
     found = Carbon.model_validate({"regions": {"a": metered, "b": {"g_per_kwh": 20}}}).regions
     assert found["a"].g_per_kwh.split() == [str(hour) for hour in range(24)]
-    assert (found["b"].g_per_kwh, found["b"].status) == ("20", "assumed")
-    assert found["b"].source == "given without a source"
+    assert (found["b"].status, found["b"].source) == ("assumed", "given without a source")
 
 
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
         ({"regions": "XE"}, "unknown region 'XE'"),
-        ({"regions": [1]}, "regions should"),
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
         ({"regions": {"DE": {"source": "me"}}}, "'g_per_kwh', which is missing"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
@@ -86,16 +80,10 @@ def test_a_record_of_ones_own():
         ({"grid": "nowhere.csv"}, "no file 'nowhere.csv'"),
         ({"network": "fast"}, "unknown network 'fast'"),
         ({"network": 0.1}, "0.1 is not an energy per byte; write a number and a unit"),
-        ({"network": "1e300 kWh/GB"}, "network should be"),
         ({"server": {"power": "200 W", "pue": 0.5}}, "server.pue should"),
         ({"server": {"power": {"status": "unknown", "source": "-"}}}, "needs the values of"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
-        ({"server": {"power": "1 W", "region": "XE"}}, "unknown region 'XE'"),
         ({"embodied": "used"}, "'busy' or 'owned'"),
-        (
-            {"embodied": {"devices": {"phone": {"made": "84 kg", "lifetime": 0}}}},
-            "embodied.devices.phone.lifetime should be",
-        ),
     ],
 )
 def test_what_is_wrong_is_refused(settings, what):
@@ -106,32 +94,31 @@ def test_what_is_wrong_is_refused(settings, what):
     assert "Value error" not in raised.value.what
 
 
+OTHERS = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 1 kg, lifetime: 9 h}}}"
+
+
 @pytest.mark.parametrize(
     ("carbon", "what", "key", "near"),
     [
-        ("regions: {DEU: 1}", "unknown region 'DEU'", "", "DE"),
-        ("regions: DE, network: {wifi-pi44: fixed}", "unknown link 'wifi-pi44'", ".network", "wifi-pi4"),
+        ("{regions: {DEU: 1}}", "region 'DEU'", "", "DE"),
+        ("{regions: DE, network: {wifi-pi44: fixed}}", "link 'wifi-pi44'", ".network", "wifi-pi4"),
         (
-            "regions: DE, embodied: {devices: {raspbery-pi-5: {made: 1 kg, lifetime: 9 h}}}",
-            "unknown device or category 'raspbery-pi-5'",
+            f"{{regions: DE, {OTHERS.replace('sbc', 'sbk')}}}",
+            "device or category 'sbk'",
             ".embodied.devices",
-            "raspberry-pi-5",
+            "sbc",
         ),
     ],
 )
 def test_a_name_of_what_there_is_not_is_told_with_its_key(capsys, carbon, what, key, near):
-    fleet = f"fleet={{like: home-lab, carbon: {{{carbon}}}}}"
-    status, _, err = run_command(capsys, "check", "quickstart", "--set", "sweep=null", "--set", fleet)
+    """Other links than the fleet's, and categories, are known."""
+    check = ("check", "quickstart", "--set", "sweep=null", "--set")
+    status, _, err = run_command(capsys, *check, f"fleet={{like: home-lab, carbon: {carbon}}}")
     assert status == 2
-    assert f"error: {what}\n" in err
+    assert f"error: unknown {what}\n" in err
     assert f"key 'fleet.carbon{key}'" in err
     assert f"did you mean '{near}'?" in err
-
-
-def test_others_links_and_categories_are_known(capsys):
-    others = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 1 kg, lifetime: 9 h}}}"
-    fleet = f"fleet={{like: home-lab, carbon: {{regions: DE, {others}}}}}"
-    assert run_command(capsys, "check", "quickstart", "--set", "sweep=null", "--set", fleet)[0] == 0
+    assert run_command(capsys, *check, f"fleet={{like: home-lab, carbon: {{regions: DE, {OTHERS}}}}}")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -139,7 +126,6 @@ def test_others_links_and_categories_are_known(capsys):
     [
         ("mobile", [0.108, 0.108, 0.108]),
         ({"value": "5 Wh/GB", "status": "measured", "source": "a meter"}, [0.005, 0.005, 0.005]),
-        ({"4g": "0.2 kWh/GB"}, [0.008, 0.2, None]),
         ({"4g": "0.2 kWh/GB", "others": "fixed"}, [0.008, 0.2, 0.008]),
         (None, [0.008, 0.108, None]),
     ],
@@ -226,12 +212,6 @@ def test_a_wrong_file_is_named(tmp_path, capsys, lines, line, what):
     assert status == 2
     assert what in err
     assert f"where: {path}:{line}\n" in err if line else f"where: {path}\n" in err
-
-
-def test_a_number_may_be_an_interval():
-    given = {"low": "0.005 kWh/GB", "high": "0.02 kWh/GB", "status": "assumed", "source": "test"}
-    kept = whole(network=given).network["4g"]
-    assert (kept.low, kept.value, kept.high) == (0.005, None, 0.02)
 
 
 def test_editors_are_told_every_form():
