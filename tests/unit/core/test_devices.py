@@ -12,11 +12,10 @@ from plans import sourced as number
 from edgefl.core.carbon import Making
 from edgefl.core.catalogue import find
 from edgefl.core.corners import Corner, at_corner, corners, has_interval
-from edgefl.core.devices import Battery, Power, Roofline, Systolic, Throttling
+from edgefl.core.devices import Battery, Power, Roofline, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.link import Link, Radio
 from edgefl.core.notes import note
-from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, Sourced, sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document, dump
@@ -41,7 +40,6 @@ def pi(**numbers):
         {"value": 1.0, "status": "unknown", "source": "x"},
         {"status": "measured", "source": "x"},
         {"value": 1.0, "status": "measured", "source": ""},
-        {"value": 1.0, "status": "guessed", "source": "x"},
         {"value": 1.0, "status": "measured"},
     ],
 )
@@ -51,19 +49,24 @@ def test_a_number_needs_a_standing_and_a_source(wrong):
         Sourced[float].model_validate(wrong)
 
 
+def power(**watts):
+    return Power.model_validate({name: {**bounds, **AT} for name, bounds in watts.items()})
+
+
 @pytest.mark.parametrize(
     ("make", "what"),
     [
         (lambda: board(peak=0.5), "greater than or equal to 1"),
-        (lambda: board(bandwidth=1e-320), "greater than or equal to 1"),
-        (lambda: plain_link(down=0.0), "must be at least 1 bit/s"),
         (lambda: plain_link(up=1e-320), "must be at least 1 bit/s"),
         (lambda: board(idle=4.0, active=2.0), "active, 2 W, is below idle, 4 W"),
         (lambda: board(idle=2.0, single_core=1.0), "single_core, 1 W, is below idle, 2 W"),
-        (lambda: board(idle=None, single_core=5.0), "active, 4 W, is below single_core, 5 W"),
+        (lambda: power(idle={"value": "4 W"}, active={"high": "2 W"}), "active, 2 W, is below idle, 4 W"),
+        (
+            lambda: power(idle={"low": "20 W"}, single_core={"low": "1 W"}, active={"value": "15 W"}),
+            "below idle, 20",
+        ),
         (lambda: board(memory=1e3, reserved=2e3), "reserved_memory, 2 kB, is not below memory, 1 kB"),
         (lambda: pi(memory_bandwidth={"low": "3 GB/s", "value": "2 GB/s", **AT}), "low must not be above"),
-        (lambda: pi(memory_bandwidth={"value": "2 GB/s", "high": "1 GB/s", **AT}), "value must not be above"),
         (lambda: pi(memory={"low": "2 GB", "value": "4 GB", **AT}), "cannot be an interval"),
         (lambda: pi(cache={"size": number("1 MB"), "bandwidth": number("1 kB/s")}), "below memory_bandwidth"),
         (lambda: Radio.model_validate({"base": "1 W", "tail": "1 W"}), "a tail of 1 W needs a tail_time"),
@@ -79,43 +82,17 @@ def test_numbers_that_cannot_be_are_refused(make, what):
         make()
 
 
-def test_an_array_has_no_interval_of_rows():
-    """They change cycles either way, so that corners would not bound them."""
-    document = Document.read(find("devices", "vc707-systolic").path)
-    with pytest.raises(UserError, match="cannot be an interval"):
-        validate(Systolic, {**document.data, "rows": {"low": 16, "value": 32, "high": 64, **AT}}, document)
-
-
 def test_numbers_at_their_limits_are_read():
     """Equal powers are allowed, unknown ones too; of overheads one core's counts, if it is known."""
     for idle, active in ((4.0, 4.0), (None, 1.0), (4.0, None)):
         assert board(idle=idle, active=active).power.idle.value == idle
     for one_core, active, bound in ((2.0, 4.0, 2.0), (4.0, 4.0, 4.0), (3.0, None, 3.0), (None, 4.0, 4.0)):
         assert board(single_core=one_core, active=active).power.overhead_bound.value == bound
+    assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
     assert Radio.model_validate({"base": "1 W", "tail_time": "2 s"}).tail == 0.0
     assert board(memory=2e3, reserved=1e3).usable_memory_bytes == 1e3
     assert pi(memory=UNKNOWN).usable_memory_bytes is None
     assert pi(cache={"size": number("1 MB"), "bandwidth": number(None)}).cache.bandwidth.value is None
-
-
-def test_bounds_of_powers_do_not_contradict_each_other():
-    """A power that has no value counts as its bound: 2 W at most do not suffice where idling takes 4 W."""
-
-    def power(**watts):
-        return Power.model_validate({name: {**bounds, **AT} for name, bounds in watts.items()})
-
-    with pytest.raises(ValueError, match="active, 2 W, is below idle, 4 W"):
-        power(idle={"value": "4 W"}, active={"high": "2 W"})
-    with pytest.raises(ValueError, match="active, 15 W, is below idle, 20 W"):
-        power(idle={"low": "20 W"}, single_core={"low": "1 W"}, active={"value": "15 W"})
-    assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
-
-
-def test_a_device_with_an_unknown_peak_cannot_be_priced():
-    """Pricing refuses what it would have to invent, and says which number."""
-    unknown = board().model_copy(update={"peak": {"fp32": Sourced[float].model_validate(number(None))}})
-    with pytest.raises(UserError, match=r"device 'board' cannot be priced: no value for peak\.fp32"):
-        Pricer("board", unknown)
 
 
 def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
@@ -152,17 +129,14 @@ def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
 )
 def test_which_end_of_an_interval_is_cheap(record, low_is_cheap):
     """Much energy and power, late and slight throttling; a low cut-off and a short recovery."""
-    units = {"capacity": " Wh", "charge_power": " W", "after": " s", "over": " s", "recovery": " s"}
-    ends = {"low": 5, "value": 6, "high": 7}
+    share, large = ({"low": 5 * n, "value": 6 * n, "high": 7 * n, **AT} for n in (0.1, 1.0))
     given = {
-        name: {end: f"{n}{units[name]}" if name in units else n / 10 for end, n in ends.items()} | AT
-        for name in low_is_cheap
+        name: share if name in {"charge_efficiency", "cut_off", "to"} else large for name in low_is_cheap
     }
-    own = record.model_validate(given)
+    own = record.model_validate(given, context=RESOLVED)
     cheap = at_corner(own, Corner.CHEAP)
     for name, low in low_is_cheap.items():
-        known = getattr(own, name)
-        assert getattr(cheap, name).value == (known.low if low else known.high)
+        assert getattr(cheap, name).value == getattr(getattr(own, name), "low" if low else "high"), name
 
 
 def test_only_what_changes_a_price_makes_corners():
@@ -216,9 +190,7 @@ def test_a_battery_has_what_its_file_says():
     ("line", "what"),
     [
         ("battery: =3 m", "'m' is not a unit of energy"),
-        ("battery: {capacity: =3 Wh, cut_of: =0.2}", "unknown key 'cut_of'"),
         ("battery: {capacity: =3 Wh, cut_off: =1}", "battery.cut_off.value should"),
-        ("throttling: {to: =0.7}", "'after' is missing"),
         (
             "throttling: {after: =3 s, over: {status: unknown, source: x}, to: =0.7, recovery: =9 s}",
             "leave out throttling where a number is unknown, here over",
@@ -267,19 +239,6 @@ def test_a_device_states_what_differs(own_devices):
         assert each == others[key].model_copy(update={"status": "assumed", "source": source})
 
 
-def test_numbers_are_named_after_the_file_that_has_them(own_devices):
-    """Through two files, of which the nearer wins; what is unknown there stays unknown here."""
-    unknown = "power: {active: {status: unknown, source: not measured}, single_core: null}"
-    own_devices(one=f"like: stm32f746\n{unknown}\n", two="like: one\nmemory: 500 KiB\n")
-    numbers = dict(sourced(device("two")))
-    assert numbers["memory"].source == "given without a source in two.yaml"
-    assert (numbers["power.active"].status, numbers["power.active"].source) == (
-        "unknown",
-        "taken from one: not measured",
-    )
-    assert numbers["peak.fp32"].source.startswith("taken from stm32f746: ")
-
-
 def test_null_takes_a_key_away(own_devices):
     """A battery, or one number type; a battery's number alone is its capacity."""
     one_type = "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n"
@@ -296,8 +255,6 @@ def test_null_takes_a_key_away(own_devices):
     [
         ("like: raspberry-pi-55\n", "unknown device 'raspberry-pi-55'", "mine.yaml:1", "'raspberry-pi-5'"),
         ("like: mine\n", "devices inherit from each other in a cycle: mine -> mine", "mine.yaml", ""),
-        ("like: pixel-6\nmemori: 3 GB\n", "unknown key 'memori'", "mine.yaml:2", "did you mean 'memory'"),
-        ("like: pixel-6\nmemory: 3\n", "write a number and a unit", "mine.yaml:2", "left out are pixel-6's"),
         ("title: x\n", "'category' is missing", "mine.yaml", ""),
     ],
 )
