@@ -7,15 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from plans import link
 
 from edgefl.core import inheriting
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.drafts import load
 from edgefl.core.draws import key, sample, uniforms
-from edgefl.core.errors import ScenarioError, UnknownNameError, UserError
+from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Failures, Fleet, FleetMember
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
@@ -40,7 +38,6 @@ UNIFORM = uniforms(key(0, "test"), np.arange(DRAWS))
     [
         (Fixed(value=1.5), 1.5, 1.5, 1.5),
         (LogNormal(mu=1, sigma=0.6), math.exp(1.18), 0, math.inf),
-        (LogNormal(sigma=0), 1, 1, 1),
         (HalfNormal(minimum=2, scale=3), 2 + 3 * math.sqrt(2 / math.pi), 2, math.inf),
         (Uniform(low=0.5, high=2), 1.25, 0.5, 2),
         (ShiftedExponential(minimum=1, scale=0.5), 1.5, 1, math.inf),
@@ -53,12 +50,9 @@ def test_means_are_those_of_the_formulas(sampler, mean, low, high):
     assert drawn.mean() == pytest.approx(mean, rel=0.01)
     assert drawn.min() > 0
     assert low <= drawn.min() <= drawn.max() <= high
-
-
-def test_the_pareto_tail_is_a_power():
-    """The share above x is (minimum / x) ** tail."""
-    drawn = Pareto(tail=1.2).draw(UNIFORM)
-    assert (drawn > 10).mean() == pytest.approx(10**-1.2, rel=0.03)
+    if isinstance(sampler, Pareto):
+        # The share above x is (minimum / x) ** tail.
+        assert (drawn > 6).mean() == pytest.approx((2 / 6) ** 4, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +65,7 @@ def test_weights_of_any_size_are_drawn_by(weights, count, places):
     assert drawn.tolist() == places
 
 
-def _dealt(shares, clients, seed=1):
+def dealt(shares, clients, seed=1):
     members = tuple(
         FleetMember(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares)
     )
@@ -82,7 +76,6 @@ def _dealt(shares, clients, seed=1):
     ("shares", "clients", "expected"),
     [
         ((4, 3, 2, 1), 5, [2, 2, 1, 0]),
-        ((1, 1, 1), 4, [2, 1, 1]),
         # 0.6, 1.4 and 1.0: the largest remainder belongs to the first.
         ((6, 14, 10), 3, [1, 1, 1]),
         # 1/3 and 7/3 have equal remainders, which floats would make unequal.
@@ -92,62 +85,32 @@ def _dealt(shares, clients, seed=1):
 )
 def test_largest_remainder(shares, clients, expected):
     """Clients are assigned by whole shares, then by largest remainders; of equals the first listed wins."""
-    assert np.bincount(_dealt(shares, clients), minlength=len(shares)).tolist() == expected
-
-
-@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.integers(0, 200))
-def test_a_deal_is_within_one_of_its_share(shares, clients):
-    counts = np.bincount(_dealt(shares, clients), minlength=len(shares)).tolist()
-    assert sum(counts) == clients
-    for count, share in zip(counts, shares, strict=True):
-        assert abs(count - clients * share / sum(shares)) < 1
-
-
-def test_a_deal_is_shuffled_by_its_generator_alone():
-    first, again, other = (_dealt((1, 1), 64, seed).tolist() for seed in (0, 0, 1))
+    assert np.bincount(dealt(shares, clients), minlength=len(shares)).tolist() == expected
+    first, again, other = (dealt((1, 1), 64, seed).tolist() for seed in (0, 0, 1))
     assert sorted(first) != first == again != other
 
 
-def test_a_member_needs_its_link():
-    """A member's link is the fleet's own or a network class."""
-    with pytest.raises(UnknownNameError, match="unknown link 'air'\n  where: here"):
-        links_of(Fleet(members=(FleetMember(device="d", link="air"),), links={"wire": link()}), "here")
-
-
-@pytest.fixture
-def own_profiles(tmp_path, monkeypatch):
-    folder = tmp_path / "profiles"
-    folder.mkdir()
+def test_like_fills_in_what_is_not_said(tmp_path, monkeypatch):
+    """The nearest layer wins, key by key, through several profiles; what leads nowhere names its file."""
+    (tmp_path / "profiles").mkdir()
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    files = {"far": "title: g\nnotes: far\nmembers: []", "near": "like: far\nnotes: near"}
+    files |= {"one": "like: two", "two": "like: one", "typo": "like: home-lap"}
+    for name, text in files.items():
+        (tmp_path / "profiles" / f"{name}.yaml").write_text(text, encoding="utf-8")
 
-    def write(**files):
-        for name, text in files.items():
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    def fleet_like(name):
+        return inheriting.fleet(Document.of({"like": name, "title": "own"}, "here"), "here").data
 
-    return write
-
-
-def test_like_fills_in_what_is_not_said(own_profiles):
-    """The nearest layer wins, key by key, through several profiles."""
-    own_profiles(grandparent="title: g\nnotes: far\nmembers: []\n", parent="like: grandparent\nnotes: near\n")
-    found = inheriting.fleet(Document.of({"like": "parent", "title": "own"}, "here"), "here").data
-    assert found == {"title": "own", "notes": "near", "members": []}
-
-
-@pytest.mark.parametrize(
-    ("one", "what", "hint"),
-    [
-        ("two", "in a cycle: one -> two -> one", ""),
-        ("home-lap", "unknown profile 'home-lap'", "did you mean 'home-lab'?"),
-    ],
-)
-def test_a_profile_that_leads_nowhere_is_refused(own_profiles, one, what, hint):
-    """The message names the file that refers to it."""
-    own_profiles(one=f"like: {one}\n", two="like: one\n")
-    with pytest.raises(UserError, match=what) as caught:
-        inheriting.fleet(Document.of({"like": "one"}, "here"), "here")
-    assert ".yaml" in caught.value.where
-    assert hint in caught.value.hint
+    assert fleet_like("near") == {"title": "own", "notes": "near", "members": []}
+    with pytest.raises(UserError, match="in a cycle: one -> two -> one"):
+        fleet_like("one")
+    with pytest.raises(UserError, match="unknown profile 'home-lap'") as caught:
+        fleet_like("typo")
+    assert "typo.yaml" in caught.value.where
+    assert caught.value.hint == "did you mean 'home-lab'?"
+    with pytest.raises(UserError, match="unknown link 'air'\n  where: here"):
+        links_of(Fleet(members=(FleetMember(device="d", link="air"),), links={"wire": link()}), "here")
 
 
 MEMBERS = "members: [{device: raspberry-pi-4b, link: 4g}]\n"
@@ -169,11 +132,7 @@ def fleet(text):
 def test_what_was_written_out_is_read_back():
     """Through YAML and through JSON, with amounts as plain numbers."""
     found = fleet(FULL)
-    assert (found.availability.name, found.availability.capacity, found.on_leave) == (
-        "charging",
-        15 * 3600,
-        "pause",
-    )
+    assert (found.availability.capacity, found.on_leave) == (15 * 3600, "pause")
     assert found.speed == (Thermal.model_validate({"onset": "120 s"}), Load())
     numbers = {"crash": 0.01, "crash_per_hour": 0.5, "corrupt": 0.02, "retries": 1, "timeout": 600}
     assert {name: getattr(found.failures, name) for name in numbers} == numbers
@@ -184,17 +143,13 @@ def test_what_was_written_out_is_read_back():
         again = validate(Fleet, document.data, Document("plan.yaml", document.data, context=RESOLVED))
         assert again == read
         assert Fleet.model_validate(json.loads(json.dumps(written)), context=RESOLVED) == read
-
-
-def test_what_is_left_out_is_not_written():
-    """A fleet that is always there, at constant speed and without failures, is written without the keys."""
-    read = fleet(MEMBERS)
-    assert (read.availability, read.on_leave, read.speed, read.failures) == (Always(), "lose", (), Failures())
+    # What is left out, or is as if it were, is not written.
     keys = {"availability", "on_leave", "speed", "failures"}
-    assert keys & set(read.model_dump()) == set()
-    assert keys <= set(fleet(FULL).model_dump())
-    written_out = MEMBERS + "availability: always\nspeed: []\nfailures: {retries: 3}\n"
-    assert fleet(written_out).model_dump() == read.model_dump()
+    assert keys <= set(found.model_dump())
+    for text in (MEMBERS, MEMBERS + "availability: always\nspeed: []\nfailures: {retries: 3}\n"):
+        read = fleet(text)
+        assert (read.availability, read.on_leave, read.speed) == (Always(), "lose", ())
+        assert (read.failures, keys & set(read.model_dump())) == (Failures(), set())
 
 
 SCENARIO = """\
@@ -230,15 +185,10 @@ def test_what_devices_do_not_say_is_told():
             "should be 'lose', 'pause', 'finish' or 'check-at-end'; got 'loose'",
             "did you mean 'lose'?",
         ),
-        ("failures: {crash: 1.5}", "failures.crash should", ""),
         ("failures: {corrupt: 1}", "failures.corrupt should be less than 1; got 1", ""),
-        ("failures: {timeout: 5}", "5 is not a time", ""),
         ("failures: {retries: 1000000000000000}", "failures.retries should be", ""),
         ("failures: {crahs: 0.1}", "unknown key 'crahs'", "did you mean 'crash'?"),
-        ("speed: [thermall]", "unknown speed 'thermall'", "did you mean 'thermal'?"),
         ("speed: [{name: load, factor: 1e-320}]", "speed.0.factor should", ""),
-        ("speed: [{name: load, length: 1 ns}]", "speed.0.length should", ""),
-        ("speed: [{name: thermal, floor: 0}]", "speed.0.floor should", ""),
         ("speed: [{name: thermal, steps: 0}]", "speed.0.steps should", ""),
         ("jitter: {name: uniform, low: 2, high: 1}", "low must not be above high", ""),
     ],
