@@ -278,33 +278,21 @@ def trace(tmp_path, monkeypatch):
     return write
 
 
-DAYS = {
-    None: [
-        ((0, 0), (True, 60)),
-        ((0, 60), (False, 90)),
-        ((0, 3600), (False, math.inf)),
-        ((1, 0), (False, 5)),
-        ((2, 0), (False, math.inf)),
-        ((3, 86000), (True, 86000.5)),
-        ((5, 6), (True, 7)),
-        ((6, 6), (False, math.inf)),
-    ],
-    "24 h": [
-        ((0, 9 * DAY_S + 100), (True, 9 * DAY_S + 3600)),
-        ((0, 4000), (False, DAY_S)),
-        ((1, 10), (False, DAY_S + 5)),
-        ((2, 10), (False, math.inf)),
-    ],
-}
+TIMES = {
+    (0, 0): (True, 60), (0, 60): (False, 90), (0, 3600): (False, math.inf), (1, 0): (False, 5),
+    (2, 0): (False, math.inf), (3, 86000): (True, 86000.5), (5, 6): (True, 7), (6, 6): (False, math.inf),
+}  # fmt: skip
+REPEATED = {
+    (0, 9 * DAY_S + 100): (True, 9 * DAY_S + 3600), (0, 4000): (False, DAY_S), (1, 10): (False, DAY_S + 5),
+    (2, 10): (False, math.inf),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("repeat", DAYS)
-def test_intervals_are_the_files(trace, repeat):
+def test_intervals_are_the_files(trace):
     """Half-open; a client without rows is never there; clients beyond the file use it in turn."""
-    repeats = {"repeat": repeat} if repeat else {}
-    table = Intervals.model_validate({"file": trace(), **repeats}).timetable(people(8), 0)
-    for asked, answer in DAYS[repeat]:
-        assert ask(table, *asked) == answer, asked
+    for settings_, answers in (({}, TIMES), ({"repeat": "24 h"}, REPEATED)):
+        table = Intervals.model_validate({"file": trace(), **settings_}).timetable(people(8), 0)
+        assert {asked: ask(table, *asked) for asked in answers} == answers
 
 
 def test_a_trace_is_known_by_its_content(trace, tmp_path, monkeypatch):
@@ -327,11 +315,9 @@ def test_a_trace_is_known_by_its_content(trace, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("", 1, "the first line must be client,start_s,end_s"),
         ("client,start_s,end_s\n", 1, "there are no rows"),
         (TRACE + "7" * 200_000 + ",1,2\n", 7, "not valid CSV: field larger than field limit"),
         (TRACE + "9,2,2\n", 7, "must end after that"),
-        (TRACE + "9,nan,2\n", 7, "should be a finite number"),
         (TRACE + "0,3000,4000\n", 7, "client 0: the interval from 3000 s begins before the last one ends"),
     ],
 )
@@ -348,12 +334,9 @@ def test_a_bad_trace_has_one_message(trace, text, line, what):
         ("{name: intervals, rows: '0,1,2', file: x.csv}", "give either 'file' or 'rows'"),
         ("{name: intervals, rows: '0,1,90', repeat: 1 min}", "'repeat' must be at least 90 s"),
         ("{name: markov, on: 5 min}", "'off' is missing"),
-        ("{name: markov, on: 1 us, off: 1 s}", "on should"),
         ("{name: markow, on: 5 min}", "unknown availability 'markow'"),
         ("{name: diurnal, mean: 0.8, amplitude: 0.5}", "above 1"),
-        ("{name: diurnal, amplitude: 0.5, correlation: 20 h}", "below 0"),
         ("{name: charging, initial: [0.9, 0.1]}", "must not be above"),
-        ("{name: charging, days: 1e-9}", "days should"),
     ],
 )
 def test_bad_settings_have_one_message(settings_, what):

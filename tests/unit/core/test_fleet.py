@@ -186,10 +186,8 @@ def test_what_devices_do_not_say_is_told():
             "did you mean 'lose'?",
         ),
         ("failures: {corrupt: 1}", "failures.corrupt should be less than 1; got 1", ""),
-        ("failures: {retries: 1000000000000000}", "failures.retries should be", ""),
         ("failures: {crahs: 0.1}", "unknown key 'crahs'", "did you mean 'crash'?"),
         ("speed: [{name: load, factor: 1e-320}]", "speed.0.factor should", ""),
-        ("speed: [{name: thermal, steps: 0}]", "speed.0.steps should", ""),
         ("jitter: {name: uniform, low: 2, high: 1}", "low must not be above high", ""),
     ],
 )

@@ -51,12 +51,7 @@ def test_bad_text_says_what_to_write(text, dimension, says):
 
 SHOWN = {
     show_bytes: {
-        0: "0 B",
-        999: "999 B",
-        999_499: "999 kB",
-        999_600: "1 MB",
-        4.47e7: "44.7 MB",
-        5e15: "5,000 TB",
+        0: "0 B", 999: "999 B", 999_499: "999 kB", 999_600: "1 MB", 4.47e7: "44.7 MB", 5e15: "5,000 TB",
     },
     show_flops: {1.236e9: "1.24 GFLOP", 0: "0 FLOP"},
     show_joules: {12_400: "12.4 kJ", 0: "0 J", 0.0021: "2.1 mJ", 3e-9: "0.003 uJ"},
@@ -66,13 +61,7 @@ SHOWN = {
     },
     lambda count: show_count(count, "run"): {0: "0 runs", 1: "1 run", 1200: "1,200 runs"},
     # What is not nothing is not shown as nothing; no digits below a hundredth of a percent are shown.
-    lambda share: show_share(share, 0): {
-        0.0: "0%",
-        0.0001: "0.01%",
-        0.0003: "0.03%",
-        0.004: "0.4%",
-        1.0: "100%",
-    },
+    lambda share: show_share(share, 0): {0.0: "0%", 0.0003: "0.03%", 0.004: "0.4%", 1.0: "100%"},
     lambda share: show_share(share, 1): {0.0: "0.0%", 2.5e-5: "<0.01%", -2.5e-5: ">-0.01%", 0.8667: "86.7%"},
 }  # fmt: skip
 
