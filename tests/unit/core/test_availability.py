@@ -266,18 +266,6 @@ def test_a_battery_is_the_integral_of_its_day(name):
 TRACE = "client,start_s,end_s\n1,5,7\n\n0, 90, 3600\n3,1,86000.5\n0,0,60\n"
 
 
-@pytest.fixture
-def trace(tmp_path, monkeypatch):
-    """A function that writes a trace beside which the test runs."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(text=TRACE, name="trace.csv"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return name
-
-    return write
-
-
 TIMES = {
     (0, 0): (True, 60), (0, 60): (False, 90), (0, 3600): (False, math.inf), (1, 0): (False, 5),
     (2, 0): (False, math.inf), (3, 86000): (True, 86000.5), (5, 6): (True, 7), (6, 6): (False, math.inf),
@@ -288,28 +276,28 @@ REPEATED = {
 }  # fmt: skip
 
 
-def test_intervals_are_the_files(trace):
+def test_intervals_are_the_files(own):
     """Half-open; a client without rows is never there; clients beyond the file use it in turn."""
     for settings_, answers in (({}, TIMES), ({"repeat": "24 h"}, REPEATED)):
-        table = Intervals.model_validate({"file": trace(), **settings_}).timetable(people(8), 0)
+        table = Intervals.model_validate({"file": str(own("trace.csv", TRACE)), **settings_}).timetable(
+            people(8), 0
+        )
         assert {asked: ask(table, *asked) for asked in answers} == answers
 
 
-def test_a_trace_is_known_by_its_content(trace, tmp_path, monkeypatch):
+def test_a_trace_is_known_by_its_content(own, monkeypatch):
     """Name and order of lines do not matter, a changed number does; what was written out needs no file."""
-    one = Intervals(file=trace())
-    lines = TRACE.splitlines()
-    again = Intervals(file=trace("\n".join([lines[0], *lines[:0:-1]]), "other.csv"))
-    changed = Intervals(file=trace(TRACE.replace("3600", "3601"), "third.csv"))
+    first, *lines = TRACE.splitlines()
+    own("other.csv", "\n".join([first, *lines[::-1]]))
+    own("third.csv", TRACE.replace("3600", "3601"))
+    own("trace.csv", TRACE)
+    one, again, changed = (Intervals(file=f"{name}.csv") for name in ("trace", "other", "third"))
     assert one.model_dump() == again.model_dump() != changed.model_dump()
     assert one.model_dump()["rows"] == "0,0.0,60.0 0,90.0,3600.0 1,5.0,7.0 3,1.0,86000.5"
+    monkeypatch.delenv("EDGEFL_PATH")
     assert Intervals.model_validate(one.model_dump()) == one
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match=r"no file 'trace.csv'"):
         Intervals(file="trace.csv")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    assert Intervals(file="trace.csv") == one
 
 
 @pytest.mark.parametrize(
@@ -321,9 +309,9 @@ def test_a_trace_is_known_by_its_content(trace, tmp_path, monkeypatch):
         (TRACE + "0,3000,4000\n", 7, "client 0: the interval from 3000 s begins before the last one ends"),
     ],
 )
-def test_a_bad_trace_has_one_message(trace, text, line, what):
+def test_a_bad_trace_has_one_message(own, text, line, what):
     with pytest.raises(UserError) as caught:
-        Intervals(file=trace(text))
+        Intervals(file=str(own("trace.csv", text)))
     assert what in caught.value.what
     assert caught.value.where.endswith(f"/trace.csv:{line}")
 

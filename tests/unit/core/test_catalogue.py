@@ -16,20 +16,6 @@ METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\nbuild = None\n'
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
-    """A function that writes a file under a directory on EDGEFL_PATH."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-
-    def write(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-@pytest.fixture
 def noted(caplog):
     """A function that returns what was noted since it was last called."""
     note.cache_clear()

@@ -203,43 +203,30 @@ def test_a_mistake_has_the_line_of_the_devices_file(line, what):
     assert mistakes[0].where.startswith(f"phone.yaml:{text.count(chr(10)) + 2}")
 
 
-@pytest.fixture
-def own_devices(tmp_path, monkeypatch):
-    """Writes device files; returns their folder."""
-    folder = tmp_path / "devices"
-    folder.mkdir()
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    note.cache_clear()
-
-    def write(**files):
-        for name, text in files.items():
-            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
-        return folder
-
-    return write
-
-
-def test_a_device_states_what_differs(own_devices):
+def test_a_device_states_what_differs(own):
     """Its own numbers stand as they are; each other is the parent's, assumed, with its name and source."""
-    own = "dense: {value: 0.3, status: measured, source: timed here}"
-    own_devices(mine=f"like: raspberry-pi-5\nefficiency: {{{own}}}\n")
+    dense = "dense: {value: 0.3, status: measured, source: timed here}"
+    own("devices/mine.yaml", f"like: raspberry-pi-5\nefficiency: {{{dense}}}\n")
     mine, parent = device("mine"), device("raspberry-pi-5")
     assert (mine.title, mine.category, mine.notes) == ("mine", "sbc", "")
     numbers, others = dict(sourced(mine)), dict(sourced(parent))
-    own = numbers.pop("efficiency.dense")
-    assert (own.value, own.low, own.status, own.source) == (0.3, None, "measured", "timed here")
+    dense = numbers.pop("efficiency.dense")
+    assert (dense.value, dense.low, dense.status, dense.source) == (0.3, None, "measured", "timed here")
     assert numbers.keys() == others.keys() - {"efficiency.dense"}
     for key, each in numbers.items():
         source = f"taken from raspberry-pi-5: {others[key].source}"
         assert each == others[key].model_copy(update={"status": "assumed", "source": source})
 
 
-def test_null_takes_a_key_away(own_devices):
+def test_null_takes_a_key_away(own):
     """A battery, or one number type; a battery's number alone is its capacity."""
-    one_type = "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n"
-    pixel = "like: pixel-6\nbattery: "
-    own_devices(one_type=one_type, wired=f"{pixel}null\n", large=f"{pixel}20 Wh\n")
-    assert device("one_type").dtypes(inference=True) == ("fp32",)
+    own(
+        "devices/one-type.yaml",
+        "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n",
+    )
+    own("devices/wired.yaml", "like: pixel-6\nbattery: null\n")
+    own("devices/large.yaml", "like: pixel-6\nbattery: 20 Wh\n")
+    assert device("one-type").dtypes(inference=True) == ("fp32",)
     assert device("wired").battery is None
     large, parent = device("large").battery, device("pixel-6").battery
     assert (large.capacity_j, large.fill_w) == (72_000, parent.fill_w)
@@ -253,8 +240,8 @@ def test_null_takes_a_key_away(own_devices):
         ("title: x\n", "'category' is missing", "mine.yaml", ""),
     ],
 )
-def test_a_mistake_is_placed_in_the_own_file(own_devices, text, what, where, hint):
-    own_devices(mine=text)
+def test_a_mistake_is_placed_in_the_own_file(own, text, what, where, hint):
+    own("devices/mine.yaml", text)
     with pytest.raises(UserError) as caught:
         device("mine")
     assert what in str(caught.value)
@@ -262,10 +249,11 @@ def test_a_mistake_is_placed_in_the_own_file(own_devices, text, what, where, hin
     assert hint in caught.value.hint
 
 
-def test_numbers_alone_are_assumed_with_one_note(own_devices, caplog):
+def test_numbers_alone_are_assumed_with_one_note(own, caplog):
     """The note says which, and how the first would be stated; bounds alone are numbers too."""
     text = "power: {idle: 1.1 W, active: {high: 9 W}}\nbackward_overhead: 0\nmemory: 2 GB\n"
-    folder = own_devices(mine=f"like: raspberry-pi-4b\n{text}")
+    note.cache_clear()
+    own("devices/mine.yaml", f"like: raspberry-pi-4b\n{text}")
     numbers = dict(sourced(device("mine")))
     assert (numbers["power.idle"].value, numbers["power.active"].high) == (1.1, 9)
     for key in ("memory", "power.idle", "power.active", "backward_overhead"):
@@ -276,7 +264,6 @@ def test_numbers_alone_are_assumed_with_one_note(own_devices, caplog):
         "mine.yaml: 4 numbers without a source count as assumed (memory, power.idle, power.active, ...); "
         "state one as memory: {value: 2 GB, status: measured, source: ...}"
     )
-    (folder.parent / "profiles" / "links").mkdir(parents=True)
     text = "title: t\ndown: 1 Mbit/s\nup: 1 Mbit/s\nlatency: 3 ms\nradio: {status: unknown, source: s}\n"
-    (folder.parent / "profiles" / "links" / "wire.yaml").write_text(text, encoding="utf-8")
+    own("profiles/links/wire.yaml", text)
     assert link("wire").up.source == "given without a source in wire.yaml"

@@ -90,14 +90,12 @@ def test_largest_remainder(shares, clients, expected):
     assert sorted(first) != first == again != other
 
 
-def test_like_fills_in_what_is_not_said(tmp_path, monkeypatch):
+def test_like_fills_in_what_is_not_said(own):
     """The nearest layer wins, key by key, through several profiles; what leads nowhere names its file."""
-    (tmp_path / "profiles").mkdir()
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     files = {"far": "title: g\nnotes: far\nmembers: []", "near": "like: far\nnotes: near"}
     files |= {"one": "like: two", "two": "like: one", "typo": "like: home-lap"}
     for name, text in files.items():
-        (tmp_path / "profiles" / f"{name}.yaml").write_text(text, encoding="utf-8")
+        own(f"profiles/{name}.yaml", text)
 
     def fleet_like(name):
         return inheriting.fleet(Document.of({"like": name, "title": "own"}, "here"), "here").data

@@ -134,17 +134,14 @@ def link(trace, plain=PLAIN):
     return validate(Link, document.data, document)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The working directory, with a CSV file, and Mahimahi's with 12 and 24 Mbit/s at most."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bus.csv").write_text(CSV)
-    (tmp_path / "steady").write_text("1\n")
-    (tmp_path / "halved").write_text("".join(f"{ms}\n" for ms in range(1, 101)) + "102\n200\n")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def files(own):
+    """A CSV file, and Mahimahi's with 12 and 24 Mbit/s at most."""
+    own("bus.csv", CSV)
+    own("steady", "1\n")
+    own("halved", "".join(f"{ms}\n" for ms in range(1, 101)) + "102\n200\n")
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_trace_gives_the_rates_and_the_handshakes():
     """Of each piece: its rate or what TCP reaches at its latency and the link's loss, and its round trips."""
     extra = "".join(
@@ -164,7 +161,6 @@ def test_a_trace_gives_the_rates_and_the_handshakes():
     assert found.delay_s.tolist() == [0.1, 0.2, 9]
 
 
-@pytest.mark.usefixtures("folder")
 def test_what_never_changes_has_no_end():
     """Mahimahi's usual file of a constant rate is one piece, and not one each millisecond."""
     one = link("mahimahi: {down: steady, up: halved}")
@@ -176,7 +172,6 @@ def test_what_never_changes_has_no_end():
     assert finer.bps.tolist() == [12e6, 0.48e6, 0, 0.48e6]
 
 
-@pytest.mark.usefixtures("folder")
 def test_the_links_numbers_are_the_means_over_time():
     """Of all traces; they are derived, say so, and are priced; they have no corners of their own."""
     bus = link("csv: bus.csv", NO_LATENCY)
@@ -228,7 +223,7 @@ fleet: {{like: home-lab, members: [{{device: raspberry-pi-4b, link: mine}}], lin
 """
 
 
-def test_a_run_is_known_by_what_its_traces_have(folder):
+def test_a_run_is_known_by_what_its_traces_have(own):
     """Its identity follows the files' content and what happens at the end, not their names."""
 
     def resolved(trace):
@@ -236,15 +231,14 @@ def test_a_run_is_known_by_what_its_traces_have(folder):
         (draft,) = load(Document.parse(SCENARIO.format(text), "s.yaml"))
         return draft.scenario.resolved()
 
-    (folder / "other.csv").write_text(CSV.replace("5,4e6", "5.0,4000000"))
-    (folder / "third.csv").write_text(CSV.replace("1e6", "2e6"))
+    own("other.csv", CSV.replace("5,4e6", "5.0,4000000"))
+    own("third.csv", CSV.replace("1e6", "2e6"))
     texts = ("csv: bus.csv", "csv: [other.csv]", "csv: third.csv", "csv: bus.csv, end: hold")
     one, same, third, held = map(resolved, texts)
     assert one == same
     assert one != third != held != one
 
 
-@pytest.mark.usefixtures("folder")
 def test_a_plan_says_what_its_links_follow():
     """How many traces, how long, from where and until when; and that prices are those of the means."""
     lines = list(assumptions({}, {"mine": link(ROWS)}))
@@ -275,7 +269,6 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("trace", "what", "where"), MISTAKES.values(), ids=MISTAKES)
-@pytest.mark.usefixtures("folder")
 def test_mistakes_have_one_message(trace, what, where):
     with pytest.raises(ScenarioError) as caught:
         link(trace)
@@ -284,7 +277,6 @@ def test_mistakes_have_one_message(trace, what, where):
     assert caught.value.where == ("link.yaml" + (f":4, key '{where}'" if where else ""))
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("trace", "plain", "what"),
     [

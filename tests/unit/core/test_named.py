@@ -63,24 +63,14 @@ server: {rounds: 2}
 """
 
 
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """An optimizer, a schedule and a sampler, and a function that writes another file on EDGEFL_PATH."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-
-    def write(name, text):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    write("optimizers/sign_sgd.py", SIGN)
-    write("schedules/warmup.py", WARMUP)
-    write("samplers/two_speeds.py", TWO_SPEEDS)
-    return write
+@pytest.fixture(autouse=True)
+def all_three(own):
+    """An optimizer, a schedule and a sampler."""
+    own("optimizers/sign_sgd.py", SIGN)
+    own("schedules/warmup.py", WARMUP)
+    own("samplers/two_speeds.py", TWO_SPEEDS)
 
 
-@pytest.mark.usefixtures("own")
 def test_own_records_are_found_by_name():
     """They are read with their parameters, written out with all of them, and offered to editors."""
     (draft,) = load(Document.parse(SCENARIO, "s.yaml"))
@@ -96,7 +86,6 @@ def test_own_records_are_found_by_name():
         assert name in definitions[kind]["anyOf"][0]["enum"]
 
 
-@pytest.mark.usefixtures("own")
 @pytest.mark.parametrize("engine", ["loop", "vmapped"])
 def test_own_records_train(tmp_path, engine):
     """Each step moves every weight by the rate, or not at all; two kinds of speeds are drawn."""
@@ -105,7 +94,6 @@ def test_own_records_train(tmp_path, engine):
     assert {client["slowdown"] for client in done.table("clients")} <= {1.0, 3.0}
 
 
-@pytest.mark.usefixtures("own")
 def test_null_is_kept_where_it_is_not_the_default():
     """Workers and exports read a record back from plain data, and get the one that was written."""
     (draft,) = load(Document.parse(SCENARIO.replace("lr: 0.01", "lr: 0.01\n    width: null"), "s.yaml"))
@@ -116,7 +104,6 @@ def test_null_is_kept_where_it_is_not_the_default():
     assert read.local == draft.scenario.local
 
 
-@pytest.mark.usefixtures("own")
 def test_a_wrong_parameter_of_an_own_record_has_its_line():
     with pytest.raises(ScenarioError, match="unknown key 'slaw'") as caught:
         load(Document.parse(SCENARIO.replace("slow: 3.0", "slaw: 3.0"), "s.yaml"))

@@ -24,13 +24,11 @@ from edgefl.core.user_code import (
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def mine(own):
     """A module on EDGEFL_PATH, made of a text."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
 
     def make(text):
-        path = tmp_path / "mine.py"
-        path.write_text(text, encoding="utf-8")
+        path = own("mine.py", text)
         names = {"Terminated": Terminated, "RunError": RunError}
         exec(compile(text, str(path), "exec"), names)  # noqa: S102 - our own text
         return path, names

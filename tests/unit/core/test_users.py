@@ -33,18 +33,6 @@ members:
 """
 
 
-@pytest.fixture
-def table(tmp_path, monkeypatch):
-    """Writes a table into the working directory."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(text=TABLE, name="users.csv"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return name
-
-    return write
-
-
 def fleet(text):
     """A fleet of the members above with more keys."""
     document = replace(Document.parse(MEMBERS + text, "fleet.yaml"), context=None)  # its devices are made up
@@ -64,14 +52,14 @@ def texts(found):
     return [",".join(row) for row in zip(*columns, strict=True)]
 
 
-def test_a_table_is_known_by_its_content(table):
+def test_a_table_is_known_by_its_content(own):
     """Its name, blanks and the order of columns do not matter; the order of rows does."""
-    one = Users(file=table())
+    one = Users(file=str(own("users.csv", TABLE)))
     assert one.model_dump() == {"rows": KEPT, "dealt": "together"}
-    assert Users.model_validate(one.model_dump()) == one == Users(file=table(KEPT + "\n", "other.csv"))
+    assert Users.model_validate(one.model_dump()) == one == Users(file=str(own("other.csv", KEPT + "\n")))
     assert (one.count, one.table().columns) == (3, COLUMNS)
     first, *rows = KEPT.splitlines()
-    assert Users(file=table("\n".join([first, *rows[::-1]]), "third.csv")) != one
+    assert Users(file=str(own("third.csv", "\n".join([first, *rows[::-1]])))) != one
 
 
 @given(st.integers(1, 30), st.integers(1, 100), st.integers(0, 999))
@@ -153,9 +141,9 @@ def test_it_says_how_users_are_dealt():
         ("slowdown\n" + "x" * 999 + "\n", 2, "...': Input"),
     ],
 )
-def test_a_bad_table_has_one_message(table, text, line, what):
+def test_a_bad_table_has_one_message(own, text, line, what):
     with pytest.raises(UserError) as caught:
-        Users(file=table(text))
+        Users(file=str(own("users.csv", text)))
     assert what in caught.value.what
     assert len(caught.value.what) < 200
     assert caught.value.where.endswith(f"/users.csv:{line}")
