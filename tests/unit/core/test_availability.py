@@ -30,18 +30,13 @@ from edgefl.core.yamls import Document
 MANY = 100_000
 
 
-def battery(capacity, **numbers):
-    numbers = {"capacity": capacity, **numbers}
-    return Battery.model_validate({name: sourced(value) for name, value in numbers.items()})
-
-
 # Of four devices: one of which nothing is known, one on mains, and two with numbers of their own.
-BATTERIES = (
-    PHONE,
-    None,
-    battery("5 Wh", charge_power="3 W", cut_off=0.5),
-    battery("10 Wh", charge_power="2 W", charge_efficiency=0.8, cut_off=0.1),
+NUMBERS = (
+    {"capacity": "5 Wh", "charge_power": "3 W", "cut_off": 0.5},
+    {"capacity": "10 Wh", "charge_power": "2 W", "charge_efficiency": 0.8, "cut_off": 0.1},
 )
+OWN = (Battery.model_validate({key: sourced(value) for key, value in each.items()}) for each in NUMBERS)
+BATTERIES = (PHONE, None, *OWN)
 
 
 def people(count, samples=None, **columns):
@@ -147,56 +142,47 @@ def test_markov_is_stationary_and_forgets_and_clients_are_independent():
     assert abs(np.corrcoef(available[::2], available[1::2])[0, 1]) < 0.015
 
 
-@pytest.mark.parametrize("hour", [2, 14])
-def test_diurnal_follows_the_local_hour(hour):
-    """The share that is available is mean (1 + amplitude cos), exactly, hours after the start and by zone."""
+def test_diurnal_follows_the_local_hour():
+    """The share that is available is mean (1 + amplitude cos), exactly, hours after the start and by zone.
+
+    With the defaults it is the published 4 times higher at night; in three zones the fleet's does not change.
+    """
     settings_ = {"mean": 0.3, "amplitude": 0.5, "peak": 3, "start": 6, "zones": [2], "correlation": "3 h"}
-    expected = 0.3 * (1 + 0.5 * math.cos(2 * math.pi * (hour - 3) / 24))
-    found = share_at(Diurnal.model_validate(settings_), 5 * 24 + hour - 8)
-    assert found == pytest.approx(expected, abs=0.006)
-
-
-def test_diurnal_is_four_times_higher_at_night_in_each_zone():
-    """With the defaults, the published ratio; three zones are shared out alike, so that a fleet's is 1."""
+    for hour in (2, 14):
+        expected = 0.3 * (1 + 0.5 * math.cos(2 * math.pi * (hour - 3) / 24))
+        found = share_at(Diurnal.model_validate(settings_), 5 * 24 + hour - 8)
+        assert found == pytest.approx(expected, abs=0.006)
     assert share_at(Diurnal(), 2) / share_at(Diurnal(), 14) == pytest.approx(4, rel=0.05)
     zones = Diurnal(zones=(0.0, 8.0, 16.0))
     assert [share_at(zones, 2), share_at(zones, 14)] == pytest.approx([0.25, 0.25], abs=0.006)
 
 
-@pytest.mark.parametrize(
-    ("law", "shares"),
-    [(ByData(highest=0.8), [0.2, 0.4, 0.8]), (ByData(power=-1), [1, 0.5, 0.25])],
-    ids=["more", "less"],
-)
-def test_by_data_is_in_proportion_to_data(law, shares):
-    samples = np.repeat([25, 50, 100], 30_000)
-    found = law.timetable(people(90_000, samples), 1).at(np.arange(90_000), np.full(90_000, 1e5)).available
-    assert found.reshape(3, -1).mean(axis=1) == pytest.approx(shares, abs=0.01)
-
-
-@pytest.mark.parametrize("power", [1000.0, -1000.0])
-def test_availability_by_data_has_no_largest_power(power):
-    """Samples to a large power overflow; the shares, of which the highest is 1, do not."""
-    table = ByData(power=power).timetable(people(3, [10, 20, 30]), 0)
-    available, until = table.at(np.arange(3), np.full(3, 5.0))
-    assert available.tolist() == ([False, False, True] if power > 0 else [True, False, False])
-    assert (until == math.inf).all()
+def test_by_data_is_in_proportion_to_data():
+    """Whatever the power: samples to a large one overflow; the shares, of which the highest is 1, do not."""
+    laws = {
+        ByData(highest=0.8): [0.2, 0.4, 0.8],
+        ByData(power=-1): [1, 0.5, 0.25],
+        ByData(power=1000.0): [0, 0, 1],
+        ByData(power=-1000.0): [1, 0, 0],
+    }
+    clients = people(90_000, np.repeat([25, 50, 100], 30_000))
+    for law, shares in laws.items():
+        found = law.timetable(clients, 1).at(np.arange(90_000), np.full(90_000, 1e5)).available
+        assert found.reshape(3, -1).mean(axis=1) == pytest.approx(shares, abs=0.01), law
 
 
 def test_lognormal_clients_stay_rare():
     """Each client's own share of time is the same in two disjoint spans, and different from others'."""
-    count = 300
+    count, days = 300, [[span + day / 10 for day in range(100)] for span in (0, 100)]
     table = Lognormal(sigma=1.0).timetable(people(count), 1)
-    days = [[DAY_S * (20 * span + day / 10) for day in range(200)] for span in (0, 5)]
     spans = [
-        np.mean([table.at(np.arange(count), np.full(count, t_s)).available for t_s in each], axis=0)
+        np.mean([table.at(np.arange(count), np.full(count, day * DAY_S)).available for day in each], axis=0)
         for each in days
     ]
-    assert np.corrcoef(*spans)[0, 1] > 0.9
+    assert np.corrcoef(*spans)[0, 1] > 0.85
     assert np.log(spans[0][spans[0] > 0.05]).std() > 0.3
     assert share_at(Lognormal(sigma=0.0, highest=0.5), 25) == pytest.approx(0.5, abs=0.006)
-    never = Lognormal(highest=1e-300).timetable(people(2), 0).at(np.arange(2), np.full(2, 5.0))
-    assert (never.available.any(), never.until_s.tolist()) == (False, [math.inf] * 2)
+    assert share_at(Lognormal(highest=1e-300), 25, 10) == 0
 
 
 def test_charging_clients_are_there_at_night():
