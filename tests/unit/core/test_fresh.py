@@ -65,14 +65,9 @@ def test_other_failures_say_what_happened_where(function, given, says):
     assert raised.value.where == f"{function.__module__}.{function.__qualname__}"
 
 
-def test_what_the_system_reports(tmp_path, monkeypatch):
-    """The high-water mark rises with memory that is freed again; files that are not there report nothing."""
+def test_unreadable_files_of_the_system_report_nothing(tmp_path, monkeypatch):
+    """As on other systems; tests of export see memory that was freed."""
     assert 1 <= host.cores() <= (os.cpu_count() or 1)
-    if sys.platform == "linux":
-        host.forget_high_water()
-        before = host.high_water_bytes()
-        bytes(range(256)) * 2**18
-        assert host.high_water_bytes() >= before > 0
     for name in ("_CPUINFO", "_STATUS", "_CLEAR_REFS"):
         monkeypatch.setattr(host, name, tmp_path / "none" / "file")
     host.forget_high_water()
