@@ -13,10 +13,17 @@ from edgefl.core.params import Component
 
 
 class Pair(NamedTuple):
-    """A record that may be missing."""
+    """A record without defaults."""
 
     down: int
     up: int
+
+
+@dataclass(frozen=True)
+class Size:
+    """A record that may be missing."""
+
+    width: int
 
 
 @dataclass(frozen=True)
@@ -26,17 +33,17 @@ class Row:
     name: str
     global_: int | None
     moved: dict[str, Pair] = field(default_factory=dict)
-    pair: Pair | None = field(default=None, metadata={INLINE: Pair})
+    size: Size | None = field(default=None, metadata={INLINE: Size})
     measured: float | None = field(default=None, metadata=OPTIONAL)
 
 
 def test_fields_are_keys():
     """In their order, without the underscore of a keyword; an inlined record leaves its keys, null or not."""
-    found = document([Row("a", None, {"body": Pair(3, 4)}, Pair(1, 2), 0.5)])
-    expected = {"name": "a", "global": None, "moved": {"body": {"down": 3, "up": 4}}, "down": 1, "up": 2}
+    found = document([Row("a", None, {"body": Pair(3, 4)}, Size(5), 0.5)])
+    expected = {"name": "a", "global": None, "moved": {"body": {"down": 3, "up": 4}}, "width": 5}
     assert found == [{**expected, "measured": 0.5}]
     assert list(found[0]) == [*expected, "measured"]
-    assert document(Row("a", None)) == {**expected, "moved": {}, "down": None, "up": None}
+    assert document(Row("a", None)) == {**expected, "moved": {}, "width": None}
     assert document({"a": (Path("b/c"), Component(name="mlp"))}) == {"a": ["b/c", {"name": "mlp"}]}
 
 
