@@ -45,7 +45,6 @@ def people(count, samples=None, **columns):
 
 
 def share_at(law, hours, count=MANY, samples=None):
-    """The share of clients that are available at an hour."""
     table = law.timetable(people(count, samples), 1)
     return table.at(np.arange(count), np.full(count, hours * HOUR_S)).available.mean()
 
