@@ -50,23 +50,22 @@ def test_every_number_of_the_table_has_a_source():
     assert set(found["links"].values()) == set(found["network"])
 
 
-OWN = {"DE": {"share": 2}, "home": {"g_per_kwh": 20, "source": "my roof"}}
-
-
-@pytest.mark.parametrize(
-    ("regions", "shares"),
-    [("DE", {"DE": 1}), (["DE", "FR"], {"DE": 1, "FR": 1}), (OWN, {"DE": 2, "home": 1})],
-)
-def test_regions_in_all_forms(regions, shares):
-    """One, a list of equal shares, shares, records; by hour or by year."""
-    full = whole(regions=regions).regions
-    assert {name: region.share for name, region in full.items()} == shares
-    assert len(full["DE"].g_per_kwh.split()) == 24
-    assert whole(regions=regions, hourly=False).regions["DE"].g_per_kwh == "381"
+def test_regions_in_all_forms():
+    """One, a list of equal shares, shares, records; by hour or by year, from the table or one's own."""
     metered = {"g_per_kwh": [*range(24)], "status": "measured", "source": "a meter"}
-    found = Carbon.model_validate({"regions": {"a": metered, "b": {"g_per_kwh": 20}}}).regions
+    own = {"DE": {"share": 2}, "home": {"g_per_kwh": 20}, "a": metered}
+    for given, shares in (
+        ("DE", {"DE": 1}),
+        (["DE", "FR"], {"DE": 1, "FR": 1}),
+        ({"DE": 0.2, "FR": 0.8}, {"DE": 0.2, "FR": 0.8}),
+        (own, {"DE": 2, "home": 1, "a": 1}),
+    ):
+        found = whole(regions=given).regions
+        assert {name: region.share for name, region in found.items()} == shares
+        assert len(found["DE"].g_per_kwh.split()) == 24
+    assert whole(hourly=False).regions["DE"].g_per_kwh == "381"
     assert found["a"].g_per_kwh.split() == [str(hour) for hour in range(24)]
-    assert (found["b"].status, found["b"].source) == ("assumed", "given without a source")
+    assert (found["home"].status, found["home"].source) == ("assumed", "given without a source")
 
 
 @pytest.mark.parametrize(
@@ -89,31 +88,27 @@ def test_what_is_wrong_is_refused(settings, what):
     assert "Value error" not in raised.value.what
 
 
-OTHERS = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 1 kg, lifetime: 9 h}}}"
+KNOWN = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 1 kg, lifetime: 9 h}}}"
 
 
 @pytest.mark.parametrize(
-    ("carbon", "what", "key", "near"),
+    ("known", "wrong", "what", "key"),
     [
-        ("{regions: {DEU: 1}}", "region 'DEU'", "", "DE"),
-        ("{regions: DE, network: {wifi-pi44: fixed}}", "link 'wifi-pi44'", ".network", "wifi-pi4"),
-        (
-            f"{{regions: DE, {OTHERS.replace('sbc', 'sbk')}}}",
-            "device or category 'sbk'",
-            ".embodied.devices",
-            "sbc",
-        ),
+        ("regions: DE", "regions: DEU", "region 'DEU'", ""),
+        ("5g:", "5gg:", "link '5gg'", ".network"),
+        ("sbc:", "sbk:", "device or category 'sbk'", ".embodied.devices"),
     ],
 )
-def test_a_name_of_what_there_is_not_is_told_with_its_key(capsys, carbon, what, key, near):
+def test_a_name_of_what_there_is_not_is_told_with_its_key(capsys, known, wrong, what, key):
     """Other links than the fleet's, and categories, are known."""
+    fleet = f"fleet={{like: home-lab, carbon: {{regions: DE, {KNOWN}}}}}"
     check = ("check", "quickstart", "--set", "sweep=null", "--set")
-    status, _, err = run_command(capsys, *check, f"fleet={{like: home-lab, carbon: {carbon}}}")
+    status, _, err = run_command(capsys, *check, fleet.replace(known, wrong))
     assert status == 2
     assert f"error: unknown {what}\n" in err
     assert f"key 'fleet.carbon{key}'" in err
-    assert f"did you mean '{near}'?" in err
-    assert run_command(capsys, *check, f"fleet={{like: home-lab, carbon: {{regions: DE, {OTHERS}}}}}")[0] == 0
+    assert f"did you mean '{known.split()[-1].strip(':')}'?" in err
+    assert run_command(capsys, *check, fleet)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -158,27 +153,18 @@ def test_the_clock_begins_where_availability_does():
     assert with_carbon(fleet, {}).carbon.start == 18.0
 
 
-def csv(tmp_path, lines):
-    path = tmp_path / "grid.csv"
-    content = lines if isinstance(lines, bytes) else "\n".join(["region,hour,g_per_kwh", *lines]).encode()
-    path.write_bytes(content)
-    return path
-
-
 def rows(hours):
-    return [f"X,{hour},100" for hour in range(hours)]
+    return ["region,hour,g_per_kwh", *(f"X,{hour},100" for hour in range(hours))]
 
 
-def test_a_users_file_comes_before_the_table(tmp_path):
+def test_a_users_file_comes_before_the_table(own):
     """Its regions, also the server's, are kept with the record, which needs the file no more."""
-    path = csv(tmp_path, [*rows(24), "", "DE, 0, 7.5", "Y,0,6"])
+    path = own("grid.csv", "\n".join([*rows(24), "", "DE, 0, 7.5", "Y,0,6"]))
     server = {"power": "1 W", "region": "Y"}
     found = whole(regions=["X", "DE", "FR"], grid=str(path), server=server)
     assert [len(region.g_per_kwh.split()) for region in found.regions.values()] == [24, 1, 24, 1]
-    assert [(found.regions[name].g_per_kwh, found.regions[name].share) for name in ("DE", "Y")] == [
-        ("7.5", 1),
-        ("6", 0),
-    ]
+    assert [found.regions[name].g_per_kwh for name in ("DE", "Y")] == ["7.5", "6"]
+    assert found.regions["Y"].share == 0
     assert found.regions["DE"].source == f"the user's file {path}"
     assert found.grid is None
     with pytest.raises(UserError, match="unknown region 'Z'"):
@@ -188,17 +174,16 @@ def test_a_users_file_comes_before_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "line", "what"),
     [
-        (b"", 1, "the first line must be region,hour,g_per_kwh"),
+        ([""], 1, "the first line must be region,hour,g_per_kwh"),
         ([*rows(3), "X,4,1"], 5, "region 'X': its next hour must be 3, not '4'"),
-        (["X,0,nan"], 2, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
+        ([*rows(0), "X,0,nan"], 2, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
         (rows(23), None, "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23"),
-        (b"region,hour,g_per_kwh\nX,0,\xff\n", None, "it is not UTF-8 text"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path, capsys, lines, line, what):
+def test_a_wrong_file_is_named(own, capsys, lines, line, what):
     """With the line, if one is to blame; ``grid.csv`` looks like the key ``csv`` of ``grid``, but is none."""
-    path = csv(tmp_path, lines)
-    fleet = f"fleet={{like: home-lab, carbon: {{regions: X, grid: {path}}}}}"
+    path = own("grid.csv", "\n".join(lines))
+    fleet = "fleet={like: home-lab, carbon: {regions: X, grid: grid.csv}}"
     status, _, err = run_command(capsys, "check", "quickstart", "--set", fleet)
     assert status == 2
     assert what in err

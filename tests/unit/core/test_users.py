@@ -103,20 +103,16 @@ def test_what_is_not_recorded_comes_from_a_member_with_the_device():
     assert sorted(np.array(found.link.names)[found.link.place]) == ["5g", *["ethernet"] * 3]
 
 
-AWAY = '{name: intervals, rows: "0,0,1 1,0,1 2,0,1"}'
-
-
-@pytest.mark.parametrize(
-    ("how", "pairs"),
-    [("together", {"phone 4g", "board wifi", "board 4g"}), ("independently", {"phone wifi", "phone 4g"})],
-)
-def test_the_kinds_of_clients_are_the_pairs_that_can_be(how, pairs):
+def test_the_kinds_of_clients_are_the_pairs_that_can_be():
     """Together those of a user, each once; independently all. Types are those of members with the device."""
-    found = kinds(fleet(f"users: {{rows: {json.dumps(KEPT)}, dealt: {how}}}\navailability: {AWAY}"))
-    assert len(set(found)) == len(found)
-    assert {f"{one.device} {one.link}" for one in found} >= pairs
-    assert len({one[::2] for one in found}) == (3 if how == "together" else 4)
-    assert {one.dtype for one in found if one.device == "board"} == {"fp16", "fp32"}
+    away = 'availability: {name: intervals, rows: "0,0,1 1,0,1 2,0,1"}'
+    for how, count in (("together", 3), ("independently", 4)):
+        found = kinds(fleet(f"users: {{rows: {json.dumps(KEPT)}, dealt: {how}}}\n{away}"))
+        assert len(set(found)) == len(found)
+        assert len({one[::2] for one in found}) == count
+        assert {one.dtype for one in found if one.device == "board"} == {"fp16", "fp32"}
+        pairs = {f"{one.device} {one.link}" for one in found}
+        assert ("phone 4g" in pairs, "phone wifi" in pairs) == (True, how == "independently")
 
 
 def test_it_says_how_users_are_dealt():
@@ -135,7 +131,6 @@ def test_it_says_how_users_are_dealt():
     ("text", "line", "what"),
     [
         ("", 1, "the first line must name, between commas, one or more of device, link, slowdown, avail"),
-        ("link\n", 1, "there are no rows after the first line"),
         ("device,link\npi,4g\n\npi,\n", 4, "link '': String should have at least 1"),
         ("availability\n100000000\n", 2, "availability '100000000': Input should be less than"),
         ("slowdown\n" + "x" * 999 + "\n", 2, "...': Input"),
@@ -152,7 +147,6 @@ def test_a_bad_table_has_one_message(own, text, line, what):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ('users: {rows: "link\\n4g", dealt: alone}', "dealt should be 'together' or 'independently'; got"),
         ('users: {rows: "slowdown\\n2"}\nslowdown: {name: fixed, value: 2}', "remove the fleet's 'slowdown'"),
         ('users: {rows: "availability\\n2"}', "a number in an intervals file, but the fleet's is 'always'"),
     ],
