@@ -191,30 +191,6 @@ def test_charging_clients_are_there_at_night():
     assert shares == pytest.approx({2: 0.9, 14: 0, 22: 0.45, 30: 0.45}, abs=0.01)
 
 
-def test_a_battery_by_hand():
-    """4 Wh at noon, 2 Wh 8 h later, 5 Wh after 45 min on the charger, full after 2 h; a job takes 3 Wh."""
-    hours = {"plug_in": 20, "hours": 2, "spread": 0, "days": 1, "start": 12}
-    numbers = {"capacity": "10 Wh", "charger": "4 W", "drain": "0.25 W", "minimum": 0.5}
-    law = Charging.model_validate({**hours, **numbers, "initial": [0.4, 0.4]})
-    table, who = law.timetable(people(1), 1), np.array([0])
-
-    def level(hours):
-        return table.level(who, np.array([hours * HOUR_S]))[0]
-
-    assert [level(hours) for hours in (0, 8, 8.5, 10)] == pytest.approx([0.4, 0.2, 0.4, 1.0])
-    assert ask(table, 0, 0) == (False, pytest.approx(8 * HOUR_S))
-    assert ask(table, 0, 8.1 * HOUR_S) == (False, pytest.approx(8.75 * HOUR_S))
-    assert ask(table, 0, 9 * HOUR_S) == (True, pytest.approx(10 * HOUR_S))
-    assert ask(table, 0, 10 * HOUR_S)[0] is False
-    table.spend(who, np.array([9 * HOUR_S]), np.array([3 * HOUR_S]))
-    assert [level(hours) for hours in (9, 10, 20)] == pytest.approx([0.3, 0.7, 0.45])
-    assert ask(table, 0, 9 * HOUR_S) == (False, pytest.approx(9.5 * HOUR_S))
-    assert ask(table, 0, 9.5 * HOUR_S)[0] is True
-    for joules, left in ((math.nan, 0.5), (1e9, 0)):
-        table.spend(who, np.array([9.5 * HOUR_S]), np.array([joules]))
-        assert level(9.5) == pytest.approx(left)
-
-
 @pytest.mark.parametrize("name", ["charging", "slow charger", "sometimes", "own"])
 def test_a_battery_is_the_integral_of_its_day(name):
     """Levels are those that steps of ten seconds lead to; who has less than the minimum is away.

@@ -29,6 +29,10 @@ def test_a_product_takes_its_cycles_or_its_traffic():
     """64 x 100 x 512: 2,424 cycles are 24.24 us; 174,336 words of 4 bytes at 12.8 GB/s are 54.48 us."""
     device = array()
     assert seconds(device, product(64, 100, 512)) == pytest.approx((24.24e-6, 54.48e-6))
+    with pytest.raises(UserError, match="no figure for int8"):
+        device.clock("array", "int8")
+    with pytest.raises(UserError, match="no value for on_chip_memory"):
+        array(on_chip_memory=sourced(None)).clock("array", "fp32")
     bounds = device.clock("array", "fp32").time(Work.of([product(64, 100, 512)] * 3))
     assert (bounds.compute_s, bounds.memory_s, bounds.launch_s) == (0.0, pytest.approx(3 * 54.48e-6), 0.0)
 
@@ -107,13 +111,3 @@ def test_zero_insertion_is_an_option():
     # Without stride there is one product; unpadded, it has more places than its forward pass.
     still = input_gradient(12, 5, 1)
     assert (still.phases, gemms(still, phases=True)) == (0, [(Gemm(4 * 12 * 12, 3, 5 * 25), 1)])
-
-
-def test_an_unknown_number_or_type_is_refused():
-    """What timing needs must be known; another type than the cells' has no figure."""
-    with pytest.raises(UserError, match="no value for on_chip_memory"):
-        array(on_chip_memory=sourced(None)).clock("array", "fp32")
-    with pytest.raises(UserError, match=r"no value for special_unit\.lanes"):
-        array(special_unit={"lanes": sourced(None)}).clock("array", "fp32")
-    with pytest.raises(UserError, match="no figure for int8"):
-        array().clock("array", "int8")

@@ -65,24 +65,6 @@ def test_the_innermost_line_of_the_users_is_named(mine, raising, said):
     assert ("may not end the process" in caught.value.hint) == ("exit" in raising)
 
 
-@pytest.mark.parametrize("chained", [True, False])
-def test_what_a_library_raises_over_a_callbacks_error_is_the_callbacks(mine, chained):
-    """As SimPy's copies of errors, which have no frame of the user's."""
-    path, names = mine("def broken():\n    raise KeyError('lost')\n")
-
-    def wrapped():
-        try:
-            names["broken"]()
-        except KeyError as error:
-            if chained:
-                raise json.JSONDecodeError("no", "", 0) from error
-            raise json.JSONDecodeError("no", "", 0)  # noqa: B904 - as some libraries do
-
-    outer = _raised(wrapped)
-    outer.__traceback__ = None
-    assert explained(outer).where == f"{path}:2"
-
-
 @pytest.mark.parametrize(
     "stop", ["KeyboardInterrupt()", "Terminated(143)", "GeneratorExit()", "RunError('ours', where='there')"]
 )
