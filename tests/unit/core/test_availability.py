@@ -21,7 +21,6 @@ from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.availability.lognormal import Params as Lognormal
 from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.devices import Battery
-from edgefl.core.draws import key, uniform, uniforms
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.validation import validate
@@ -106,14 +105,6 @@ def test_an_answer_depends_on_client_and_time_alone(name, questions):
     batch = [(bool(a), float(u)) for a, u in zip(*table.at(clients, times.astype(float)), strict=True)]
     backwards = [ask(table, *question) for question in reversed(questions)][::-1]
     assert batch == backwards == [timetable(name).of_one(*question) for question in questions]
-
-
-@given(st.integers(0, 2**63), st.integers(0, 10**9), st.integers(-(2**40), 2**40))
-def test_one_draw_is_that_of_many(seed, client, nth):
-    """Also of a count below 0, as that of a window before the start."""
-    stream = key(seed, "test")
-    many = uniforms(stream, [client], [nth], count=3)[:, 0]
-    assert [uniform(int(stream), client, nth, place) for place in range(3)] == many.tolist()
 
 
 @pytest.mark.parametrize("name", ["markov", "diurnal", "lognormal", "charging"])

@@ -24,7 +24,6 @@ DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
 
 
 def whole(**settings):
-    """A completed record, by default in Germany."""
     return completed(Carbon.model_validate({"regions": "DE", **settings}), LINKS, DEVICES, 18.0)
 
 
@@ -100,7 +99,6 @@ KNOWN = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 
     ],
 )
 def test_a_name_of_what_there_is_not_is_told_with_its_key(capsys, known, wrong, what, key):
-    """Other links than the fleet's, and categories, are known."""
     fleet = f"fleet={{like: home-lab, carbon: {{regions: DE, {KNOWN}}}}}"
     check = ("check", "quickstart", "--set", "sweep=null", "--set")
     status, _, err = run_command(capsys, *check, fleet.replace(known, wrong))
@@ -139,7 +137,6 @@ def test_hardware_goes_by_category():
 
 
 def test_what_is_read_back_is_what_was_completed():
-    """A completed record needs no table and no file."""
     server = {"power": "200 W", "region": "IE"}
     record = whole(regions={"DE": 1, "FR": 3}, server=server, embodied="owned", start=7)
     assert Carbon.model_validate(record.model_dump(mode="json"), context=RESOLVED) == record
@@ -191,14 +188,12 @@ def test_a_wrong_file_is_named(own, capsys, lines, line, what):
 
 
 def test_editors_are_told_every_form():
-    """The schema has the short forms, which validation reads."""
     found = schema()["$defs"]["Carbon"]["properties"]
     assert all({"type": "string"} in found[key]["anyOf"] for key in ("regions", "network"))
     assert {"enum": ["busy", "owned"], "type": "string"} in found["embodied"]["anyOf"]
 
 
 def test_the_page_lists_every_key():
-    """docs/carbon.md's table of keys is the record's."""
     page = (Path(__file__).parents[3] / "docs" / "carbon.md").read_text(encoding="utf-8")
     keys = re.findall(r"^\| `(\w+)` \| (?:required|`|by link)", page, flags=re.MULTILINE)
     assert set(keys) == set(Carbon.model_fields)

@@ -88,7 +88,6 @@ def test_a_name_claimed_twice_names_both_files(own):
 
 @pytest.mark.parametrize("text", ["import nonsense_module\n", "def f(:\n", "1 / 0\n", '"\xe9\n'])
 def test_a_broken_own_file_names_itself(own, text):
-    """Each time it is loaded."""
     path = own("methods/broken.py", text)
     for _ in range(2):
         with pytest.raises(UserError, match=r"broken\.py (fails to import|is not valid)") as caught:
@@ -97,7 +96,6 @@ def test_a_broken_own_file_names_itself(own, text):
 
 
 def test_own_files_are_read_again(own, tmp_path, monkeypatch):
-    """After a repair, in the same process, as in a notebook; and from another place."""
     path = own("devices/mine.yaml", "x")
     path.write_bytes(b"title: \xff")
     assert "mine" not in catalogue.entries("devices")
@@ -137,7 +135,6 @@ def test_an_unknown_name_leads_to_what_to_write(kind, names, hint):
 
 
 def test_an_alias_is_no_name_and_leads_to_one():
-    """Its kind has what it leads to, with the parameters that it gives."""
     for alias, (one, value) in ALIASES.items():
         assert SPELLING.sub("", alias) == alias
         assert one not in catalogue.called(alias)
@@ -232,7 +229,6 @@ def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, not
 
 
 def test_code_in_the_working_directory_is_pointed_out(own, tmp_path, monkeypatch):
-    """It is not read, so the message that does not know its name says what to do."""
     path = own("models/small_net.py", "raise SystemExit\n")
     monkeypatch.delenv("EDGEFL_PATH")
     monkeypatch.chdir(tmp_path)

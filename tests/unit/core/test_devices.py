@@ -62,7 +62,6 @@ def power(**watts):
     ],
 )
 def test_numbers_that_cannot_be_are_refused(make, what):
-    """What would never end, contradicts another number, or is an interval without an effect."""
     with pytest.raises((ValueError, UserError), match=what):
         make()
 
@@ -74,7 +73,6 @@ def test_numbers_at_their_limits_are_read():
     for one_core, active, bound in ((2.0, 4.0, 2.0), (4.0, 4.0, 4.0), (3.0, None, 3.0), (None, 4.0, 4.0)):
         assert board(single_core=one_core, active=active).power.overhead_bound.value == bound
     assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
-    assert Radio.model_validate({"base": "1 W", "tail_time": "2 s"}).tail == 0.0
     assert board(memory=2e3, reserved=1e3).usable_memory_bytes == 1e3
     assert pi(memory=UNKNOWN).usable_memory_bytes is None
     assert pi(cache={"size": number("1 MB"), "bandwidth": number(None)}).cache.bandwidth.value is None
@@ -113,7 +111,6 @@ def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
     ],
 )
 def test_which_end_of_an_interval_is_cheap(record, low_is_cheap):
-    """Much energy and power, late and slight throttling; a low cut-off and a short recovery."""
     share, large = ({"low": 5 * n, "value": 6 * n, "high": 7 * n, **AT} for n in (0.1, 1.0))
     given = {
         name: share if name in {"charge_efficiency", "cut_off", "to"} else large for name in low_is_cheap
@@ -142,7 +139,6 @@ def test_only_what_changes_a_price_makes_corners():
 
 
 def test_whole_radios_have_corners():
-    """A radio's power model is one number with its source; an interval has two whole models."""
     document = Document.read(find("links", "4g").path)
     radio = document.data["radio"]["value"]
     low = {**radio, "base": "0.5 W", "tail": "0.06 W"}
@@ -183,7 +179,6 @@ def test_a_device_states_what_differs(own):
 
 
 def test_null_takes_a_key_away(own):
-    """A battery, or one number type; a battery's number alone is its capacity."""
     own(
         "devices/one-type.yaml",
         "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n",

@@ -14,7 +14,6 @@ from edgefl.core.files import all_atomically, replacing
 
 
 def test_two_writers_of_one_path_do_not_mix(tmp_path):
-    """Each has its own temporary file; the last one to finish wins, complete."""
     path = tmp_path / "kept.json"
     with ThreadPoolExecutor(1) as other, replacing(path) as temporary:
         temporary.write_text("first and whole")

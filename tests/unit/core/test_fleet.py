@@ -60,7 +60,6 @@ def test_means_are_those_of_the_formulas(sampler, mean, low, high):
     [([5e-324, 1e300, 0.0], 3, [1, 0, 2]), ([1e-310, 2e-310, 0.0], 2, [1, 0]), ([0.0, 0.0, 0.0], 1, [1])],
 )
 def test_weights_of_any_size_are_drawn_by(weights, count, places):
-    """Without a warning where one is hundreds of orders of magnitude below another."""
     drawn = sample(np.array([0.1, 0.5, 0.3]), np.array(weights), count)
     assert drawn.tolist() == places
 
@@ -154,25 +153,16 @@ SCENARIO = """\
 task: {dataset: digits, clients: 4}
 model: {name: mlp, hidden: [4]}
 method: fedavg
-fleet: {like: home-lab%s}
+fleet: {like: home-lab, members: [{device: titan-v, link: ethernet}], availability: charging, speed: [thermal]}
 """
 
 
 def test_what_devices_do_not_say_is_told():
-    """Who is always available, since its device has no battery, and whose throttling is unknown."""
-
-    def assumed(addition):
-        (draft,) = load(Document.parse(SCENARIO % addition, "s.yaml"))
-        return plan(draft, DataAccess(need="embedded")).plan.assumed
-
-    models = ", availability: charging, speed: [thermal], members: [{device: titan-v, link: ethernet}]"
-    lines = assumed(models)
-    assert lines[-2:] == (
+    (draft,) = load(Document.parse(SCENARIO, "s.yaml"))
+    assert plan(draft, DataAccess(need="embedded")).plan.assumed[-2:] == (
         "charging: no battery, so always available: titan-v",
         "thermal: no throttling known of titan-v",
     )
-    given_ = models.replace("charging", "{name: charging, capacity: 9 Wh}")
-    assert assumed(given_.replace("[thermal]", "[{name: thermal, floor: 0.5}]")) == lines[:-2]
 
 
 @pytest.mark.parametrize(

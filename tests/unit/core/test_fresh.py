@@ -20,12 +20,10 @@ def surroundings(number: int) -> tuple[int, int, str | None, list[str]]:
 
 
 def refuse() -> None:
-    """Raises an error of edgefl's."""
     raise UserError("too large", where="--batch", hint="take less")
 
 
 def fail() -> None:
-    """Raises any other error."""
     raise ValueError("no luck")
 
 
@@ -45,7 +43,6 @@ def test_the_answer_comes_from_another_process_with_this_ones_imports():
 
 
 def test_errors_keep_their_place():
-    """Those of edgefl with their hint, a user's with its line: one message, as in this process."""
     with pytest.raises(UserError, match="too large") as raised:
         fresh.call(refuse)
     assert (raised.value.where, raised.value.hint) == ("--batch", "take less")
@@ -59,7 +56,6 @@ def test_errors_keep_their_place():
     [(signal.raise_signal, ("no number",), "TypeError: "), (die, (), "killed by signal 9")],
 )
 def test_other_failures_say_what_happened_where(function, given, says):
-    """The last line of standard error, or how the process ended."""
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
         fresh.call(function, *given)
     assert raised.value.where == f"{function.__module__}.{function.__qualname__}"

@@ -75,7 +75,6 @@ WRONG = {
 
 @pytest.mark.parametrize(("content", "line", "what"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_has_one_message(content, line, what, tmp_path):
-    """What is wrong, and in which line of which file; it is short whatever the file has."""
     path = tmp_path / "trace.csv"
     path.write_bytes(content)
     with pytest.raises(UserError) as caught:
@@ -100,21 +99,18 @@ CSV = "seconds,down,up,latency\n5,4e6,2e6,0.1\n7,0,1e6,0.2\n10,9e9,9e9,9\n"
 
 
 def link(trace, plain=PLAIN):
-    """A link with a trace, of its YAML text."""
     document = Document.parse(f"{plain}trace: {{{trace}}}\n" if trace else plain, "link.yaml")
     return validate(Link, document.data, document)
 
 
 @pytest.fixture(autouse=True)
 def files(own):
-    """A CSV file, and Mahimahi's with 12 and 24 Mbit/s at most."""
     own("bus.csv", CSV)
     own("steady", "1\n")
     own("halved", "".join(f"{ms}\n" for ms in range(1, 101)) + "102\n200\n")
 
 
 def test_a_trace_gives_the_rates_and_the_handshakes():
-    """Of each piece: its rate or what TCP reaches at its latency and the link's loss, and its round trips."""
     extra = ("loss: {value: 0.01, ", "handshakes: {value: 2, ")
     bus = link(
         "csv: bus.csv", NO_LATENCY + "".join(f"{each}status: measured, source: s}}\n" for each in extra)
@@ -132,7 +128,6 @@ def test_a_trace_gives_the_rates_and_the_handshakes():
 
 
 def test_what_never_changes_has_no_end():
-    """Mahimahi's usual file of a constant rate is one piece, and not one each millisecond."""
     one = link("mahimahi: {down: steady, up: halved}")
     assert (one.rates(0, "down").bps.tolist(), one.rates(0, "down").length_s) == ([12e6], math.inf)
     assert (one.rates(0, "up").t_s.tolist(), one.rates(0, "up").length_s) == ([0, 0.1], 0.2)
@@ -207,7 +202,6 @@ def test_a_plan_says_what_its_links_follow():
 
 
 def test_editors_know_what_a_trace_stands_for():
-    """A link needs its rates and its latency, or a trace."""
     schema = Link.model_json_schema()
     assert schema["required"] == ["title", "radio"]
     assert schema["anyOf"] == [{"required": ["down", "up", "latency"]}, {"required": ["trace"]}]

@@ -40,7 +40,6 @@ class Sample(Strict):
     ],
 )
 def test_a_record_takes_no_lookalikes(wrong):
-    """Strings, booleans and infinities are not accepted as numbers, and unknown keys are errors."""
     with pytest.raises(ValueError, match="Sample"):
         Sample.model_validate(wrong)
     # What YAML writes: lists become tuples, also nested ones, and an integer is accepted as a rate.
@@ -49,7 +48,6 @@ def test_a_record_takes_no_lookalikes(wrong):
 
 
 def _jobs(*rows):
-    """Ended jobs: client, bytes down, bytes up, operations and joules of the work."""
     jobs = np.zeros(len(rows), dtype=JOB)
     for place, row in enumerate(rows):
         for name, value in zip(("client", "down_bytes", "up_bytes", "flops", "work_j"), row, strict=True):

@@ -183,7 +183,6 @@ NAMED = {
 
 @pytest.mark.parametrize("sweep", NAMED)
 def test_runs_are_named_by_what_differs(sweep):
-    """In the words of YAML."""
     assert [draft.scenario.name for draft in _load(f"sweep: {sweep}\n")] == NAMED[sweep]
 
 
@@ -202,7 +201,6 @@ def test_runs_are_named_by_what_differs(sweep):
     ],
 )
 def test_an_override_replaces_what_the_sweep_sets(sweep, override, runs, told):
-    """A note says what was there; the names say what is run."""
     said: list[str] = []
     note.cache_clear()
     with passed_to(said.append):
@@ -223,7 +221,6 @@ def test_what_the_result_depends_on():
     [("FedAvg, lr 0.1", "fedavg-lr-0.1"), ("a 10/20 (2)", "a-10-20-2"), ("../..", "run"), ("é", "run")],
 )
 def test_slugs_are_safe_folder_names(name, expected):
-    """Lower case, hyphens, no path separators, never a parent folder, never empty."""
     assert slug(name) == expected
 
 

@@ -10,7 +10,6 @@ from edgefl.core import seeds
 
 
 def test_a_seed_is_the_same_for_ever():
-    """Known values: changing them would change every published result."""
     assert seeds.derive(7, "partition") == 5367100587895733490
     assert seeds.derive(7, "job", client=3, exchange="train", nth=2) == 4289223983119563250
     first, again, other = (seeds.generator(5, "x", client=client).random(4).tolist() for client in (1, 1, 2))

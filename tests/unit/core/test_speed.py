@@ -15,7 +15,6 @@ HAND = {"onset": "100 s", "fall": "40 s", "floor": 0.6, "steps": 2, "recovery": 
 
 
 def people(count, *curves):
-    """That many clients, on devices with these throttling curves, in turn."""
     columns = {"device": [nth % len(curves) for nth in range(count)], "batteries": (None,) * len(curves)}
     return plan([prices("train", count)], throttling=curves, **columns).clients
 
@@ -31,7 +30,6 @@ def test_what_a_fleet_gives_replaces_the_devices_numbers():
 
 
 def test_load_takes_its_share_of_the_time():
-    """A share of clients is slowed down at any time, for the mean length."""
     count, t_s = 25_000, 123456.7
     law = Load.model_validate({"share": 0.3, "length": "2 min", "factor": 0.4})
     curve = law.curve(people(count, None), 1)

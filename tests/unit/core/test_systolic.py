@@ -15,13 +15,11 @@ from edgefl.core.errors import UserError
 
 
 def product(m, n, k, *, groups=1, kind="dense", role="forward", phases=0) -> Kernel:
-    """A matrix product whose operands are as large as it says."""
     words = groups * (m * k + k * n + m * n)
     return Kernel("mm", kind, role, "", m, n, k, groups, 2 * groups * m * n * k, 4 * words, phases)
 
 
 def seconds(device, kernel, dtype="fp32"):
-    """A kernel's (seconds by arithmetic, seconds by memory)."""
     return device.clock("array", dtype).roofs(kernel)
 
 

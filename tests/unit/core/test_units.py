@@ -24,7 +24,6 @@ SPELLED = {" 1e3ms ": 1, ".5 s": 0.5, "+1.5e-3 s": 1.5e-3}
 
 @pytest.mark.parametrize("dimension", GOOD)
 def test_every_unit(dimension):
-    """Text with a unit gives the amount in the base unit; spaces and exponents are accepted."""
     for text, expected in {**GOOD[dimension], **(SPELLED if dimension == "time" else {})}.items():
         assert parse(text, dimension) == pytest.approx(expected, rel=1e-15), text
 
@@ -43,7 +42,6 @@ def test_every_unit(dimension):
     ],
 )
 def test_bad_text_says_what_to_write(text, dimension, says):
-    """Bare numbers, booleans, negative and infinite amounts are refused, and the right form is shown."""
     with pytest.raises(ValueError, match=r"time|power|bytes|rate") as caught:
         parse(text, dimension)
     assert says in str(caught.value)

@@ -25,8 +25,6 @@ from edgefl.core.user_code import (
 
 @pytest.fixture
 def mine(own):
-    """A module on EDGEFL_PATH, made of a text."""
-
     def make(text):
         path = own("mine.py", text)
         names = {"Terminated": Terminated, "RunError": RunError}
@@ -69,7 +67,6 @@ def test_the_innermost_line_of_the_users_is_named(mine, raising, said):
     "stop", ["KeyboardInterrupt()", "Terminated(143)", "GeneratorExit()", "RunError('ours', where='there')"]
 )
 def test_requests_to_stop_and_our_own_errors_are_nobodys(mine, stop):
-    """They pass through a user's frames as they are."""
     _, names = mine(f"def step():\n    raise {stop}\n")
     error = _raised(names["step"])
     assert explained(error) is None
@@ -93,7 +90,6 @@ def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
 
 
 def test_an_error_of_edgefls_own_asks_for_a_report():
-    """With the innermost file of edgefl's."""
     error = _raised(load, None)
     assert internal(error).where.startswith("edgefl/core/yamls.py:")
     # The first frame is this file's.

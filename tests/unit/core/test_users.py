@@ -34,7 +34,6 @@ members:
 
 
 def fleet(text):
-    """A fleet of the members above with more keys."""
     document = replace(Document.parse(MEMBERS + text, "fleet.yaml"), context=None)  # its devices are made up
     return validate(Fleet, document.data, document)
 
@@ -44,7 +43,6 @@ def of(rows, how="together"):
 
 
 def texts(found):
-    """A dealt table's rows, one text a client."""
     columns = [getattr(found, name) for name in found.columns]
     columns = [
         np.array(one.names)[one.place] if isinstance(one, Named) else one.astype(str) for one in columns
@@ -95,12 +93,6 @@ def test_what_is_not_recorded_comes_from_a_member_with_the_device():
     assert types == [("5g", 1), ("ethernet", 0)]
     assert (links[board] == "ethernet").sum() == 30
     assert sorted((links[~board] == name).sum() for name in ("ethernet", "5g", "wifi")) == [8, 8, 24]
-    # Members that nobody is need no link.
-    own = fleet('users: {rows: "device\\nboard"}').model_copy(
-        update={"links": {"ethernet": None, "5g": None}}
-    )
-    found = dealt(own, 4, 1)
-    assert sorted(np.array(found.link.names)[found.link.place]) == ["5g", *["ethernet"] * 3]
 
 
 def test_the_kinds_of_clients_are_the_pairs_that_can_be():
@@ -116,7 +108,6 @@ def test_the_kinds_of_clients_are_the_pairs_that_can_be():
 
 
 def test_it_says_how_users_are_dealt():
-    """How many there are, whether they are used again, and what stays together; links can be left out."""
     said = "3 recorded users; device, link, slowdown and availability of one user stay together"
     assert of(KEPT).assumption(3) == f"fleet.users: {said}"
     said = "2 recorded users for 5 clients, in turn; device and link are dealt independently of each other"
@@ -152,7 +143,6 @@ def test_a_bad_table_has_one_message(own, text, line, what):
     ],
 )
 def test_what_does_not_go_with_a_table_is_refused(text, what):
-    """Two files, two slowdowns, and numbers of an availability that has none."""
     with pytest.raises(ScenarioError) as caught:
         fleet(text)
     assert what in caught.value.what

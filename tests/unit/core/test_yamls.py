@@ -157,7 +157,6 @@ def test_values_are_those_of_the_core_schema(text):
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_with_its_line(text, what, line):
-    """One message, nothing is constructed, and long values are cut."""
     error = _fails(text)
     assert what in error.what
     assert len(error.what) < 160
@@ -179,12 +178,13 @@ def test_shipped_files_read_as_ruamel_reads_them(kind):
         assert Document.read(entry.path).data == YAML(typ="safe", pure=True).load(entry.path)
 
 
-SCALARS = (
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.sampled_from(["null", "Yes", "1e5", "~", "2024-01-01", "a: b", "a #b"])
-    | st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]))
-    | st.from_regex(r"[-+.0-9_eExobinfNULtru~<=: ]{1,8}", fullmatch=True)
-    | st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join)
-)  # fmt: skip
+SCALARS = st.one_of(
+    *(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)),
+    st.sampled_from(["null", "Yes", "1e5", "~", "2024-01-01", "a: b", "a #b"]),
+    st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])),
+    st.from_regex(r"[-+.0-9_eExobinfNULtru~<=: ]{1,8}", fullmatch=True),
+    st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join),
+)
 
 
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text("ab1.~-"), inner)))
@@ -203,7 +203,6 @@ def test_a_dump_does_not_depend_on_those_before_and_keeps_lines():
 
 
 def test_plain_python_values_become_nodes():
-    """Numbers of NumPy, tuples and paths too; what YAML has no words for is refused."""
     values = {"a": (1, np.float64(2.5)), "b": Path("x"), 3: None}
     assert Document.of(values, "scenario").data == {"a": [1, 2.5], "b": "x", "3": None}
     loop = []
@@ -243,7 +242,6 @@ def test_a_file_that_is_no_document_is_named(tmp_path, content, what, line):
 
 
 def test_values_from_elsewhere_are_placed_there():
-    """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     override = Override.parse("shape={name: [square]}")
     moved = put(document, override.keys, override.value)
