@@ -153,7 +153,7 @@ SCENARIO = """\
 task: {dataset: digits, clients: 4}
 model: {name: mlp, hidden: [4]}
 method: fedavg
-fleet: {like: home-lab, members: [{device: titan-v, link: ethernet}], availability: charging, speed: [thermal]}
+fleet: {members: [{device: titan-v, link: ethernet}], availability: charging, speed: [thermal]}
 """
 
 

@@ -109,7 +109,6 @@ IDLE = SIGN.split("    def update", maxsplit=1)[0]
     ("text", "what"),
     [
         ("", "has no class Params"),
-        ("Params = 3\n", "has no class Params"),
         ("from edgefl.core.params import Strict as Params\n", "has no class Params"),
         (IDLE, "lack 'update'"),
         (WARMUP, "Optimizer"),
