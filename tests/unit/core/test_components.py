@@ -22,6 +22,7 @@ fleet:
 server: {policy: {name: sync, participants: 3}, rounds: 0}
 engine: {name: lop}
 published: {paper: a paper, runs: [{metod: fedavg, accuracy: 0.4}]}
+wire: {up: {name: raw, bits: 1}}
 """
 
 
@@ -42,13 +43,14 @@ def test_mistakes_of_all_kinds_are_told_together():
         ("s.yaml:11", "server.rounds should be greater than 0; got 0", ""),
         ("s.yaml:11", "unknown key 'participants'", "'participants' is a key of 'server'"),
         ("s.yaml:12", "unknown engine 'lop'", "did you mean 'loop'?"),
+        ("s.yaml:14", "unknown key 'bits'", "it has no parameters"),
     }
     assert any("'metod' is no setting, and as a figure must be a number" in what for _, what, _ in found)
 
 
 GOOD = """\
 task: {dataset: Digits, clients: 4, partition: IID}
-model: [MLP, {name: CNN2}]
+model: [MLP, {name: mobilenet_v2}]
 method: {name: FedProx, mu: 0.1}
 local: {optimizer: {name: Adam, lr: 0.01}}
 fleet:
@@ -67,8 +69,8 @@ engine: Loop
 """
 
 
-def test_names_are_matched_without_regard_to_case():
-    """The scenario has them as their files are spelled, so that it is the same run."""
+def test_a_name_has_one_spelling():
+    """That of its file, whatever the case, hyphens and underscores, so that it is the same run."""
     (draft,) = load(Document.parse(GOOD, "s.yaml"))
     scenario = draft.scenario
     names = [
@@ -76,22 +78,8 @@ def test_names_are_matched_without_regard_to_case():
         *(scenario.method.name, scenario.local.optimizer.name, scenario.engine.name),
         *(scenario.server.policy.name, scenario.server.selector.name),
     ]
-    assert names == ["digits", "iid", "mlp", "cnn2", "fedprox", "adam", "loop", "sync", "random"]
+    assert names == ["digits", "iid", "mlp", "mobilenet-v2", "fedprox", "adam", "loop", "sync", "random"]
     members = [(one.device, one.link, one.dtype) for one in scenario.fleet.members]
     assert members == [("raspberry-pi-4b", "4g", "fp32"), ("raspberry-pi-4b", "wire", "fp32")]
     (named,) = load(Document.parse(GOOD, "s.yaml"), ["fleet=Home-Lab"])
     assert named.scenario.fleet == "home-lab"
-
-
-def test_a_name_has_one_spelling():
-    """Hyphens and underscores are alike in names of code, and are written out as hyphens."""
-    (draft,) = load(Document.parse(GOOD, "s.yaml"), ["model=mobilenet_v2"])
-    assert draft.scenario.model.name == "mobilenet-v2"
-
-
-def test_a_component_without_parameters_is_named():
-    """Instead of known keys, of which it has none."""
-    with pytest.raises(UserError) as caught:
-        load(Document.parse(WRONG, "s.yaml"), ["method={name: local, mu: 1}"])
-    hints = {each.what: each.hint for each in (caught.value, *caught.value.others)}
-    assert hints["unknown key 'mu'"] == "it has no parameters"

@@ -1,4 +1,4 @@
-"""Functions called in fresh processes: the answer, the surroundings, and what a failure says."""
+"""Functions called in fresh processes, and what the system reports of this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.core import fresh
+from edgefl.core import fresh, host
 from edgefl.core.errors import RunError, UserError
 
 
@@ -20,12 +20,10 @@ def surroundings(number: int) -> tuple[int, int, str | None, list[str]]:
 
 
 def refuse() -> None:
-    """Raises an error of edgefl's."""
     raise UserError("too large", where="--batch", hint="take less")
 
 
 def fail() -> None:
-    """Raises any other error."""
     raise ValueError("no luck")
 
 
@@ -41,23 +39,13 @@ def test_the_answer_comes_from_another_process_with_this_ones_imports():
     assert pid != os.getpid()
     here = list(dict.fromkeys(entry or str(Path.cwd()) for entry in sys.path))
     assert path[: len(here)] == here
+    assert fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})[2] == "5"
 
 
-def test_variables_are_added():
-    """They win over those of this process."""
-    _, _, threads, _ = fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})
-    assert threads == "5"
-
-
-def test_errors_of_edgefl_are_raised_here():
-    """Type, place and hint survive."""
+def test_errors_keep_their_place():
     with pytest.raises(UserError, match="too large") as raised:
         fresh.call(refuse)
     assert (raised.value.where, raised.value.hint) == ("--batch", "take less")
-
-
-def test_errors_in_a_users_code_keep_their_line():
-    """They are one message, as in this process."""
     with pytest.raises(UserError, match="failed in fail: ValueError: no luck") as raised:
         fresh.call(fail)
     assert raised.value.where.startswith(f"{__file__}:")
@@ -68,7 +56,16 @@ def test_errors_in_a_users_code_keep_their_line():
     [(signal.raise_signal, ("no number",), "TypeError: "), (die, (), "killed by signal 9")],
 )
 def test_other_failures_say_what_happened_where(function, given, says):
-    """The last line of standard error, or how the process ended."""
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
         fresh.call(function, *given)
     assert raised.value.where == f"{function.__module__}.{function.__qualname__}"
+
+
+def test_unreadable_files_of_the_system_report_nothing(tmp_path, monkeypatch):
+    """As on other systems; tests of export see memory that was freed."""
+    assert 1 <= host.cores() <= (os.cpu_count() or 1)
+    for name in ("_CPUINFO", "_STATUS", "_CLEAR_REFS"):
+        monkeypatch.setattr(host, name, tmp_path / "none" / "file")
+    host.forget_high_water()
+    assert host.high_water_bytes() is None
+    assert isinstance(host.processor(), str)

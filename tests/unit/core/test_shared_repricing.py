@@ -23,15 +23,11 @@ def repriced(busy_s, up_bytes, up_bps, *, shared=True):
     return Repriced(Jobs.of(columns), before, after, blind=False, shared=shared)
 
 
-def took_s(*job, **options):
-    """How long the upload takes then."""
-    return repriced(*job, **options).took_s()[0]
-
-
 @pytest.mark.parametrize(
     ("busy_s", "up_bytes", "up_bps", "taken_s"),
     [
         # 1.5 s alone, and 2.5 with half of the rate or 1 with twice as much.
+        (1.5, MB, 4e6, 2.5),
         (4, MB, 4e6, 5),
         (4, MB, 16e6, 3.5),
         (4, MB, 8e6, 4),
@@ -42,14 +38,9 @@ def took_s(*job, **options):
     ],
 )
 def test_what_sharing_added_stays(busy_s, up_bytes, up_bps, taken_s):
-    """Only what the transfer takes alone on its own link is longer or shorter."""
-    assert took_s(busy_s, up_bytes, up_bps) == pytest.approx(taken_s)
-
-
-def test_a_transfer_on_its_own_link_takes_its_ratio():
-    """As before: 1.5 s become 2.5."""
-    assert took_s(1.5, MB, 4e6, shared=False) == pytest.approx(2.5)
-    assert took_s(1.5, MB, 4e6) == pytest.approx(2.5)
+    """Only what the transfer takes alone on its own link is longer or shorter, by its ratio there."""
+    assert repriced(busy_s, up_bytes, up_bps).took_s()[0] == pytest.approx(taken_s)
+    assert repriced(1.5, MB, 4e6, shared=False).took_s()[0] == pytest.approx(2.5)
 
 
 def test_bytes_of_a_transfer_under_way_go_by_its_time():

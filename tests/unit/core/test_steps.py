@@ -10,47 +10,33 @@ from hypothesis import strategies as st
 
 from edgefl.core.steps import Passes, batch_sizes, limited, step_count, step_sequence, step_sizes
 
-LENGTHS = st.one_of(st.builds(Passes, epochs=st.integers(0, 4)), st.builds(Passes, steps=st.integers(0, 40)))
-
-
-@pytest.mark.parametrize(
-    ("samples", "batch_size", "expected"),
-    [
-        (0, 32, []),
-        (1, 32, [1]),
-        (2, 32, [2]),
-        (32, 32, [32]),
-        (33, 32, [33]),
-        (34, 32, [32, 2]),
-        (64, 32, [32, 32]),
-        (65, 32, [32, 33]),
-        (70, 32, [32, 32, 6]),
-        (3, 2, [3]),
-        (3, 1, [1, 1, 1]),
-    ],
+SAMPLES = st.none() | st.integers(0, 60)
+LENGTHS = st.one_of(
+    st.builds(Passes, epochs=st.integers(0, 4), samples=SAMPLES),
+    st.builds(Passes, steps=st.integers(0, 40), samples=SAMPLES),
 )
-def test_a_rest_of_one_joins_the_batch_before(samples, batch_size, expected):
+
+
+def test_a_rest_of_one_joins_the_batch_before():
     """The last batch is short, but never of one sample unless there is only one or the batch size is 1."""
-    assert batch_sizes(samples, batch_size) == expected
-
-
-@given(st.integers(0, 500), st.integers(1, 60))
-def test_batches_hold_every_sample_once(samples, batch_size):
-    """Sizes sum to the samples, and no batch exceeds the batch size by more than one."""
-    sizes = batch_sizes(samples, batch_size)
-    assert sum(sizes) == samples
-    assert all(0 < size <= batch_size + 1 for size in sizes)
-    assert batch_size == 1 or 1 not in sizes or samples == 1
+    found = {samples: batch_sizes(samples, 32) for samples in (0, 1, 2, 32, 33, 34, 64, 65, 70)}
+    large = {33: [33], 34: [32, 2], 64: [32, 32], 65: [32, 33], 70: [32, 32, 6]}
+    assert found == {0: [], 1: [1], 2: [2], 32: [32], **large}
+    assert batch_sizes(3, 1) == [1, 1, 1]
 
 
 @given(st.integers(0, 200), st.integers(1, 40), LENGTHS)
 def test_counted_steps_are_the_steps_taken(samples, batch_size, passes):
-    """``step_sizes`` counts the steps of ``step_sequence``: prices and training agree."""
+    """Of the client's samples or of the phase's own; prices and training agree."""
+    own = samples if passes.samples is None else passes.samples
     walked = list(step_sequence(samples, batch_size, passes))
+    assert walked == list(step_sequence(own, batch_size, Passes(passes.epochs, passes.steps)))
     assert step_count(samples, batch_size, passes) == len(walked)
     assert step_sizes(samples, batch_size, passes) == Counter(size for _, size in walked)
     assert all(count > 0 for count in step_sizes(samples, batch_size, passes).values())
     assert [one for one, _ in walked] == sorted(one for one, _ in walked)
+    if passes.epochs:
+        assert sum(size for _, size in walked) == passes.epochs * own
 
 
 @given(st.integers(0, 60), st.integers(1, 20), st.lists(LENGTHS, min_size=1, max_size=3), st.integers(0, 150))
@@ -68,46 +54,18 @@ def test_a_limited_job_is_the_beginning_of_the_full_one(samples, batch_size, pha
 
 
 def test_steps_may_end_within_a_pass():
-    """Seven steps over batches of 4, 4 and 2 are two passes and one step of a third."""
-    assert list(step_sequence(10, 4, Passes(steps=7))) == [
-        (0, 4),
-        (0, 4),
-        (0, 2),
-        (1, 4),
-        (1, 4),
-        (1, 2),
-        (2, 4),
-    ]
-    assert step_sizes(10, 4, Passes(steps=7)) == {4: 5, 2: 2}
-
-
-def test_steps_without_data_are_none():
-    """A client without samples takes no steps, however many are requested."""
+    """Seven steps over batches of 4, 4 and 2 are two passes and one step of a third; none without data."""
+    once = [4, 4, 2]
+    walked = [(nth, size) for nth in (0, 1) for size in once]
+    assert list(step_sequence(10, 4, Passes(steps=7))) == [*walked, (2, 4)]
     assert list(step_sequence(0, 4, Passes(steps=7))) == []
-    assert step_sizes(0, 4, Passes(epochs=7)) == {}
-
-
-@pytest.mark.parametrize("passes", [Passes(epochs=2, samples=10), Passes(steps=5, samples=10)])
-def test_a_phase_over_other_samples_takes_the_same_steps_for_every_client(passes):
-    """Its steps are those of a client that has so many samples, and it is cut short like any other phase."""
-    own = Passes(passes.epochs, passes.steps)
-    for samples in (1, 7, 400):
-        assert list(step_sequence(samples, 4, passes)) == list(step_sequence(10, 4, own))
-        assert step_sizes(samples, 4, passes) == step_sizes(10, 4, own)
-        assert step_count(samples, 4, passes) == step_count(10, 4, own)
-        (short,) = limited(samples, 4, [passes], 4)
-        assert short == Passes(steps=4, samples=10)
-
-
-def test_a_million_steps_are_counted_at_once():
-    """Counting does not iterate over the steps."""
+    # Counting does not iterate over the steps.
     assert step_sizes(10, 4, Passes(steps=3 * 10**12 + 1)) == {4: 2 * 10**12 + 1, 2: 10**12}
 
 
 @pytest.mark.parametrize(
-    "lengths", [{}, {"epochs": 1, "steps": 1}, {"epochs": -1}, {"steps": -1}, {"epochs": 1, "samples": -1}]
+    "lengths", [{}, {"epochs": 1, "steps": 1}, {"epochs": -1}, {"epochs": 1, "samples": -1}]
 )
 def test_a_length_is_one_number(lengths):
-    """Neither, both or a negative length is refused."""
     with pytest.raises(ValueError, match="a phase"):
         Passes(**lengths)

@@ -15,13 +15,11 @@ from edgefl.core.errors import UserError
 
 
 def product(m, n, k, *, groups=1, kind="dense", role="forward", phases=0) -> Kernel:
-    """A matrix product whose operands are as large as it says."""
     words = groups * (m * k + k * n + m * n)
     return Kernel("mm", kind, role, "", m, n, k, groups, 2 * groups * m * n * k, 4 * words, phases)
 
 
 def seconds(device, kernel, dtype="fp32"):
-    """A kernel's (seconds by arithmetic, seconds by memory)."""
     return device.clock("array", dtype).roofs(kernel)
 
 
@@ -29,23 +27,26 @@ def test_a_product_takes_its_cycles_or_its_traffic():
     """64 x 100 x 512: 2,424 cycles are 24.24 us; 174,336 words of 4 bytes at 12.8 GB/s are 54.48 us."""
     device = array()
     assert seconds(device, product(64, 100, 512)) == pytest.approx((24.24e-6, 54.48e-6))
+    with pytest.raises(UserError, match="no figure for int8"):
+        device.clock("array", "int8")
+    with pytest.raises(UserError, match="no value for on_chip_memory"):
+        array(on_chip_memory=sourced(None)).clock("array", "fp32")
     bounds = device.clock("array", "fp32").time(Work.of([product(64, 100, 512)] * 3))
     assert (bounds.compute_s, bounds.memory_s, bounds.launch_s) == (0.0, pytest.approx(3 * 54.48e-6), 0.0)
 
 
 def test_memory_on_the_chip_saves_traffic():
-    """With room for all operands each word moves once: 90,368 words are 28.24 us, or twice as long."""
+    """With room for all operands each of 90,368 words moves once: 28.24 us, twice as long at half the rate.
+
+    In fp16 the words are half as wide, twice as many stay on the chip, and cycles are the same.
+    """
     kernel = product(64, 100, 512)
     assert seconds(array(on_chip="400 kB"), kernel)[1] == pytest.approx(28.24e-6)
     half = array(on_chip="400 kB", bandwidth_efficiency=sourced(0.5))
     assert seconds(half, kernel)[1] == pytest.approx(2 * 28.24e-6)
-
-
-def test_a_narrow_type_halves_the_traffic_and_no_cycle():
-    """In fp16 the words are half as wide, and twice as many stay on the chip."""
-    device, kernel = array(on_chip="200 kB", dtypes_supported=["fp32", "fp16"]), product(64, 100, 512)
-    assert seconds(device, kernel, "fp16") == pytest.approx((24.24e-6, 90_368 * 2 / 12.8e9))
-    assert seconds(device, kernel)[1] == pytest.approx(123_136 * 4 / 12.8e9)
+    narrow = array(on_chip="200 kB", dtypes_supported=["fp32", "fp16"])
+    assert seconds(narrow, kernel, "fp16") == pytest.approx((24.24e-6, 90_368 * 2 / 12.8e9))
+    assert seconds(narrow, kernel)[1] == pytest.approx(123_136 * 4 / 12.8e9)
 
 
 def test_a_convolution_that_fits_moves_its_image_not_its_copies():
@@ -58,20 +59,16 @@ def test_a_convolution_that_fits_moves_its_image_not_its_copies():
 
 
 def test_everything_but_products_goes_to_the_lanes():
-    """Elementwise, 6,400 words read or written: 100 cycles of 64 lanes, or 2 us of DRAM."""
+    """Elementwise, 6,400 words read or written: 100 cycles of 64 lanes, or 2 us of DRAM.
+
+    16 channels of 256 places and 9 taps: 16 * 8 * (32+64+9-2) = 13,184 cycles, or 36,864 / 64 = 576.
+    """
     kernel = Kernel("relu", "elementwise", "forward", "", 0, 0, 0, 1, 0, 25_600)
     assert seconds(array(), kernel) == pytest.approx((1e-6, 2e-6))
-
-
-def test_a_depthwise_convolution_is_a_product_a_channel_or_goes_to_the_lanes():
-    """16 channels of 256 places and 9 taps: 16 * 8 * (32+64+9-2) = 13,184 cycles, or 36,864 / 64 = 576."""
-    kernel = product(256, 1, 9, groups=16, kind="depthwise")
+    kernel, lanes = product(256, 1, 9, groups=16, kind="depthwise"), array(depthwise="special_unit")
     assert seconds(array(), kernel)[0] == pytest.approx(131.84e-6)
-    assert seconds(array(depthwise="special_unit"), kernel)[0] == pytest.approx(5.76e-6)
-    assert (
-        seconds(array(depthwise="special_unit"), product(256, 9, 9))[0]
-        == seconds(array(), product(256, 9, 9))[0]
-    )
+    assert seconds(lanes, kernel)[0] == pytest.approx(5.76e-6)
+    assert seconds(lanes, product(256, 9, 9)) == seconds(array(), product(256, 9, 9))
 
 
 def input_gradient(size, kernel, stride, padding=0, dilation=1) -> Kernel:
@@ -101,13 +98,6 @@ def test_a_strided_gradient_falls_apart_by_phases(kernel, stride, dilation, phas
     assert gemms(found, phases=False) == [(Gemm(4 * 16 * 16, 3, 5 * kernel**2), 1)]
 
 
-def test_a_gradient_without_stride_is_one_product():
-    """Unpadded, it has more places than its forward pass, and no phases."""
-    found = input_gradient(12, 5, 1)
-    assert found.phases == 0
-    assert gemms(found, phases=True) == [(Gemm(4 * 12 * 12, 3, 5 * 25), 1)]
-
-
 def test_zero_insertion_is_an_option():
     """3x3 with stride 2 on 16x16: 4 products of (256, 3, 12) against one of (1,024, 3, 45)."""
     found = input_gradient(16, 3, 2, 1)
@@ -116,13 +106,6 @@ def test_zero_insertion_is_an_option():
     assert (phased, whole) == (4 * 8 * 106, 32 * 139)
     assert seconds(array(), found)[0] == pytest.approx(phased / 1e8)
     assert seconds(array(stride_handling="zero-insert"), found)[0] == pytest.approx(whole / 1e8)
-
-
-def test_an_unknown_number_or_type_is_refused():
-    """What timing needs must be known; another type than the cells' has no figure."""
-    with pytest.raises(UserError, match="no value for on_chip_memory"):
-        array(on_chip_memory=sourced(None)).clock("array", "fp32")
-    with pytest.raises(UserError, match=r"no value for special_unit\.lanes"):
-        array(special_unit={"lanes": sourced(None)}).clock("array", "fp32")
-    with pytest.raises(UserError, match="no figure for int8"):
-        array().clock("array", "int8")
+    # Without stride there is one product; unpadded, it has more places than its forward pass.
+    still = input_gradient(12, 5, 1)
+    assert (still.phases, gemms(still, phases=True)) == (0, [(Gemm(4 * 12 * 12, 3, 5 * 25), 1)])

@@ -1,14 +1,19 @@
-"""YAML files with errors that name their line."""
+"""YAML files: the core schema, places of errors, and the limits of what is read."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SerializeAsAny
+from ruamel.yaml import YAML
 
+from edgefl.core import catalogue
 from edgefl.core.components import OfKind
 from edgefl.core.errors import ScenarioError
 from edgefl.core.overrides import Override, put
@@ -16,7 +21,7 @@ from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import MOST_VALUES, Document, dump, text_of
 
 
 class Leaf(Strict):
@@ -35,200 +40,211 @@ class Tree(Strict):
     names: dict[str, Leaf] = Field(default_factory=dict)
 
 
+WRONG = """\
+age: old
+bark: 1
+leaves:
+  - {sise: 1}
+  - 7
+  - color: gren
+growth:
+  name: pareto
+  tails: 4
+names: {oak: {size: x},
+        elm: {hue: 2}}
+"""
+
+
+@pytest.mark.parametrize("growth", ["{name: parto}", "{name: 2}", "{tail: 2}", "[]"])
+def test_all_mistakes_are_told_at_once_with_their_places(growth):
+    """The line is the key's own, a missing key's that of what encloses it; no more than ten are told."""
+
+    def mistakes(text):
+        document = Document.parse(text, "tree.yaml")
+        with pytest.raises(ScenarioError) as caught:
+            validate(Tree, document.data, document)
+        return caught.value
+
+    error = mistakes(WRONG)
+    found = {(each.what, each.where, each.hint) for each in (error, *error.others)}
+    assert found >= {
+        ("age should be a valid integer; got 'old'", "tree.yaml:1, key 'age'", ""),
+        ("unknown key 'sise'", "tree.yaml:4, key 'leaves.0.sise'", "did you mean 'size'?"),
+        ("leaves.1 should be a mapping of keys to values; got 7", "tree.yaml:5, key 'leaves.1'", ""),
+        ("'tail' is missing", "tree.yaml:7, key 'growth.tail'", ""),
+        ("unknown key 'tails'", "tree.yaml:9, key 'growth.tails'", "did you mean 'tail'?"),
+        ("names.oak.size should be a valid integer; got 'x'", "tree.yaml:10, key 'names.oak.size'", ""),
+    }
+    assert {where for _, where, _ in found} >= {
+        "tree.yaml:2, key 'bark'",
+        "tree.yaml:11, key 'names.elm.hue'",
+    }
+    many = mistakes("age: 1\nleaves: [" + ", ".join("{hue: 1}" for _ in range(13)) + "]\n")
+    assert (len(many.others), len(many.messages())) == (12, 11)
+    assert str(many).endswith("\nand 3 more mistakes")
+    named = mistakes(f"age: 1\ngrowth: {growth}\n")
+    says = {"{name: parto}": "unknown sampler 'parto'", "{tail: 2}": "'name' is missing"}
+    assert says.get(growth, "should be a name") in named.what
+    assert named.where.startswith("tree.yaml:2, key 'growth")
+
+
+def _plain(text):
+    return Document.value(text, "f.yaml").data
+
+
 def _fails(text):
-    document = Document.parse(text, "tree.yaml")
     with pytest.raises(ScenarioError) as caught:
-        validate(Tree, document.data, document)
+        Document.value(text, "f.yaml")
     return caught.value
 
 
-def test_an_unknown_key_is_found_with_its_line():
-    """The line is the key's own, and the nearest key of the same record is suggested."""
-    error = _fails("# a tree\nage: 3\nleafs: []\n")
-    assert (error.what, error.where) == ("unknown key 'leafs'", "tree.yaml:3, key 'leafs'")
-    assert error.hint == "did you mean 'leaves'?"
+VALUES = {
+    "12": 12, "-12": -12, "010": 10, "1_000": 1000, "0o17": 15, "0x1F": 31, "0b11": 3, "!!int 12": 12,
+    "1.5": 1.5, "1e-3": 0.001, "1.": 1.0, ".5": 0.5, "-.INF": -math.inf, "!!float 12": 12.0,
+    "true": True, "FALSE": False, "!!bool true": True, "~": None, "": None, "Null": None,
+    **{each: each for each in ("on", "yes", "2020-13-45", "2020-01-01", "1:30", "12 Mbit/s", "=")},
+    "'12'": "12", "!!str 12": "12", '"\\u00e9"': "\u00e9", "!!map {a: !!seq [1]}": {"a": [1]},
+    "9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63),
+    "{1: a, true: b, ~: c, 1.50: d}": {"1": "a", "true": "b", "~": "c", "1.50": "d"},
+    "{a: &x [1, {b: 2}], c: *x}": {"a": [1, {"b": 2}], "c": [1, {"b": 2}]},
+    "{a: &x {k: 1, l: 2}, b: {<<: *x, k: 3}}": {"a": {"k": 1, "l": 2}, "b": {"k": 3, "l": 2}},
+    "{<<: [{k: 1}, {k: 2, l: 3}]}": {"k": 1, "l": 3},
+    "{&k a: 1, b: *k}": {"a": 1, "b": "a"},
+    "{a: &x 1, b: &x 2, c: *x}": {"a": 1, "b": 2, "c": 2},
+    '{"<<": 3}': {"<<": 3},
+}  # fmt: skip
 
 
-def test_a_wrong_type_is_found_with_its_line():
-    """The line, what was expected, and what was given."""
-    error = _fails("leaves: []\nage: old\n")
-    assert error.where == "tree.yaml:2, key 'age'"
-    assert error.what == "age should be a valid integer; got 'old'"
-    assert _fails("age: 1\nleaves: [7]\n").what == "leaves.0 should be a mapping of keys to values; got 7"
-
-
-def test_an_item_of_a_list_is_found_with_its_line():
-    """Inside a list it is the item's own line, in block and in flow style."""
-    block = _fails("age: 3\nleaves:\n  - size: 1\n  - size: 2\n    hue: red\n")
-    assert (block.what, block.where) == ("unknown key 'hue'", "tree.yaml:5, key 'leaves.1.hue'")
-    flow = _fails("age: 3\nleaves: [{size: 1},\n  {size: big}]\n")
-    assert flow.where == "tree.yaml:3, key 'leaves.1.size'"
-
-
-def test_a_key_inside_a_mapping_is_found_with_its_line():
-    """The nearest key is that of the nested record, not of the outermost."""
-    error = _fails("age: 3\nnames:\n  oak:\n    color: green\n    sise: 4\n")
-    assert error.where == "tree.yaml:5, key 'names.oak.sise'"
-    assert error.hint == "did you mean 'size'?"
-
-
-def test_a_missing_key_is_placed_at_what_encloses_it():
-    """A missing key has no line of its own: that of the nearest enclosing key is given."""
-    error = _fails("leaves: []\nage: 1\ngrowth:\n  name: pareto\n")
-    assert error.what == "'tail' is missing"
-    assert error.where == "tree.yaml:3, key 'growth.tail'"
-
-
-def test_an_unknown_name_of_a_record_suggests_the_nearest():
-    """The given name, its location, and the nearest known name."""
-    error = _fails("age: 1\ngrowth: {name: parto, tail: 2}\n")
-    assert error.what == "unknown sampler 'parto'"
-    assert error.where == "tree.yaml:2, key 'growth.name'"
-    assert error.hint == "did you mean 'pareto'?"
-    assert "known: fixed, half-normal" in _fails("age: 1\ngrowth: {name: xyz}\n").hint
+@pytest.mark.parametrize("text", VALUES)
+def test_values_are_those_of_the_core_schema(text):
+    """Words of YAML 1.1, dates and times of day are text; keys are as they are written."""
+    found, value = _plain(text), VALUES[text]
+    assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "what", "line"),
     [
-        ("{}", "'name' is missing"),
-        ("{tail: 2}", "'name' is missing"),
-        ("{name: 2}", "growth.name should be a name; got 2"),
-        ("[]", "growth should be a name, or a mapping with a name and parameters; got []"),
-        ("2", "growth should be a name, or a mapping with a name and parameters; got 2"),
+        ("a: 1\nb: !!int x\n", "'x' cannot be read as !!int", 2),
+        ("a: 1\nb: !!python/object/apply:os.abort []", "the tag !!python/object/apply:os.abort is not", 2),
+        ("a:\n- " + "9" * 5000, "the number 9999", 2),
+        ("a: 0x" + "f" * 17, "is too large", 1),
+        ("a: &a [1, *a]", "nested more than 50 levels deep", 1),
+        ("a: *b", "undefined alias", 1),
+        ("<<: [{a: 1}, 3]", "'<<' must have a mapping", 1),
+        ("<<: {a: 1}\n<<: {b: 1}", "duplicate key '<<'", 2),
+        ("1: 1\n'1': 2", "duplicate key '1'", 2),
+        ("a: " + "[" * 500, "nested more than 50 levels deep", 0),
+        ("a:\n" + "".join(" " * i + "- \n" for i in range(1, 60)), "nested more than 50 levels deep", 51),
+        ('a: "\\ud800"', "has a character that is not valid Unicode", 1),
+        ("a: 1\nb: \x07\n", "not valid YAML: special characters", 2),
+        ("{b: &x [1], *x : 3}", "a key must be a single word", 1),
+        ("--- {a: 1}\n--- {b: 1}\n", "another document", 2),
+        ("a: 1\n\tb: 2\n", "not valid YAML", 2),
+        ("a: " + "1" * 1_000_000, "more than 1,000,000 bytes of YAML", 0),
+        # Aliases and merges count all that they refer to, as they are met: a billion values in 400 bytes.
+        (
+            "a0: &a0 [1]\n" + "\n".join(f"a{n}: &a{n} [{f'*a{n - 1},' * 10}]" for n in range(1, 10)),
+            f"there are more than {MOST_VALUES:,} values",
+            1,
+        ),
+        (
+            "a0: &a0 {" + ", ".join(f"k{n}: 1" for n in range(100)) + "}\n"
+            + "\n".join(f"a{n}: &a{n} {{<<: [{f'*a{n - 1},' * 100}]}}" for n in range(1, 4)),
+            "more than 100,000 values",
+            1,
+        ),
     ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_with_its_line(text, what, line):
+    error = _fails(text)
+    assert what in error.what
+    assert len(error.what) < 160
+    assert error.where == (f"f.yaml:{line}" if line else "f.yaml")
+
+
+def test_depth_counts_what_aliases_refer_to():
+    """50 levels are read, and 51 refused, however they are written."""
+    for first, last in (("[", "]"), ("{k: ", "}")):
+        deep = first * 24 + "1" + last * 24
+        assert _plain(first * 49 + "1" + last * 49)
+        assert _plain(f"{{a: &a {deep}, b: {first * 24}*a{last * 24}}}")
+        assert "50 levels" in _fails(f"{{a: &a {deep}, b: {first * 25}*a{last * 25}}}").what
+
+
+@pytest.mark.parametrize("kind", ["devices", "profiles", "links", "scenarios"])
+def test_shipped_files_read_as_ruamel_reads_them(kind):
+    for entry in catalogue.entries(kind).values():
+        assert Document.read(entry.path).data == YAML(typ="safe", pure=True).load(entry.path)
+
+
+SCALARS = st.one_of(
+    *(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)),
+    st.sampled_from(["null", "Yes", "1e5", "~", "2024-01-01", "a: b", "a #b"]),
+    st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"])),
+    st.from_regex(r"[-+.0-9_eExobinfNULtru~<=: ]{1,8}", fullmatch=True),
+    st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join),
 )
-def test_a_record_found_by_name_needs_one(text, what):
-    """Without a name, or with something that cannot be a name, nothing is guessed."""
-    error = _fails(f"age: 1\ngrowth: {text}\n")
-    assert error.what == what
-    assert error.where.startswith("tree.yaml:2, key 'growth")
 
 
-def test_keys_of_a_record_found_by_name_are_its_own():
-    """The location has the key as written, and the suggestion is a key of the named record."""
-    error = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: wide\n")
-    assert error.where == "tree.yaml:4, key 'growth.tail'"
-    unknown = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: 1\n  tails: 4\n")
-    assert unknown.where == "tree.yaml:5, key 'growth.tails'"
-    assert unknown.hint == "did you mean 'tail'?"
+@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text("ab1.~-"), inner)))
+def test_what_is_dumped_is_read_back(value):
+    """Whatever plan.yaml may hold: what ruamel writes without quotes is not taken for something else."""
+    assert _plain(dump({"a": value})) == {"a": value}
 
 
-def test_a_wrong_word_lists_the_right_ones():
-    """A literal's choices are listed, and the nearest is suggested."""
-    error = _fails("age: 1\nleaves: [{color: gren}]\n")
-    assert error.what == "leaves.0.color should be 'green' or 'brown'; got 'gren'"
-    assert error.hint == "did you mean 'green'?"
+def test_a_dump_does_not_depend_on_those_before_and_keeps_lines():
+    """Texts of entries are kept; what Python takes for equal, such as 1, 1.0 and true, is not mixed up."""
+    for value in (1, 1.0, True, 0, -0.0, False, "1", [1], [True], {"b": 1}, {"b": 1.0}):
+        assert repr(Document.parse(dump({"a": value}), "x").data) == repr({"a": value})
+    assert dump({}) == "{}\n"
+    rows = "device,link\n" + "\n".join(f"pi,l{each}" for each in range(2000))
+    assert "\n    device,link\n    pi,l0\n    pi,l1\n" in dump({"users": {"rows": rows}})
 
 
-def test_all_mistakes_are_told_at_once():
-    """Each with its own place and hint."""
-    error = _fails("age: old\nbark: 1\nleaves: [{sise: 1}, 7]\n")
-    assert [(each.what, each.where) for each in (error, *error.others)] == [
-        ("age should be a valid integer; got 'old'", "tree.yaml:1, key 'age'"),
-        ("unknown key 'sise'", "tree.yaml:3, key 'leaves.0.sise'"),
-        ("leaves.1 should be a mapping of keys to values; got 7", "tree.yaml:3, key 'leaves.1'"),
-        ("unknown key 'bark'", "tree.yaml:2, key 'bark'"),
-    ]
-    assert (
-        "unknown key 'sise'\n  where: tree.yaml:3, key 'leaves.0.sise'\n  hint:  did you mean 'size'?"
-        in str(error)
-    )
-
-
-def test_no_more_than_ten_mistakes_are_told():
-    """The others are counted."""
-    error = _fails("age: 1\nleaves: [" + ", ".join("{hue: 1}" for _ in range(13)) + "]\n")
-    assert len(error.others) == 12
-    assert len(error.messages()) == 11
-    assert str(error).endswith("\nand 3 more mistakes")
+def test_plain_python_values_become_nodes():
+    values = {"a": (1, np.float64(2.5)), "b": Path("x"), 3: None}
+    assert Document.of(values, "scenario").data == {"a": [1, 2.5], "b": "x", "3": None}
+    loop = []
+    loop.append(loop)
+    for wrong, what in (
+        ({1, 2}, "cannot hold a set"),
+        (2**63, "64 bits is too large"),
+        ("\ud800", "not valid Unicode"),
+        (loop, "nested more than 50 levels"),
+    ):
+        with pytest.raises(ScenarioError, match=what) as caught:
+            Document.of({"a": wrong}, "scenario")
+        assert caught.value.where == "scenario"
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "where"),
+    ("content", "what", "line"),
     [
-        ("age: 1\nage: 2\n", "duplicate key 'age'", "tree.yaml:2"),
-        ("age: 1\nleaves: [1,\n", "not valid YAML", "tree.yaml:3"),
-        ("age: 1\n\tb: 2\n", "not valid YAML", "tree.yaml:2"),
-        ("- age\n", "not a mapping", "tree.yaml"),
-        ("", "the file is empty", "tree.yaml"),
-        ("just words\n", "not a mapping", "tree.yaml"),
+        (None, "cannot read f.yaml: ", ""),
+        (b"\xff\xfe\x00", "cannot read f.yaml: ", ""),
+        (b"", "the file is empty", ""),
+        (b"- age\n", "not a mapping", ""),
+        (b"# " + b"x" * 1_000_000, "is larger than 1,000,000 bytes", ""),
+        # From Windows: a byte order mark, and other line ends.
+        (b"\xef\xbb\xbfa: 1\r\nb: [\r\n", "not valid YAML", ":3"),
     ],
 )
-def test_what_is_no_mapping_is_refused_with_its_line(text, what, where):
-    """Duplicate keys, invalid YAML and files that are not a mapping."""
+def test_a_file_that_is_no_document_is_named(tmp_path, content, what, line):
+    path = tmp_path / "f.yaml"
+    path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(ScenarioError) as caught:
-        Document.parse(text, "tree.yaml")
+        Document.read(path)
     assert what in caught.value.what
-    assert caught.value.where == where
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    """A missing file, a folder and bytes that are not text are user errors."""
-    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "a.yaml", tmp_path, tmp_path / "b.yaml"):
-        with pytest.raises(ScenarioError, match=f"cannot read {path.name}: [^\\[]"):
-            Document.read(path)
+    assert caught.value.where == f"{path}{line}"
+    if content and len(content) > 1_000_000:
+        assert len(text_of(path)) == len(content)
 
 
 def test_values_from_elsewhere_are_placed_there():
-    """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     override = Override.parse("shape={name: [square]}")
     moved = put(document, override.keys, override.value)
     assert str(moved.place(["shape"])) == "--set shape={name: [square]}"
     assert str(moved.place(["shape", "name"])) == "--set shape={name: [square]}, key 'shape.name'"
     assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
-
-
-def test_yaml_is_1_2():
-    """``on``, ``no`` and ``off`` are words, ``1e-3`` is a number, and leading zeros do not make octals."""
-    data = Document.parse("a: on\nb: no\nc: 1e-3\nd: 010\ne: true\nf: 1_0\n", "x").data
-    assert (data["a"], data["b"], data["c"], data["d"], data["e"]) == ("on", "no", 0.001, 10, True)
-
-
-def test_plain_and_dump_round_trip():
-    """Ruamel's types become plain ones, whose text reads back as the same."""
-    document = Document.parse("b: [1, 2.5, {c: 'x'}] # why\na: {k: true, n: null}\n", "x")
-    data = document.data
-    assert data == {"b": [1, 2.5, {"c": "x"}], "a": {"k": True, "n": None}}
-    assert {type(data), type(data["b"]), type(data["b"][1]), type(data["a"]["k"])} == {
-        dict,
-        list,
-        float,
-        bool,
-    }
-    text = dump(data)
-    assert Document.parse(text, "y").data == data
-    assert text.index("b:") < text.index("a:")
-
-
-def test_a_dump_does_not_depend_on_those_before():
-    """Texts of entries are kept; what Python takes for equal, such as 1, 1.0 and true, is not mixed up."""
-    for value in (1, 1.0, True, 0, 0.0, -0.0, False, None, "1", [1], [True], {"b": 1}, {"b": 1.0}):
-        assert repr(Document.parse(dump({"a": value}), "x").data) == repr({"a": value})
-    assert dump({}) == "{}\n"
-
-
-WORDS = st.sampled_from(
-    ["null", "Yes", "1e5", "0x1", ".5", "1:30", "~", "2024-01-01", "a: b", "a #b", "a\tb"]
-)
-LINES = WORDS | st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join)
-KEYS = st.sampled_from(["a", "b", "a-b", "-a"])
-DATA = st.recursive(
-    LINES | st.integers(0, 9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(st.dictionaries(KEYS, DATA, max_size=2))
-def test_texts_are_read_back(data):
-    """Of several lines, with signs of YAML's own, or taken for something else without quotes."""
-    assert Document.value(dump(data), "x").data == data
-
-
-def test_a_long_text_keeps_its_lines():
-    """A table is found in plan.yaml as it is in its file."""
-    rows = "device,link\n" + "\n".join(f"pi,l{each}" for each in range(2000))
-    assert "\n    device,link\n    pi,l0\n    pi,l1\n" in dump({"users": {"rows": rows}})

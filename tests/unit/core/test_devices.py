@@ -1,0 +1,228 @@
+"""Devices and links as their files have them: sourced numbers, corners of intervals, what is inherited."""
+
+from __future__ import annotations
+
+import pytest
+from plans import device as board
+from plans import link as plain_link
+from plans import sourced as number
+
+from edgefl.core.carbon import Making
+from edgefl.core.catalogue import find
+from edgefl.core.corners import Corner, at_corner, corners, has_interval
+from edgefl.core.devices import Battery, Power, Roofline, Throttling
+from edgefl.core.errors import UserError
+from edgefl.core.link import Link, Radio
+from edgefl.core.notes import note
+from edgefl.core.sourced import Costs, Sourced, sourced
+from edgefl.core.validation import validate
+from edgefl.core.yamls import RESOLVED, Document, dump
+from edgefl.planning.fleets import device, link
+
+AT = {"status": "assumed", "source": "for this test"}
+UNKNOWN = {"status": "unknown", "source": "not found"}
+
+
+def pi(**numbers):
+    """A Raspberry Pi 4 with other numbers; ``active`` is one of its powers."""
+    document = Document.read(find("devices", "raspberry-pi-4b").path)
+    data = {**document.data, **{key: value for key, value in numbers.items() if key != "active"}}
+    if "active" in numbers:
+        data["power"] = {**data["power"], "active": numbers["active"]}
+    return validate(Roofline, data, document)
+
+
+def read(record, **numbers):
+    return record.model_validate({name: number(value) for name, value in numbers.items()})
+
+
+def power(**watts):
+    return Power.model_validate({name: {**bounds, **AT} for name, bounds in watts.items()})
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        # There is a value if and only if it is not unknown, and always a source.
+        (lambda: Sourced[float].model_validate({"value": 1.0, **UNKNOWN}), "unknown"),
+        (lambda: Sourced[float].model_validate(AT), "value"),
+        (lambda: Sourced[float].model_validate({"value": 1.0, "status": "measured", "source": ""}), "source"),
+        (lambda: read(Battery, capacity="3 Wh", cut_off=1), "cut_off.value"),
+        (lambda: read(Throttling, after="3 s", over=None, to=0.7, recovery="9 s"), "is unknown, here over"),
+        (lambda: board(peak=0.5), "greater than or equal to 1"),
+        (lambda: plain_link(up=1e-320), "must be at least 1 bit/s"),
+        (lambda: board(idle=4.0, active=2.0), "active, 2 W, is below idle, 4 W"),
+        (lambda: power(idle={"value": "4 W"}, active={"high": "2 W"}), "active, 2 W, is below idle, 4 W"),
+        (lambda: power(idle={"low": "20 W"}, active={"value": "15 W"}), "active, 15 W, is below idle, 20 W"),
+        (lambda: board(memory=1e3, reserved=2e3), "reserved_memory, 2 kB, is not below memory, 1 kB"),
+        (lambda: pi(memory_bandwidth={"low": "3 GB/s", "value": "2 GB/s", **AT}), "low must not be above"),
+        (lambda: pi(memory={"low": "2 GB", "value": "4 GB", **AT}), "cannot be an interval"),
+        (lambda: pi(cache={"size": number("1 MB"), "bandwidth": number("1 kB/s")}), "below memory_bandwidth"),
+        (lambda: Radio.model_validate({"base": "1 W", "tail": "1 W"}), "a tail of 1 W needs a tail_time"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(make, what):
+    with pytest.raises((ValueError, UserError), match=what):
+        make()
+
+
+def test_numbers_at_their_limits_are_read():
+    """Equal powers are allowed, unknown ones too; of overheads one core's counts, if it is known."""
+    for idle, active in ((4.0, 4.0), (None, 1.0), (4.0, None)):
+        assert board(idle=idle, active=active).power.idle.value == idle
+    for one_core, active, bound in ((2.0, 4.0, 2.0), (4.0, 4.0, 4.0), (3.0, None, 3.0), (None, 4.0, 4.0)):
+        assert board(single_core=one_core, active=active).power.overhead_bound.value == bound
+    assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
+    assert board(memory=2e3, reserved=1e3).usable_memory_bytes == 1e3
+    assert pi(memory=UNKNOWN).usable_memory_bytes is None
+    assert pi(cache={"size": number("1 MB"), "bandwidth": number(None)}).cache.bandwidth.value is None
+
+
+def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
+    """Without a bound a number keeps its value; an upper bound of a power alone is enough, from 0 on."""
+    own = pi(
+        memory_bandwidth={"low": "1 GB/s", "value": "2 GB/s", "high": "4 GB/s", **AT},
+        launch_overhead={"value": "20 ms", "high": "40 ms", **AT},
+        active={"high": "15 W", **AT},
+    )
+    assert own.power.active.value is None
+    cheap, costly = at_corner(own, Corner.CHEAP), at_corner(own, Corner.COSTLY)
+    assert (cheap.memory_bandwidth.value, costly.memory_bandwidth.value) == (4e9, 1e9)
+    assert (cheap.launch_overhead.value, costly.launch_overhead.value) == (0.02, 0.04)
+    assert (cheap.power.active.value, costly.power.active.value) == (0.0, 15.0)
+    for one in (own, pi(memory_bandwidth=UNKNOWN, active=UNKNOWN)):
+        for corner in Corner:
+            for _, found in sourced(at_corner(one, corner)):
+                assert not found.is_interval
+                assert (found.value is None) == (found.status == "unknown")
+    unknown = pi(memory_bandwidth=UNKNOWN, active=UNKNOWN)
+    assert at_corner(unknown, Corner.CHEAP).memory_bandwidth.value is None
+    assert at_corner(unknown, Corner.CHEAP).power.active.value == 0.0
+    assert at_corner(unknown, Corner.COSTLY).power.active.value is None
+    # Seconds cost more, but those of a lifetime, over which a making is spread, less.
+    assert Making.model_fields["lifetime"].annotation.costs() is Costs.LESS
+
+
+@pytest.mark.parametrize(
+    ("record", "low_is_cheap"),
+    [
+        (Battery, {"capacity": False, "charge_power": False, "charge_efficiency": False, "cut_off": True}),
+        (Throttling, {"after": False, "over": False, "to": False, "recovery": True}),
+    ],
+)
+def test_which_end_of_an_interval_is_cheap(record, low_is_cheap):
+    share, large = ({"low": 5 * n, "value": 6 * n, "high": 7 * n, **AT} for n in (0.1, 1.0))
+    given = {
+        name: share if name in {"charge_efficiency", "cut_off", "to"} else large for name in low_is_cheap
+    }
+    own = record.model_validate(given, context=RESOLVED)
+    cheap = at_corner(own, Corner.CHEAP)
+    for name, low in low_is_cheap.items():
+        assert getattr(cheap, name).value == getattr(getattr(own, name), "low" if low else "high"), name
+
+
+def test_only_what_changes_a_price_makes_corners():
+    """An unknown power does; of an unknown capacity, neither corner knows more."""
+    unknown = Battery.model_validate(UNKNOWN)
+    assert corners(board().model_copy(update={"battery": unknown})) is None
+    assert corners(board(active=None)) is not None
+    document = Document.read(find("links", "4g").path)
+    wire = {"title": "x", "radio": {"value": {"base": "1 W"}, **AT}}
+    wire |= {name: {"value": f"1 {unit}", **AT} for name, unit in (("down", "Mbit/s"), ("up", "Mbit/s"))}
+    wire["latency"] = {"value": "1 s", **AT}
+    assert not has_interval(validate(Link, wire, document))
+    wire["latency"]["high"] = "2 s"
+    assert has_interval(validate(Link, wire, document))
+    # A number without bounds is written without any.
+    written = pi(launch_overhead={"value": "20 ms", **AT}).model_dump(mode="json")
+    assert written["launch_overhead"] == {"value": 0.02, **AT}
+
+
+def test_whole_radios_have_corners():
+    document = Document.read(find("links", "4g").path)
+    radio = document.data["radio"]["value"]
+    low = {**radio, "base": "0.5 W", "tail": "0.06 W"}
+    own = validate(Link, {**document.data, "radio": {"low": low, "high": radio, **AT}}, document)
+    assert at_corner(own, Corner.CHEAP).radio.known.base == 0.5
+    assert at_corner(own, Corner.COSTLY).radio.known.base == own.radio.high.base
+
+
+def test_a_battery_has_what_its_file_says():
+    """Capacity, alone too, the power that arrives after losses, and the level at which work ends."""
+    battery = read(Battery, capacity="10 Wh", charge_power="5 W", charge_efficiency=0.8, cut_off=0.25)
+    assert (battery.capacity_j, battery.fill_w, battery.cut_off_level) == (36_000, pytest.approx(4), 0.25)
+    no_share = read(Battery, capacity="10 Wh", charge_power="5 W", charge_efficiency=None)
+    assert (no_share.fill_w, no_share.cut_off_level) == (5, None)
+    assert Battery.model_validate(number("17.8 Wh")) == read(Battery, capacity="17.8 Wh")
+    unknown = Battery.model_validate(number(None))
+    assert (unknown.capacity_j, unknown.fill_w, unknown.cut_off_level) == (None, None, None)
+    curve = read(Throttling, after="3 min", over="60 s", to=0.7, recovery="4 min")
+    for record in (battery, no_share, curve):
+        document = Document.parse(dump(record.model_dump(mode="json")), "plan.yaml")
+        again = Document("plan.yaml", document.data, context=RESOLVED)
+        assert validate(type(record), document.data, again) == record
+
+
+def test_a_device_states_what_differs(own):
+    """Its own numbers stand as they are; each other is the parent's, assumed, with its name and source."""
+    dense = "dense: {value: 0.3, status: measured, source: timed here}"
+    own("devices/mine.yaml", f"like: raspberry-pi-5\nefficiency: {{{dense}}}\n")
+    mine, parent = device("mine"), device("raspberry-pi-5")
+    assert (mine.title, mine.category, mine.notes) == ("mine", "sbc", "")
+    numbers, others = dict(sourced(mine)), dict(sourced(parent))
+    dense = numbers.pop("efficiency.dense")
+    assert (dense.value, dense.low, dense.status, dense.source) == (0.3, None, "measured", "timed here")
+    assert numbers.keys() == others.keys() - {"efficiency.dense"}
+    for key, each in numbers.items():
+        source = f"taken from raspberry-pi-5: {others[key].source}"
+        assert each == others[key].model_copy(update={"status": "assumed", "source": source})
+
+
+def test_null_takes_a_key_away(own):
+    own(
+        "devices/one-type.yaml",
+        "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n",
+    )
+    own("devices/wired.yaml", "like: pixel-6\nbattery: null\n")
+    own("devices/large.yaml", "like: pixel-6\nbattery: 20 Wh\n")
+    assert device("one-type").dtypes(inference=True) == ("fp32",)
+    assert device("wired").battery is None
+    large, parent = device("large").battery, device("pixel-6").battery
+    assert (large.capacity_j, large.fill_w) == (72_000, parent.fill_w)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where", "hint"),
+    [
+        ("like: raspberry-pi-55\n", "unknown device 'raspberry-pi-55'", "mine.yaml:1", "'raspberry-pi-5'"),
+        ("like: mine\n", "devices inherit from each other in a cycle: mine -> mine", "mine.yaml", ""),
+        ("title: x\n", "'category' is missing", "mine.yaml", ""),
+    ],
+)
+def test_a_mistake_is_placed_in_the_own_file(own, text, what, where, hint):
+    own("devices/mine.yaml", text)
+    with pytest.raises(UserError) as caught:
+        device("mine")
+    assert what in str(caught.value)
+    assert where in caught.value.where
+    assert hint in caught.value.hint
+
+
+def test_numbers_alone_are_assumed_with_one_note(own, caplog):
+    """The note says which, and how the first would be stated; bounds alone are numbers too."""
+    text = "power: {idle: 1.1 W, active: {high: 9 W}}\nbackward_overhead: 0\nmemory: 2 GB\n"
+    note.cache_clear()
+    own("devices/mine.yaml", f"like: raspberry-pi-4b\n{text}")
+    numbers = dict(sourced(device("mine")))
+    assert (numbers["power.idle"].value, numbers["power.active"].high) == (1.1, 9)
+    for key in ("memory", "power.idle", "power.active", "backward_overhead"):
+        assert numbers[key].status == "assumed"
+        assert numbers[key].source == "given without a source in mine.yaml"
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told == (
+        "mine.yaml: 4 numbers without a source count as assumed (memory, power.idle, power.active, ...); "
+        "state one as memory: {value: 2 GB, status: measured, source: ...}"
+    )
+    text = "title: t\ndown: 1 Mbit/s\nup: 1 Mbit/s\nlatency: 3 ms\nradio: {status: unknown, source: s}\n"
+    own("profiles/links/wire.yaml", text)
+    assert link("wire").up.source == "given without a source in wire.yaml"
