@@ -29,40 +29,32 @@ def traced(function, *args):
     return tracer.kernels
 
 
-def test_an_unknown_operator_is_named_with_a_hint():
-    """An operator without a cost is an error that names it and says where to add it."""
-    with torch.device("meta"), pytest.raises(UnknownOperatorError) as caught:
-        traced(torch.linalg.qr, torch.empty(3, 3))
-    assert "aten.linalg_qr" in str(caught.value)
-    assert "kernels.py" in str(caught.value)
+@pytest.mark.parametrize(
+    ("call", "message", "placed"),
+    [
+        (torch.linalg.qr, "aten.linalg_qr", True),
+        # Not because its cost is missing.
+        (F.dropout, "draws random numbers", False),
+    ],
+)
+def test_what_has_no_cost_is_refused(call, message, placed):
+    """An unknown operator is named, with where to add it; a random one is refused as such."""
+    with torch.device("meta"), pytest.raises(UnknownOperatorError, match=message) as caught:
+        traced(call, torch.empty(3, 3))
+    assert ("kernels.py" in str(caught.value)) == placed
     assert caught.value.hint
 
 
-def test_random_operators_are_refused():
-    """Dropout is refused because it is random, not because its cost is missing."""
-    with torch.device("meta"), pytest.raises(UnknownOperatorError, match="draws random numbers") as caught:
-        traced(torch.nn.functional.dropout, torch.empty(3, 3))
-    assert "kernels.py" not in str(caught.value)
-
-
-def test_tables_do_not_overlap():
-    """An operator is in one table."""
-    assert not FREE & MOVES
+def test_an_operator_is_in_one_table_under_atens_name():
+    """A misspelt entry would never match."""
+    entries = [*FREE, *MOVES, *PRODUCTS, *(GATHERS | SCATTERS | ADDS)]
+    assert len(entries) == len(set(entries))
+    assert not COMPOSED.keys() & (GATHERS | SCATTERS | ADDS)
     assert not RANDOM & (FREE | MOVES)
-    assert not (FREE | MOVES) & PRODUCTS.keys()
-    assert not (GATHERS | SCATTERS | ADDS) & (FREE | MOVES | PRODUCTS.keys() | COMPOSED.keys())
     assert UNREAD <= MOVES
-
-
-@pytest.mark.parametrize(
-    "table",
-    [FREE, MOVES, PRODUCTS, COMPOSED, GATHERS, SCATTERS, ADDS],
-    ids=["free", "moves", "products", "composed", "gathers", "scatters", "adds"],
-)
-def test_every_entry_is_an_operator(table):
-    """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
     aten = torch.ops.aten
-    assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
+    entries += COMPOSED
+    assert not [name for name in entries if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
 
 
 @pytest.mark.parametrize(
@@ -144,21 +136,15 @@ def test_bytes_are_operands_and_results_once():
             assert [(one.op, one.bytes, one.flops) for one in traced(call)] == [(name, moved, 0)]
 
 
-def test_views_are_free():
-    """Reshaping, slicing and transposing cost nothing."""
+def test_views_are_free_and_a_list_operator_is_one_kernel_per_item():
+    """Adding over two pairs is two kernels of their own bytes; a copy does not read what it writes."""
     with torch.device("meta"):
         x = torch.empty(4, 6)
         assert traced(lambda: x.view(24)[3:5].reshape(2, 1).T.expand(5, 2)) == []
         assert traced(lambda: x.as_strided_((6, 4), (1, 6))) == []
-
-
-def test_a_list_operator_is_one_kernel_per_item():
-    """Adding over two pairs is two kernels of their own bytes; a copy does not read what it writes."""
-    with torch.device("meta"):
         values, others = [torch.empty(10), torch.empty(3)], [torch.empty(10), torch.empty(3)]
         assert [one.bytes for one in traced(torch._foreach_add_, values, others)] == [120, 36]
         assert [one.bytes for one in traced(torch._foreach_copy_, values, others)] == [80, 24]
-        assert [one.bytes for one in traced(torch._foreach_sqrt, values)] == [80, 24]  # noqa: SLF001
 
 
 def test_products_count_two_operations_per_multiply_add():
