@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.compute.measured import _Client, measure
+from edgefl.compute.measured import measure
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.core.errors import RunError
@@ -41,16 +41,3 @@ def test_a_failure_is_reported(draft):
     """The message has the process's last error."""
     with pytest.raises(RunError, match="measuring process failed"):
         measure(client_work, draft.scenario.learning.resolved(), "no such exchange", 0, 24)
-
-
-def test_public_samples_come_in_order_pass_after_pass():
-    """As in training: each step has the places after those of the step before, and all are predicted."""
-    settings = ["method={name: ktpfl, distill_epochs: 2}", "task.public.samples=20", *LARGE[:1], *LARGE[3:]]
-    (draft,) = load(catalogue.find("scenarios", "quickstart").path, settings)
-    work = client_work(draft.scenario.learning.resolved(), "train", 0, 24)
-    client = _Client(work)
-    task = client._task(client.sizes(None))  # noqa: SLF001 - what it trains on is nowhere else
-    distil, own, predict = ([batch.y.tolist() for batch in task.batches(phase)] for phase in task.fold.phases)
-    places = [[*range(8)], [*range(8, 16)], [*range(16, 20)]]
-    assert (distil, predict) == (places * 2, places)
-    assert max(map(max, own)) < 10

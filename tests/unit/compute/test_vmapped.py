@@ -1,25 +1,18 @@
-"""Groups of clients whose batches differ: the content of their carries, and which steps are recorded."""
+"""Groups of clients whose batches differ: the content of their carries."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from builders import build_method, build_net
 from torch import Tensor
 
 from edgefl.compute import loop
-from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Group, Outcome, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
-from edgefl.core.optimizers.adamw import Params as AdamW
-from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import LocalTraining
-from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
+from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten
 
 # The first batches differ already, so that the clients never start together.
 RAGGED = ([6, 6, 4], [3], [6, 3], [3, 6, 4], [6, 6, 4])
@@ -58,9 +51,9 @@ def group(fold: Fold, payload, sizes=RAGGED) -> Group:
     return Group(tuple(tasks), lambda _: Feed(batches))
 
 
-def together(given: Group, trainer: Vmapped | None = None) -> list[Outcome]:
+def together(given: Group) -> list[Outcome]:
     """The clients' outcomes as one group, in their order."""
-    return sorted((trainer or Vmapped(64, 10**9)).work(given), key=lambda outcome: outcome.job.id)
+    return sorted(Vmapped(64, 10**9).work(given), key=lambda outcome: outcome.job.id)
 
 
 def assert_as_alone(given: Group) -> None:
@@ -149,65 +142,3 @@ def test_a_carry_that_grows_for_some_is_refused():
     with pytest.raises(RunError, match=r"cannot be stacked .*: the keys differ") as caught:
         together(group(fold, PAYLOAD))
     assert "--engine loop" in caught.value.hint
-
-
-def trained(optimizer, sizes=RAGGED, around=lambda step: step) -> Group:
-    """FedAvg's work on a small net; ``around`` makes another step of its gradient step."""
-    net = build_net("mlp", SHAPE, 3, hidden=(5,))
-    method = build_method("fedavg", net, LocalTraining(optimizer=optimizer))
-    fold = method.exchanges[0].work
-    (phase,) = fold.phases
-    fold = replace(fold, phases=(replace(phase, step=around(phase.step)),))
-    return group(fold, tree_map(torch.Tensor.double, net.init(0)), sizes)
-
-
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-2, clip_norm=0.2),
-        AdamW(lr=0.01, clip_norm=0.2),
-    ],
-)
-def test_a_gradient_step_may_be_wrapped(optimizer):
-    """Called under vmap by a method's own step, it gives the loop's result."""
-
-    def scored(step):
-        def own(carry, batch):
-            largest = batch.x.amax()
-            carry = step(carry, batch)
-            return {**carry, "scalars": {**carry["scalars"], "loss": carry["scalars"]["loss"] + largest}}
-
-        return own
-
-    assert_as_alone(trained(optimizer, around=scored))
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """For every call of ``Gradients.steps``, the clients and whether recording was asked for."""
-    calls: list[tuple[int, bool]] = []
-    steps = Gradients.steps
-
-    def watched(self, step, carry, batches, *, recorded):
-        calls.append((len(carry["scalars"]["loss"].value), recorded))
-        return steps(self, step, carry, batches, recorded=recorded)
-
-    monkeypatch.setattr(Gradients, "steps", watched)
-    return calls
-
-
-@pytest.mark.parametrize("sizes", [([6] * 3,) * 2, ([6] * 9 + [4], [6] * 8), ([6] * 12,)])
-def test_history_changes_neither_choice_nor_bits(asked, sizes):
-    """A trainer that has recorded these shapes before records the same, and gives the same bits."""
-    old, given = Vmapped(64, 10**9), trained(Sgd(lr=0.1, momentum=0.5), sizes)
-    before = group(given.tasks[0].fold, given.tasks[0].payload, ([6] * 20,) * len(sizes))
-    together(before, old)
-    asked.clear()
-    expected = together(given)
-    fresh = list(asked)
-    asked.clear()
-    found = together(given, old)
-    assert asked == fresh
-    for one, other in zip(found, expected, strict=True):
-        assert one.scalars == other.scalars
-        assert all(torch.equal(leaf, flatten(other.upload)[key]) for key, leaf in flatten(one.upload).items())
