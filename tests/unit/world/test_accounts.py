@@ -9,28 +9,19 @@ from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.event import JOB
 from edgefl.core.fleet import Failures
 from edgefl.world.driver import converse, simulate
-from edgefl.world.job import LIVE, stacked
 from edgefl.world.needs import Evaluate, Feedback
 from edgefl.world.policies.deadline import Params as Deadline
 
 
-def _played(at_least):
+def played(at_least):
     """The jobs, the numbers of jobs that were handed over at a time, and the totals of a run with losses."""
     table = prices(
         "train", 6, down_s=1, compute_s=[2, 3, 4, 5, 6, 7], up_s=1, down_bytes=8, up_bytes=5, idle_w=2,
         compute_w=[1, 2, 3, 4, 5, 6], flops=10, steps=3,
     )  # fmt: skip
-    dynamics = {"availability": Markov.model_validate({"on": "30 s", "off": "20 s"})}
-    failures = Failures(crash=0.2)
-    plan_ = plan(
-        [table],
-        rounds=12,
-        every=4,
-        policy="deadline",
-        params=Deadline(seconds="7 s"),
-        failures=failures,
-        **dynamics,
-    )
+    policy = {"policy": "deadline", "params": Deadline(seconds="7 s"), "failures": Failures(crash=0.2)}
+    availability = Markov.model_validate({"on": "30 s", "off": "20 s"})
+    plan_ = plan([table], rounds=12, every=4, availability=availability, **policy)
     chunks, totals = [], []
 
     def answer(need):
@@ -45,20 +36,10 @@ def _played(at_least):
 
 def test_many_at_a_time_are_the_same_jobs():
     """The jobs, their order and the totals do not depend on how many are handed over at a time."""
-    one, counts, totals = _played(1)
+    one, counts, totals = played(1)
     assert len({row[JOB.names.index("ending")] for row in one}) > 2
     for at_least in (10, 10_000):
-        many, fewer, same = _played(at_least)
+        many, fewer, same = played(at_least)
         np.testing.assert_array_equal(np.array(many), np.array(one))
         assert same == totals
         assert len(fewer) < len(counts)
-
-
-def test_whole_rows_are_joined_as_numpy_does():
-    """Rows have all their numbers, also those of a part of another array."""
-    rows = np.zeros(10, dtype=LIVE)
-    for place, name in enumerate(LIVE.names):
-        rows[name] = np.arange(10) + 100 * place
-    some = rows[::2]
-    assert stacked([some, rows]).tolist() == [*some.tolist(), *rows.tolist()]
-    assert stacked([some, rows]).dtype == LIVE

@@ -13,24 +13,20 @@ MEMBERS = ([4, 5], [2, 3], [0, 1])
 
 
 def test_a_round_asks_one_tier_of_speed():
-    """Two clients are always a whole tier, the same all through a round; every tier has its turn."""
-    world = World([1] * 6, SECONDS)
-    selector, found = built("tiers", world, tiers=3), []
-    for world.round in range(30):
-        found.append(chosen(selector, 2, range(6)))
-        assert chosen(selector, 2, range(6)) == found[-1]
-    assert {tuple(each) for each in found} == {tuple(each) for each in MEMBERS}
+    """Two clients are always a whole tier, the same all through a round; every tier has its turn.
 
-
-def test_the_nearest_tiers_fill_up():
-    """Three clients: the tier and one of its neighbours, the faster one if there are two."""
+    Three are the tier and one of its neighbours, the faster one if there are two.
+    """
     world = World([1] * 6, SECONDS)
-    selector = built("tiers", world, tiers=3)
+    selector, found = built("tiers", world, tiers=3), set()
     beside = {0: MEMBERS[1], 1: MEMBERS[0], 2: MEMBERS[1]}
     for world.round in range(30):
-        (tier,) = (place for place, each in enumerate(MEMBERS) if each == chosen(selector, 2, range(6)))
+        tier = MEMBERS.index(chosen(selector, 2, range(6)))
+        assert chosen(selector, 2, range(6)) == MEMBERS[tier]
         (other,) = set(chosen(selector, 3, range(6))) - set(MEMBERS[tier])
         assert other in beside[tier]
+        found.add(tier)
+    assert found == {0, 1, 2}
 
 
 def test_credits_are_paid_and_renewed():
