@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,6 @@ from edgefl.core.plan import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
-from edgefl.runs.task_builder import packed, rebuilt
 from edgefl.store import read
 from edgefl.store.plans import read_plan
 
@@ -62,20 +59,15 @@ def seconds(found, exchange: str = "train"):
     return transfer + work * found.plan.clients.slowdown
 
 
-def by_length(unit: str, most: int, method: str = "fedavg") -> list:
-    """Plans whose clients all do so many epochs or steps: from 0, which is missing, to the most."""
-    return [None, *(planned({unit: length}, method=method) for length in range(1, most + 1))]
-
-
 @pytest.mark.parametrize(
     ("unit", "most", "least", "method"),
-    [("epochs", 6, 1, "fedavg"), ("epochs", 6, 3, "spherefed"), ("steps", 9, 2, "fedclassavg")],
+    [("epochs", 6, 3, "spherefed"), ("steps", 9, 2, "fedclassavg")],
 )
 def test_the_largest_length_that_fits(unit, most, least, method):
     """One more would take longer than the time; all prices are those of a plan of the client's own length."""
-    plans = by_length(unit, most, method)
-    admitted = plans[1].plan.clients.admitted
-    times = np.array([seconds(one) for one in plans[1:]])
+    plans = [planned({unit: length}, method=method) for length in range(1, most + 1)]
+    admitted = plans[0].plan.clients.admitted
+    times = np.array([seconds(one) for one in plans])
     time_s = float(np.median(times[:, admitted]))
     expected = np.clip((times <= time_s).sum(axis=0), least, most)
     assert len(set(expected[admitted].tolist())) > 2
@@ -84,7 +76,7 @@ def test_the_largest_length_that_fits(unit, most, least, method):
     assert not admitted.all()
     for prices in found.plan.prices:
         for name in COLUMNS:
-            columns = [column(one, name, prices.exchange) for one in plans[1:]]
+            columns = [column(one, name, prices.exchange) for one in plans]
             own = [columns[length - 1][client] for client, length in enumerate(expected)]
             np.testing.assert_array_equal(
                 column(found, name, prices.exchange)[admitted], np.array(own)[admitted], err_msg=name
@@ -105,9 +97,9 @@ def test_bounds_hold():
     """Where the most fits everywhere, or nothing does, the prices are those of the number."""
     for fit, number in (({"fit": "9 h", "most": 3}, 3), ({"fit": "1 us", "most": 3, "least": 2}, 2)):
         found, same = planned({"epochs": fit}), planned({"epochs": number})
-        for name in COLUMNS:
-            admitted = found.plan.clients.admitted
-            np.testing.assert_array_equal(column(found, name)[admitted], column(same, name)[admitted])
+        admitted = found.plan.clients.admitted
+        for name in ("steps", "work_s", "flops"):
+            assert (column(found, name)[admitted] == column(same, name)[admitted]).all()
 
 
 def test_the_plan_says_what_fits():
@@ -133,21 +125,13 @@ def test_a_fitted_batch_comes_first():
     np.testing.assert_array_equal(column(found, "steps"), column(same, "steps"))
 
 
-def test_it_survives_being_written_and_read():
-    """The resolved scenario keeps the setting, and workers read it back."""
-    found = planned({"epochs": {"fit": "2 min", "most": 4}})
-    assert found.resolved["scenario"]["local"]["epochs"] == {"fit": 120.0, "most": 4, "least": 1}
-    again = rebuilt(*packed(found))
-    assert again.learning.spec == found.learning.spec
-
-
-@pytest.mark.parametrize("engine", ["loop", "null"])
-def test_a_run_does_what_fits(tmp_path, engine):
+def test_a_run_does_what_fits(tmp_path):
     """Jobs have their clients' steps and FLOPs, and the plan read back is the one that was written."""
     local = {"epochs": {"fit": "300 ms", "most": 5}, "batch_size": 16}
-    (one,) = edgefl.run({**SCENARIO, "local": local}, engine=engine, out=tmp_path).runs
+    (one,) = edgefl.run({**SCENARIO, "local": local}, engine="loop", out=tmp_path).runs
     assert one.status == "done"
-    found = planned(local) if engine == "loop" else None
+    found = planned(local)
+    assert found.resolved["scenario"]["local"]["epochs"] == {"fit": 0.3, "most": 5, "least": 1}
     with read(one.folder) as reader:
         again = read_plan(reader)
         flops = {row["client"]: row["flops"] for row in reader.rows("jobs", "job")}
@@ -155,9 +139,8 @@ def test_a_run_does_what_fits(tmp_path, engine):
     kind = again.clients.kind
     assert len(set(prices.steps[kind] / np.ceil(again.clients.samples / 16))) > 2
     assert all(count == prices.flops[kind[client]] for client, count in flops.items())
-    if found:
-        for name in COLUMNS:
-            np.testing.assert_array_equal(getattr(prices, name), getattr(found.plan.price("train"), name))
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(prices, name), getattr(found.plan.price("train"), name))
 
 
 @pytest.mark.parametrize(
@@ -166,11 +149,8 @@ def test_a_run_does_what_fits(tmp_path, engine):
         ({"epochs": {"fit": "30 s"}}, "local.epochs.most", "'most' is missing"),
         ({"epochs": {"fit": 30, "most": 2}}, "local.epochs.fit", "30 is not a time"),
         ({"epochs": {"fit": "0 s", "most": 2}}, "local.epochs.fit", "greater than 0"),
-        ({"epochs": {"fit": "3 s", "most": 0}}, "local.epochs.most", "greater than 0"),
         ({"steps": {"fit": "3 s", "most": 2, "least": 3}}, "local.steps", "'least' is 3, and 'most' only 2"),
-        ({"steps": {"fit": "3 s", "most": 2, "lest": 1}}, "local.steps.lest", "unknown key"),
         ({"epochs": "fit"}, "local.epochs", "should be a valid integer"),
-        ({"epochs": 0}, "local.epochs", "should be greater than 0"),
         ({"epochs": {"fit": "3 s", "most": 2}, "steps": 3}, "local", "either epochs or steps"),
     ],
 )
@@ -204,11 +184,10 @@ class Params(fedavg.Params):
 def two_phases(tmp_path, monkeypatch):
     """A function that writes the method "two-phases"."""
 
-    def write(order: str, folder: Path = tmp_path) -> None:
-        (folder / "methods").mkdir(exist_ok=True)
-        text = TWO_PHASES.format(order=order)
-        (folder / "methods" / "two_phases.py").write_text(text, encoding="utf-8")
-        monkeypatch.setenv("EDGEFL_PATH", str(folder))
+    def write(order: str) -> None:
+        (tmp_path / "methods").mkdir()
+        (tmp_path / "methods" / "two_phases.py").write_text(TWO_PHASES.format(order=order), encoding="utf-8")
+        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
 
     return write
 

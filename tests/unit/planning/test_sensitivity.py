@@ -147,21 +147,11 @@ def test_every_number_that_is_swept_stays_valid(kind):
                 type(record).model_validate(changed.model_dump(mode="json"), context=RESOLVED)
 
 
-@pytest.fixture(scope="module")
-def group(tmp_path_factory):
-    """Two methods' runs on one fleet, of which the clock alone ran."""
-    folder = tmp_path_factory.mktemp("swept") / "runs"
-    run(
-        "quickstart",
-        overrides=["sweep={method: [fedavg, fedclassavg]}", "server.rounds=3", "engine=null"],
-        out=folder,
-    )
-    return folder
-
-
-def test_compare_says_whether_the_order_holds(capsys, group):
-    """The figures at the numbers' own values are the runs'; verdicts are in the text and in the document."""
-    status, out, _ = run_command(capsys, "compare", str(group), "--sensitivity", "2", "--json")
+def test_compare_says_whether_the_order_holds(capsys, tmp_path):
+    """The figures at the numbers' own values are the runs'."""
+    settings = ["sweep={method: [fedavg, fedclassavg]}", "server.rounds=1", "engine=null"]
+    run("quickstart", overrides=settings, out=tmp_path / "runs")
+    status, out, _ = run_command(capsys, "compare", tmp_path / "runs", "--sensitivity", "2", "--json")
     document = json.loads(out)
     assert status == 0
     (energy, time) = (document["sensitivity"]["figures"][key] for key in ("energy", "time"))
@@ -170,10 +160,6 @@ def test_compare_says_whether_the_order_holds(capsys, group):
         assert time[row["name"]] == pytest.approx(row["virtual_s"], rel=1e-9)
     for verdict in document["sensitivity"]["verdicts"]:
         assert (verdict["less"], verdict["more"]) == ("fedavg", "fedclassavg")
-    status, out, _ = run_command(capsys, "compare", str(group), "--sensitivity", "1")
-    assert status == 0
-    assert "fedavg takes less energy than fedclassavg" in out
-    assert "256 Latin hypercube samples (seed 0)" in " ".join(out.split())
 
 
 def test_profiles_are_swept_by_device(capsys):
