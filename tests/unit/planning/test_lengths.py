@@ -11,6 +11,7 @@ from edgefl.core.plan import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
+from edgefl.runs.task_builder import packed, rebuilt
 from edgefl.store import read
 from edgefl.store.plans import read_plan
 
@@ -132,6 +133,7 @@ def test_a_run_does_what_fits(tmp_path):
     assert one.status == "done"
     found = planned(local)
     assert found.resolved["scenario"]["local"]["epochs"] == {"fit": 0.3, "most": 5, "least": 1}
+    assert rebuilt(*packed(found)).learning.spec == found.learning.spec
     with read(one.folder) as reader:
         again = read_plan(reader)
         flops = {row["client"]: row["flops"] for row in reader.rows("jobs", "job")}

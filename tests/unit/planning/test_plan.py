@@ -58,32 +58,6 @@ def test_learning_survives_being_written_and_read(planned):
     assert found.facts.rounds == 30
 
 
-BY_SIZE = """
-from edgefl.core import units
-from edgefl.data.partitions import iid
-
-
-class Params(iid.Params):
-    budget: units.Bytes
-
-    def split(self, labels, classes, clients, rng):
-        assert self.budget == 2e6
-        return super().split(labels, classes, clients, rng)
-"""
-
-
-def test_quantities_survive_being_written_and_read(tmp_path, monkeypatch):
-    """They are written as plain numbers in base units, and read back as such."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    (tmp_path / "partitions").mkdir()
-    (tmp_path / "partitions" / "by_size.py").write_text(BY_SIZE, encoding="utf-8")
-    changes = ["sweep=null", "task.partition={name: by-size, budget: 2 MB}"]
-    (draft,) = load(catalogue.find("scenarios", "quickstart").path, changes)
-    planned = plan(draft, DataAccess(need="embedded"))
-    assert planned.resolved["scenario"]["task"]["partition"] == {"name": "by-size", "budget": 2e6}
-    assert rebuilt(*packed(planned)).learning.spec == planned.learning.spec
-
-
 def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
     """The message has the file and the key."""
     data = {**planned["fedavg"].resolved["scenario"], "seed": "one"}
@@ -95,7 +69,6 @@ def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
 @pytest.mark.parametrize(
     ("changes", "left_out"),
     [
-        (["task.partition={name: shards, shard_size: 30}"], ["238 of 1,438 training samples (17%)"]),
         (
             ["task.partition={name: shards, shard_size: 30}", "evaluate.on=holdout"],
             ["551 of 1,151 training samples (48%)"],

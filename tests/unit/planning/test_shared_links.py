@@ -34,17 +34,13 @@ def shared(*, cells=None, clients=12, participants=None, payload=None, **server)
     return None if found is None else {one.capacity: one for one in found}
 
 
-def test_nothing_is_said_where_nothing_is_shared():
-    """Without server.uplink, server.downlink and cells."""
-    assert shared() is None
-
-
 def test_a_server_link_takes_all_bytes_over_its_rate():
-    """12 MB over 8 Mbit/s are 12 s, and one alone takes 2.5 s."""
+    """12 MB over 8 Mbit/s are 12 s, and one alone takes 2.5 s; nothing is said where nothing is shared."""
     (found,) = shared(uplink=8e6).values()
     assert (found.capacity, found.exchange, found.clients) == ("server.uplink", "train", 12)
     assert (found.payload_bytes, found.at_least_s) == (MB, 12)
     assert found.alone_s == (2.5, 2.5)
+    assert shared() is None
 
 
 @pytest.mark.parametrize(
