@@ -51,10 +51,7 @@ def test_a_batch_is_read_in_the_dataset_s_type(dataset, moved):
     ("name", "shape"), [(name, SHAPES[nth % 2]) for nth, name in enumerate(AUGMENTATIONS)]
 )
 def test_an_augmentation_costs_what_its_code_does(name, shape):
-    """What is concluded from two small batches is what a batch of 12 does; each of two views does it.
-
-    Plain batches, as those of a calibration, are not augmented.
-    """
+    """What is concluded from two small batches is what a batch of 12 does; each of two views does it."""
     plain = phase(data="plain")
     assert batch_kernels(plain, augmentation(name), shape, [4]) == batch_kernels(plain, None, shape, [4])
     two = batch_kernels(phase(2), augmentation(name), shape, [12, 40])

@@ -32,11 +32,7 @@ def updates(work):
 
 
 def test_a_step_is_forward_backward_and_update():
-    """Of 7 samples: 2*7*(5*4 + 4*3) forward, as much for weights, 2*7*3*4 for the hidden layer's input.
-
-    Each of 4 tensors is read with its gradient, and written; an optimizer's state moves more bytes. Inference
-    is the forward pass, without dropout.
-    """
+    """Of 7 samples: 2*7*(5*4 + 4*3) forward, as much for weights, 2*7*3*4 for the hidden layer's input."""
     work = training_step(two_layers, 7, (1, 1, 5), PLAIN)
     assert products(work, "forward") == 2 * 7 * (20 + 12)
     assert work.flops == 2 * 7 * (20 + 12) * 2 + 2 * 7 * 12

@@ -75,10 +75,7 @@ def fitted(fleet, **changes):
 
 
 def test_one_more_sample_would_not_fit_with_its_margin(fleet):
-    """The number found leaves the smallest board its margin, and the next one does not.
-
-    It is part of the run, as a number of the user's is.
-    """
+    """The number found leaves the smallest board its margin, and the next one does not."""
     boards = fleet("50 kB", "1 MB")
     found = planned(boards)
     size = found.plan.scenario.local.size
@@ -101,10 +98,7 @@ def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
 
 
 def test_a_plan_tells_who_has_no_margin(fleet):
-    """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused.
-
-    A board that holds the smallest batch at all is fitted with it.
-    """
+    """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused."""
     need = peak(8, fleet("1 MB"))
     for memory, told in ((need, True), (need * 1.2, False)):
         found = planned(fleet(f"{math.ceil(memory)} B", "1 MB"), batch_size=8).plan
@@ -120,10 +114,7 @@ def test_a_plan_tells_who_has_no_margin(fleet):
 
 
 def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
-    """The batch grows with the smallest board, and ends at the largest client's samples.
-
-    In fp16 everything takes half of the memory.
-    """
+    """The batch grows with the smallest board, and ends at the largest client's samples."""
     sizes = [fitted(fleet(memory)) for memory in ("30 kB", "60 kB", "1 GB")]
     assert sizes[0] < sizes[1] < sizes[2] == 360
     assert fitted(fleet("30 kB", dtype="fp16")) == sizes[1]
@@ -136,10 +127,7 @@ def test_a_rest_of_one_must_fit_as_well(fleet):
 
 
 def test_what_cannot_train_does_not_count(fleet):
-    """A board that holds no sample, or that trains the last layer alone: its clients are refused anyway.
-
-    It hides no other member of its device, which is large enough in fp16.
-    """
+    """A board that holds no sample, or that trains the last layer alone: its clients are refused anyway."""
     boards = fleet("50 kB")
     size, (member,) = fitted(boards), boards["members"]
     coral = {"device": "coral-edge-tpu", "link": "ethernet", "dtype": "int8"}

@@ -8,10 +8,14 @@ import pytest
 from pydantic import Field
 
 from edgefl.core import catalogue
+from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.params import Component
+from edgefl.core.scenario import Server, TaskSpec, Until
+from edgefl.core.training import LocalTraining
 from edgefl.core.units import Bytes, Seconds
 from edgefl.planning import describe as describe_module
 from edgefl.planning.describe import describe
+from edgefl.planning.schema import schema
 
 
 def test_numbers_are_shown_with_their_bounds():
@@ -80,3 +84,13 @@ def test_defaults_are_written_as_in_a_scenario():
         ("share", "0.5"),
         ("exact", "false"),
     ]
+
+
+def test_the_schema_describes_every_key():
+    """Those of a scenario and of its sections, for editors."""
+    found = schema()
+    sections = [
+        found,
+        *(found["$defs"][one.__name__] for one in (TaskSpec, LocalTraining, Server, Until, Fleet, Failures)),
+    ]
+    assert all(key["description"] for one in sections for key in one["properties"].values())

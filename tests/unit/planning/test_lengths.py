@@ -164,55 +164,22 @@ def test_mistakes_are_named(local, where, what):
     assert where in caught.value.where
 
 
-TWO_PHASES = """
-'''FedAvg with a phase on plain data, {order} its own.'''
-from dataclasses import replace
-from edgefl.core.steps import Passes
-from edgefl.methods import fedavg
-
-
-class Params(fedavg.Params):
-    def build(self, site):
-        method = super().build(site)
-        (train,) = method.exchanges
-        (own,) = train.work.phases
-        plain = replace(own, name="plain", passes=Passes(steps=3), data="plain")
-        phases = (plain, own) if "{order}" == "before" else (own, plain)
-        return replace(method, exchanges=(replace(train, work=replace(train.work, phases=phases)),))
-"""
-
-
-@pytest.fixture
-def two_phases(tmp_path, monkeypatch):
-    """A function that writes the method "two-phases"."""
-
-    def write(order: str) -> None:
-        (tmp_path / "methods").mkdir()
-        (tmp_path / "methods" / "two_phases.py").write_text(TWO_PHASES.format(order=order), encoding="utf-8")
-        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-
-    return write
-
-
-def test_other_phases_before_are_done_in_full(two_phases):
-    """Three steps before, and then the epochs that fit beside them."""
-    two_phases("before")
-    alone = planned({"epochs": 1}, method="two-phases")
-    time_s = float(np.median(seconds(alone)[alone.plan.clients.admitted]))
-    found = planned({"epochs": {"fit": f"{time_s} s", "most": 50}}, method="two-phases")
-    passes = column(alone, "steps") - 3
-    epochs = (column(found, "steps") - 3) / passes
-    inside = seconds(alone) < time_s
+def test_other_phases_before_are_done_in_full():
+    """An epoch of FedRep's heads, and then the epochs that fit beside it."""
+    method = {"name": "fedrep", "head_epochs": 1}
+    alone = planned({"epochs": 1}, method=method)
+    admitted, times = alone.plan.clients.admitted, seconds(alone)
+    time_s = float(np.median(times[admitted]))
+    found = planned({"epochs": {"fit": f"{time_s} s", "most": 50}}, method=method)
+    epochs = column(found, "steps") / (column(alone, "steps") / 2) - 1
     assert (epochs == np.floor(epochs)).all()
-    admitted = found.plan.clients.admitted
-    assert (epochs[admitted & ~inside] == 1).all()
-    assert (seconds(found)[admitted & inside] <= time_s * (1 + 1e-6)).all()
+    assert len(set(epochs[admitted].tolist())) > 2
+    assert (epochs[admitted & (times >= time_s)] == 1).all()
+    assert (seconds(found)[admitted & (times < time_s)] <= time_s * (1 + 1e-6)).all()
 
 
-def test_another_phase_after_local_training_is_refused(two_phases):
-    """A job that ends early would end before it."""
-    two_phases("after")
-    planned({"epochs": 2}, method="two-phases")
+def test_another_phase_after_local_training_is_refused():
+    """A job that ends early would end before FedCurv's second phase."""
     with pytest.raises(ScenarioError, match="has another one after it") as caught:
-        planned({"epochs": {"fit": "1 s", "most": 5}}, method="two-phases")
+        planned({"epochs": {"fit": "1 s", "most": 5}}, method="fedcurv")
     assert "local.epochs" in caught.value.where

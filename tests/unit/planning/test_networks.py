@@ -44,10 +44,7 @@ SQUEEZENET = (
 
 
 def test_published_networks_are_what_their_source_defines():
-    """Their multiply-adds are those that the source's layers have by hand.
-
-    GoogLeNet's are the paper's 1.5 billion (2015) less the 3x3 reduction of the stem and 990 classes.
-    """
+    """Their multiply-adds are those that the source's layers have by hand."""
     assert multiply_adds("mnn-lenet", "published", image=(1, 28, 28), classes=10) == LENET
     assert multiply_adds("mnn-alexnet", "published", classes=10) == ALEXNET
     assert multiply_adds("mnn-squeezenet", "published", classes=10) == SQUEEZENET
@@ -68,10 +65,7 @@ def test_stems_for_small_images():
     [("mobilenet_v2", 0.30e9), ("vit_b_16", 17.56e9), ("swin_t", 4.49e9), ("convnext_tiny", 4.46e9)],
 )
 def test_torchvisions_networks(name, expected):
-    """Traced without weights, their multiply-adds are those that torchvision states, to its digits.
-
-    A training step has between 2.9 and 3 times the products of its forward pass.
-    """
+    """Traced without weights, their multiply-adds are those that torchvision states, to its digits."""
     forward = multiply_adds(name)
     assert forward == pytest.approx(expected, rel=0.02)
     whole = training_step(made(name), 2, IMAGE, Sgd(lr=0.1)).flops

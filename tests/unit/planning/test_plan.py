@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
-from edgefl.core.errors import ScenarioError
-from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.task_builder import Facts, packed, rebuilt
+from edgefl.runs.task_builder import packed
 
 RUN_IDS = {
     "fedavg": "a0b555aa478d2040",
@@ -44,26 +41,6 @@ def test_learning_knows_nothing_of_the_system(planned):
         learning = packed(one)[0]["learning"]
         assert set(learning) == {"seed", "task", "model", "method", "local", "evaluate", "wire"}
         assert learning.items() <= one.resolved["scenario"].items()
-
-
-def test_learning_survives_being_written_and_read(planned):
-    """Plain data gives the same record, and a worker's task builder the same models and rates."""
-    one = planned["fedclassavg"]
-    assert LearningSpec.of_resolved(one.resolved["scenario"], "plan.yaml")[0] == one.learning.spec
-    found = rebuilt(*packed(one))
-    assert found.learning.spec == one.learning.spec
-    clients = np.arange(len(one.plan.clients))
-    assert found.learning.spec.model_of(clients).tolist() == one.plan.clients.model.tolist()
-    assert found.facts == Facts.of(one.plan)
-    assert found.facts.rounds == 30
-
-
-def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
-    """The message has the file and the key."""
-    data = {**planned["fedavg"].resolved["scenario"], "seed": "one"}
-    with pytest.raises(ScenarioError) as caught:
-        LearningSpec.of_resolved(data, "run/plan.yaml")
-    assert caught.value.where == "run/plan.yaml, key 'seed'"
 
 
 @pytest.mark.parametrize(

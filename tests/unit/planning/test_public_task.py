@@ -10,13 +10,10 @@ import torch
 from PIL import Image
 
 from edgefl.core.errors import UserError
-from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.pricing import trace_key
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
-from edgefl.runs.task_builder import packed, rebuilt
 
 SCENARIO = {
     "name": "open",
@@ -36,17 +33,12 @@ def planned(*overrides, need="embedded"):
 
 def test_a_method_is_told_of_them():
     """The announcement sends them as bytes, and predictions have a row for each."""
-    announce, train = planned(SEVENTY).plan.prices
+    found = planned(SEVENTY, "task.partition={name: dirichlet, alpha: 0.3}").plan
+    announce, train = found.prices
     (first,), (each,) = announce.traces, train.traces
     assert dict(first.down) == {"public": 70 * 64}
     assert dict(first.up) == dict(each.up) == {"predictions": 70 * 10 * 4}
-
-
-def test_the_steps_over_them_are_every_clients():
-    """Clients of other numbers of samples take the same steps on public images: 32, 32 and 6 of them."""
-    found = planned(SEVENTY, "task.partition={name: dirichlet, alpha: 0.3}").plan
     assert len(set(found.clients.samples.tolist())) > 1
-    announce, train = found.prices
     assert {tuple(steps[0].items()) for steps in announce.taken} == {((32, 2), (6, 1))}
     distil, own, predict = zip(*train.taken, strict=True)
     assert {tuple(steps.items()) for steps in (*distil, *predict)} == {((32, 2), (6, 1))}
@@ -54,10 +46,7 @@ def test_the_steps_over_them_are_every_clients():
 
 
 def test_they_are_missing_from_no_total():
-    """What is public is no client's, and not said to be left out; a profile shares out the rest.
-
-    Naming the task's own dataset is the same as naming none.
-    """
+    """What is public is no client's, and not said to be left out; a profile shares out the rest."""
     found = planned(SEVENTY)
     assert found.plan.clients.samples.sum() == 1438 - 70
     assert not any("left out" in line for line in found.plan.assumed)
@@ -98,27 +87,6 @@ def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, m
         found.append(planned(whole, need="pixels"))
     assert all(one.learning.federation.public_x.any() for one in found)
     assert len({one.resolved["public_data"] for one in found}) == len({one.run_id for one in found}) == 2
-
-
-def test_runs_of_a_sweep_share_traces_of_equal_public_images_alone():
-    """How many there are decides what is sent, whether or not anybody takes steps over them."""
-    keys = {
-        trace_key(planned(f"task.public.samples={count}", *more).learning.spec, 0, [[[]]])
-        for count, more in ((70, []), (70, ["seed=4"]), (71, []))
-    }
-    assert len(keys) == 2
-
-
-def test_workers_build_the_same_method():
-    """What processes are sent has the images, and so the method that is built of it."""
-    found = planned(SEVENTY, need="pixels")
-    settings, tensors = packed(found)
-    again = rebuilt(settings, tensors).learning
-    assert torch.equal(again.federation.public_x, found.learning.federation.public_x)
-    spec, _ = LearningSpec.of_resolved(found.resolved["scenario"], "plan.yaml")
-    assert spec == found.learning.spec == again.spec
-    payloads = [each.methods[0].exchanges[0].down(None, 0)["public"] for each in (found.learning, again)]
-    assert torch.equal(*payloads)
 
 
 @pytest.mark.parametrize(

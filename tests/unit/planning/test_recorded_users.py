@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from interrupted import interrupted
 from plans import sourced
-from replayed import SMALL, assert_same
+from replayed import SMALL
 from resumed import same_runs
 
 import edgefl
@@ -15,7 +15,7 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
-from edgefl.store import event_hash, read, read_plan
+from edgefl.store import read, read_plan
 
 USERS = ["raspberry-pi-4b,wifi-pi4,2", "laptop-cpu,ethernet,0", "laptop-cpu,wifi-pi5,1"]
 ROWS = "\n".join(["device,link,availability", *USERS])
@@ -122,25 +122,6 @@ def test_a_run_is_saved_resumed_and_read_back(tmp_path, monkeypatch):
         assert reader.meta["run_id"] == planned().run_id
         assert f"{SAID} stay together" in reader.meta["assumed"]
         assert whose(found.clients) == whose(clients)
-
-
-def test_a_replay_on_recorded_users(tmp_path):
-    """It is the run that is made there; dealt otherwise, or with other rows, it is another one."""
-    scenario = {**SMALL, "server": {"rounds": 2}, "evaluate": {"every": 2}}
-    (run,) = edgefl.run(scenario, engine="null", out=tmp_path / "run", progress=False).runs
-    rows = ROWS.replace("availability", "slowdown").replace(",0", ",9")
-    fleet = {"like": "home-lab", "users": {"rows": rows}}
-    there_ = {**scenario, "fleet": fleet}
-    (fresh,) = edgefl.run(there_, engine="null", out=tmp_path / "fresh", progress=False).runs
-    (there,) = edgefl.replay(run, fleet=fleet, out=tmp_path / "there").runs
-    assert_same(there.folder, fresh.folder)
-    apart = {"fleet.users.dealt": "independently"}
-    (other,) = edgefl.replay(there, overrides=apart, out=tmp_path / "other").runs
-    hashes = set()
-    for one in (run, there, other):
-        with read(one.folder) as reader:
-            hashes.add(event_hash(reader))
-    assert len(hashes) == 3
 
 
 def test_a_profile_of_many_links_is_short():

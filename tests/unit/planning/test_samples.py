@@ -55,10 +55,7 @@ def test_a_distribution_is_drawn_for_each_client():
 
 
 def test_the_clock_runs(tmp_path):
-    """On the null engine, which auto is then, and in a dry run; the plan read back has the numbers.
-
-    What trains is refused before anything is made, with what to do about it.
-    """
+    """On the null engine, which auto is then, and in a dry run; the plan read back has the numbers."""
     (one,) = run(SCENARIO, overrides=[LOGNORMAL], engine="auto", out=tmp_path / "run").runs
     assert (one.status, one.reason) == ("done", "")
     path = tmp_path / "many.json"

@@ -53,10 +53,7 @@ def test_the_value_at_which_the_order_turns_is_found():
 
 
 def test_a_number_that_may_be_nothing_is_shown_first():
-    """A power of which only the most is known changes the energy by more than any ratio.
-
-    What is unknown is not compared, and it is said instead.
-    """
+    """A power of which only the most is known changes the energy by more than any ratio."""
     most = {"high": 10.0, **GUESS}
     record = board(idle=most, active=most, single_core=ACTIVE)
     result = found(lambda one: active(one) * one.power.single_core.value, lambda _: math.nan, record)
@@ -115,10 +112,7 @@ def test_samples_are_the_same_each_time_and_cover_every_range():
 
 
 def test_assumed_numbers_are_swept_by_the_factor():
-    """By 1/2 and 2, or to their interval's ends if these lie farther out; measured ones to their ends.
-
-    A share of losses stays below one: what is left below the limit shrinks by the factor.
-    """
+    """By 1/2 and 2, or to their interval's ends if these lie farther out; measured ones to their ends."""
 
     def ranges(record, factor):
         return {one.name: (one.low, one.high) for one in swept("record", record, factor)}

@@ -40,10 +40,7 @@ def test_a_job_that_has_only_been_received_costs_no_work_yet():
 
 
 def test_a_client_cools_down_while_transfers_that_are_lost_last():
-    """Hot at 7 s, it loses an upload at 8 s and a download at 8.5 s, and works again at 9.1 s.
-
-    By then it has lost 2.1 s of heat: full speed for 1.1 s, 0.75 for the next, then 0.5.
-    """
+    """Hot at 7 s, it loses an upload at 8 s and a download at 8.5 s, and works again at 9.1 s."""
     thermal = component("speed", "thermal", onset=5.0, fall=1.0, floor=0.5, steps=1, recovery=6.0)
     plan_ = plan(
         [prices("train", 1, down_s=0.5, compute_s=6.0, up_s=10.0)],

@@ -31,10 +31,7 @@ def there(rows):
 
 
 def test_energy_follows_the_time_that_a_transfer_takes():
-    """Two uploads of 1 MB share 8 Mbit/s: 2 s each at the radio's base power, and per bit as alone.
-
-    Nobody receives, and the tail begins when the transfer ends.
-    """
+    """Two uploads of 1 MB share 8 Mbit/s: 2 s each at the radio's base power, and per bit as alone."""
     table = prices(
         "train", 2, compute_s=1.0, up_bytes=MB, up_bps=8e6, idle_w=1.0, radio_w=0.5,
         transmit_j_per_mbit=0.25, receive_j_per_mbit=9.0, tail_w=0.125, tail_s=4.0,
@@ -82,10 +79,7 @@ def test_who_pauses_twice_shakes_hands_once():
 
 
 def test_an_upload_that_is_sent_again_shares_again():
-    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate.
-
-    The last one arrives with errors too, and the job is lost.
-    """
+    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate."""
     table = prices("train", 1, up_bytes=MB, up_bps=8e6, up_s=0.5)
     failures = Failures(corrupt=1 - 1e-12, retries=2)
     (alone,) = told(plan([table], failures=failures))[2]

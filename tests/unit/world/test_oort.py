@@ -32,10 +32,7 @@ def begun(selector, world, round_):
 
 
 def test_utility_is_algorithm_1s():
-    """|B| times the root mean square loss, the uncertainty, and the penalty of the one above T = 2 s.
-
-    In the fifth round, of clients that were last asked in the first, the first and the second.
-    """
+    """|B| times the root mean square loss, the uncertainty, and the penalty of the one above T = 2 s."""
     world = World([10, 20, 40, 9], seconds=[1, 2, 9, 1])
     jobs = [(0, 0, 1), (1, 0, 2), (2, 1, 8)]
     selector = explored(world, jobs, [3.0, 1.0, 0.5], **PLAIN | {"duration": 0.5, "penalty": 2.0})
@@ -68,10 +65,7 @@ def test_scaled_utilities_lie_between_0_and_1():
 
 
 def test_clients_above_the_cut_off_are_drawn_by_utility():
-    """Of 100, 96 and 94 the last is below 95% of the first; the others have 100 and 96 of 196 chances.
-
-    The cut-off is that of the last one asked: of two of 100, 50, 48 and 47, only 47 is below 95% of 50.
-    """
+    """Of 100, 96 and 94 the last is below 95% of the first; the others have 100 and 96 of 196 chances."""
     selector = explored(
         World([1] * 3), [(n, 0, 1) for n in range(3)], [100.0, 96.0, 94.0], **PLAIN, explore=0.0
     )
@@ -137,10 +131,7 @@ def test_the_last_duration_counts():
 
 
 def test_clients_that_were_asked_too_often_are_barred():
-    """After two picks client 0 is not asked again, as long as there are others; at most 30% are barred.
-
-    That is one of five clients: 0, which was asked three times, and not 1, which was asked twice.
-    """
+    """After two picks client 0 is not asked again, as long as there are others; at most 30% are barred."""
     selector = explored(World([1] * 5), [(0, 0, 1)], [9.0], picks=2, explore=0.0)
     assert chosen(selector, 1, range(5)) == [0]
     selector.observe(ended((0, 0, 1)), {0: {"loss_rms": 9.0}})

@@ -25,10 +25,7 @@ NAMES = tuple(catalogue.entries("selectors"))
     data=st.lists(st.integers(0, 50), min_size=26, max_size=26),
 )
 def test_a_choice_is_of_different_candidates_and_of_the_seed_alone(name, count, seed, order, data):
-    """Over three rounds with feedback: as many as asked for, ascending, and the same for the same seed.
-
-    The order of the candidates matters to none but random, whose draw is of places.
-    """
+    """Over three rounds with feedback: as many as asked for, ascending, and the same for the same seed."""
     orders = (sorted(order), sorted(order) if name == "random" else order)
     found = []
     for candidates in orders:

@@ -13,10 +13,7 @@ MEMBERS = ([4, 5], [2, 3], [0, 1])
 
 
 def test_a_round_asks_one_tier_of_speed():
-    """Two clients are always a whole tier, the same all through a round; every tier has its turn.
-
-    Three are the tier and one of its neighbours, the faster one if there are two.
-    """
+    """Two clients are always a whole tier, the same all through a round; every tier has its turn."""
     world = World([1] * 6, SECONDS)
     selector, found = built("tiers", world, tiers=3), set()
     beside = {0: MEMBERS[1], 1: MEMBERS[0], 2: MEMBERS[1]}
@@ -49,10 +46,7 @@ def reported(selector, first, second, third):
 
 
 def test_a_tier_that_is_learned_less_gets_more():
-    """Losses 0.1, 0.5 and 0.9 give 1, 2 and 3 of 6 parts, at the end of an interval.
-
-    They stay while the tier in use improves, whatever the order; when it does not, the new order counts.
-    """
+    """Losses 0.1, 0.5 and 0.9 give 1, 2 and 3 of 6 parts, at the end of an interval."""
     world = World([1] * 6, SECONDS)
     selector, found = built("tiers", world, tiers=3, interval=2), []
     losses = [(0.1, 0.5, 0.9)] * 2 + [(0.05, 0.02, 0.01)] * 4
