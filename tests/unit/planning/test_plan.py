@@ -18,16 +18,10 @@ RUN_IDS = {
 
 
 @pytest.fixture(scope="module")
-def drafts():
-    """Quickstart's runs."""
-    return load(catalogue.find("scenarios", "quickstart").path)
-
-
-@pytest.fixture(scope="module")
-def planned(drafts):
+def planned():
     """Quickstart's plans, by run."""
-    access = DataAccess(need="embedded")
-    return {draft.scenario.name: plan(draft, access) for draft in drafts}
+    drafts = load(catalogue.find("scenarios", "quickstart").path)
+    return {draft.scenario.name: plan(draft, DataAccess(need="embedded")) for draft in drafts}
 
 
 def test_run_ids_are_stable(planned):
@@ -43,20 +37,12 @@ def test_learning_knows_nothing_of_the_system(planned):
         assert learning.items() <= one.resolved["scenario"].items()
 
 
-@pytest.mark.parametrize(
-    ("changes", "left_out"),
-    [
-        (
-            ["task.partition={name: shards, shard_size: 30}", "evaluate.on=holdout"],
-            ["551 of 1,151 training samples (48%)"],
-        ),
-        (["task.partition={name: shards, shards_per_client: 3}"], []),
-    ],
-)
-def test_samples_that_nobody_gets_are_told(changes, left_out):
+def test_samples_that_nobody_gets_are_told():
     """20 clients have one or two shards of 30; a note tells how many samples are left, if any are."""
-    (draft,) = load(catalogue.find("scenarios", "quickstart").path, ["sweep=null", *changes])
-    found = plan(draft, DataAccess(need="embedded")).plan.assumed
-    assert [line for line in found if "left out" in line] == [
-        f"task.partition: {words} are left out" for words in left_out
-    ]
+    by_size, by_client = ("{name: shards, shard_size: 30}", "{name: shards, shards_per_client: 3}")
+    line = "task.partition: 551 of 1,151 training samples (48%) are left out"
+    for partition, told in ((by_size, [line]), (by_client, [])):
+        changes = ["sweep=null", f"task.partition={partition}", "evaluate.on=holdout"]
+        (draft,) = load(catalogue.find("scenarios", "quickstart").path, changes)
+        found = plan(draft, DataAccess(need="embedded")).plan.assumed
+        assert [one for one in found if "left out" in one] == told

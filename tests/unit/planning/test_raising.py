@@ -65,13 +65,6 @@ def test_a_run_with_raised_limits_is_planned_as_a_new_one_with_them(until, texts
     assert longer.plan.assumed == fresh.plan.assumed
 
 
-@pytest.mark.parametrize("texts", [[], ["server.until={rounds: 30}"]])
-def test_limits_as_they_were_change_nothing(texts):
-    """The very plan comes back."""
-    found = planned(ROUNDS)
-    assert with_limits(found, *texts) is found
-
-
 @pytest.mark.parametrize(
     ("until", "text", "what", "hint"),
     [
@@ -108,10 +101,13 @@ def test_more_rounds_are_refused_where_what_was_done_depends_on_their_number(mor
     assert with_limits(found, "server.until.time=2 h").plan.scenario.server.until.time == 7200
 
 
-@pytest.mark.parametrize("more", [STEPS, {"method": BY_WORK}])
-def test_more_rounds_are_fine_where_nothing_depends_on_their_number(more):
-    """A rate that falls every two rounds, a temperature by work."""
-    assert with_limits(planned(ROUNDS, **more), "server.rounds=40").plan.scenario.server.until.rounds == 40
+def test_what_changes_nothing_is_fine():
+    """More rounds where a rate falls every two rounds, or a temperature by work; limits as they were."""
+    for more in (STEPS, {"method": BY_WORK}):
+        until = with_limits(planned(ROUNDS, **more), "server.rounds=40").plan.scenario.server.until
+        assert until.rounds == 40
+    found = planned(ROUNDS)
+    assert with_limits(found) is with_limits(found, "server.until={rounds: 30}") is found
 
 
 def test_a_schedule_of_ones_own_is_asked_round_by_round():

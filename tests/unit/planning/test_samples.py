@@ -30,16 +30,11 @@ def planned(*overrides):
     return plan(drafts(SCENARIO, overrides)[0], DataAccess(need="embedded"))
 
 
-def test_a_number_is_every_clients():
-    """As many clients as the scenario says, more than the dataset has images, each with the number."""
-    found = planned("task.samples=60")
-    assert found.plan.clients.samples.tolist() == [60] * 5000
-    assert found.learning.federation.clients == 5000
-    assert "numbers of samples and no data" in found.plan.assumed[0]
-
-
-def test_a_distribution_is_drawn_for_each_client():
+def test_a_number_is_every_clients_and_a_distribution_drawn_for_each():
     """Whole numbers, at least 1, spread as the sampler says; whatever others draw, but by the seed."""
+    found = planned("task.samples=60")
+    assert found.plan.clients.samples.tolist() == [60] * found.learning.federation.clients == [60] * 5000
+    assert "numbers of samples and no data" in found.plan.assumed[0]
     samples = planned(LOGNORMAL).plan.clients.samples
     assert samples.dtype == np.int64
     assert samples.min() >= 1

@@ -62,20 +62,15 @@ def test_a_tier_that_is_learned_less_gets_more():
 
 
 def test_a_tier_of_which_nothing_is_known_gets_most():
-    """Losses 0.5, none and 0.1: 2, 3 and 1 of 6 parts."""
+    """Losses 0.5, none and 0.1: 2, 3 and 1 of 6 parts. Without any, tiers are alike."""
     world = World([1] * 6, SECONDS)
     selector = built("tiers", world, tiers=3, interval=1)
-    chosen(selector, 2, range(6))
-    reported(selector, 0.5, None, 0.1)
-    world.round = 1
-    chosen(selector, 2, range(6))
-    assert selector.chances * 6 == pytest.approx([2, 3, 1])
-
-
-def test_without_losses_tiers_are_alike():
-    """As on the null engine."""
-    world = World([1] * 6, SECONDS)
-    selector = built("tiers", world, tiers=3, interval=1)
-    for world.round in range(5):
+    for world.round, losses, parts in (
+        (0, None, [2, 2, 2]),
+        (1, (0.5, None, 0.1), [2, 2, 2]),
+        (2, None, [2, 3, 1]),
+    ):
         chosen(selector, 2, range(6))
-    assert selector.chances == pytest.approx([1 / 3] * 3)
+        assert selector.chances * 6 == pytest.approx(parts)
+        if losses:
+            reported(selector, *losses)
