@@ -58,7 +58,6 @@ def test_a_holdout_of_nothing_or_everything(tmp_path, share, says):
 @pytest.mark.parametrize(
     ("changes", "where", "says"),
     [
-        ({"clients": 1439}, ":3", "1438 training samples among 1439 clients"),
         ({"partition": "{name: classes-per-client, k: 11}"}, ":4", "11 of 10 classes"),
         ({"partition": "{name: dirichlet, min_samples: 400}"}, ":4", "too few"),
         ({"partition": "{name: shards, shard_size: 99999999999}"}, ":4", "shard_size"),
