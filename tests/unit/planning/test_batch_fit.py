@@ -144,13 +144,12 @@ def test_what_cannot_train_does_not_count(fleet):
 
 def test_norms_that_need_two_values_get_them(fleet):
     """A model that cannot train on one sample is fitted from two on."""
-    task = {"dataset": "cifar10", "clients": 4, "partition": "iid"}
-    given = {"model": {"name": "mobilenet-v2", "stem": "imagenet"}, "task": task}
-    found = planned(fleet("200 MB"), **given).plan
+    given = {"model": {"name": "spherefed-convnet", "norm": "batch"}}
+    found = planned(fleet("20 MB"), **given).plan
     assert found.scenario.local.size >= 2
     assert found.clients.admitted.all()
     with pytest.raises(UserError, match="a step of 'train' on a batch of 1 fails"):
-        planned(fleet("200 MB"), batch_size=1, **given)
+        planned(fleet("20 MB"), batch_size=1, **given)
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,20 @@ def test_a_run_with_raised_limits_is_planned_as_a_new_one_with_them(until, texts
     ],
 )
 def test_what_is_not_a_larger_limit_is_refused(until, text, what, hint):
-    """With what it was, where it was given, and what can be set; all mistakes are told at once."""
+    """With what it was, where it was given, and what can be set."""
     with pytest.raises(UserError) as caught:
-        with_limits(planned(until), text, "task.clients=9")
+        with_limits(planned(until), text)
     assert what in caught.value.what
     assert hint in caught.value.hint
     assert text in caught.value.where or "server.until" in caught.value.where
+
+
+def test_all_mistakes_are_told_at_once():
+    """Two settings that cannot be changed are two messages."""
+    with pytest.raises(UserError) as caught:
+        with_limits(planned(ROUNDS), "seed=3", "task.clients=9")
+    found = [one.what.split()[0] for one in (caught.value, *caught.value.others)]
+    assert found == ["'seed'", "'task.clients'"]
 
 
 @pytest.mark.parametrize(
