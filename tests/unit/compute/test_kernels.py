@@ -46,7 +46,6 @@ def test_what_has_no_cost_is_refused(call, message, placed):
 
 
 def test_an_operator_is_in_one_table_under_atens_name():
-    """A misspelt entry would never match."""
     entries = [*FREE, *MOVES, *PRODUCTS, *(GATHERS | SCATTERS | ADDS)]
     assert len(entries) == len(set(entries))
     assert not COMPOSED.keys() & (GATHERS | SCATTERS | ADDS)

@@ -78,7 +78,6 @@ def test_an_augmentation_costs_what_its_code_does(name, shape):
     ids=["unknown operator", "other work for other sizes", "without torch"],
 )
 def test_an_augmentation_that_cannot_be_watched_reads_and_writes_the_view(augment):
-    """One kernel of the view's bytes, twice."""
     (_, kernel, _) = batch_kernels(phase(), augment, (1, 8, 8), [10])[10]
     assert (kernel.op, kernel.bytes) == ("augment", 2 * 10 * 64 * 4)
 

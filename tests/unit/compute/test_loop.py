@@ -46,8 +46,6 @@ def test_threads_do_not_change_a_bit(threads):
 
 
 def test_the_number_of_threads_is_restored_after_an_error(threads):
-    """One thread inside; as many as before afterwards."""
-
     def fail() -> None:
         with one_thread():
             assert torch.get_num_threads() == 1

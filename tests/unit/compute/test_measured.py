@@ -38,6 +38,5 @@ def test_memory_holds_what_was_received_and_its_gradients(found):
 
 @pytest.mark.usefixtures("preloaded_processes")
 def test_a_failure_is_reported(draft):
-    """The message has the process's last error."""
     with pytest.raises(RunError, match="measuring process failed"):
         measure(client_work, draft.scenario.learning.resolved(), "no such exchange", 0, 24)

@@ -143,7 +143,6 @@ def test_what_cannot_train_does_not_count(fleet):
 
 
 def test_norms_that_need_two_values_get_them(fleet):
-    """A model that cannot train on one sample is fitted from two on."""
     given = {"model": {"name": "spherefed-convnet", "norm": "batch"}}
     found = planned(fleet("20 MB"), **given).plan
     assert found.scenario.local.size >= 2
@@ -163,6 +162,5 @@ def test_norms_that_need_two_values_get_them(fleet):
     ],
 )
 def test_what_cannot_be_fitted_is_refused(fleet, memory, batch_size, message):
-    """A batch size is a number or fit."""
     with pytest.raises(ScenarioError, match=message):
         planned(fleet(memory), batch_size=batch_size)

@@ -41,7 +41,6 @@ def test_numbers_are_shown_with_their_bounds():
 
 
 def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
-    """Its trace in words, and its rates as means over time."""
     (tmp_path / "profiles" / "links").mkdir(parents=True)
     rows = "{down: '0,8e6 5,0 10,0', up: '0,2e6 10,0', latency: '0,0.05 5,0.15 10,0'}"
     text = f"title: A bus\nradio: {{status: unknown, source: s}}\ntrace: {{rows: [{rows}]}}\n"
@@ -57,7 +56,6 @@ def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["optimizers", "samplers", "schedules", "policies", "selectors", "methods"])
 def test_every_parameter_has_a_meaning(kind):
-    """Of everything that is shipped."""
     for name in catalogue.entries(kind):
         assert all(meaning for *_, meaning in describe(kind, name).rows), name
 
@@ -87,7 +85,6 @@ def test_defaults_are_written_as_in_a_scenario():
 
 
 def test_the_schema_describes_every_key():
-    """Those of a scenario and of its sections, for editors."""
     found = schema()
     sections = [
         found,

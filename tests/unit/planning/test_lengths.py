@@ -154,7 +154,6 @@ def test_a_run_does_what_fits(tmp_path):
     ],
 )
 def test_mistakes_are_named(local, where, what):
-    """One message that says what is wrong and where."""
     with pytest.raises(ScenarioError) as caught:
         drafts({**SCENARIO, "local": local})
     assert what in caught.value.what
@@ -176,7 +175,6 @@ def test_other_phases_before_are_done_in_full():
 
 
 def test_another_phase_after_local_training_is_refused():
-    """A job that ends early would end before FedCurv's second phase."""
     with pytest.raises(ScenarioError, match="has another one after it") as caught:
         planned({"epochs": {"fit": "1 s", "most": 5}}, method="fedcurv")
     assert "local.epochs" in caught.value.where

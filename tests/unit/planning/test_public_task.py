@@ -71,7 +71,6 @@ def test_another_dataset_leaves_the_tasks_own_alone():
 
 
 def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, monkeypatch):
-    """Other pixels are another run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     found = []
     for seed, name in enumerate(("task", "one", "other")):
@@ -104,7 +103,6 @@ def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, m
     ],
 )
 def test_what_cannot_be_is_refused(overrides, what, where):
-    """With the key, before anything is built."""
     with pytest.raises(UserError) as caught:
         planned(*overrides)
     assert what in caught.value.what

@@ -78,7 +78,6 @@ def test_a_run_with_raised_limits_is_planned_as_a_new_one_with_them(until, texts
     ],
 )
 def test_what_is_not_a_larger_limit_is_refused(until, text, what, hint):
-    """With what it was, where it was given, and what can be set."""
     with pytest.raises(UserError) as caught:
         with_limits(planned(until), text)
     assert what in caught.value.what
@@ -87,7 +86,6 @@ def test_what_is_not_a_larger_limit_is_refused(until, text, what, hint):
 
 
 def test_all_mistakes_are_told_at_once():
-    """Two settings that cannot be changed are two messages."""
     with pytest.raises(UserError) as caught:
         with_limits(planned(ROUNDS), "seed=3", "task.clients=9")
     found = [one.what.split()[0] for one in (caught.value, *caught.value.others)]
@@ -135,7 +133,6 @@ def test_a_schedule_of_ones_own_is_asked_round_by_round():
 
 
 def test_a_limit_that_would_never_be_met_cannot_stay_alone():
-    """A method that sends nothing never reaches a limit of traffic."""
     found = planned({**ROUNDS, "bytes": "1 MB"}, method="local", evaluate={"models": ["personal"]})
     with pytest.raises(UserError, match="the rounds would never end: the method sends nothing"):
         with_limits(found, "server.until.rounds=null")

@@ -80,7 +80,6 @@ def test_the_clock_runs(tmp_path):
     ],
 )
 def test_what_is_no_number_of_samples_is_refused(value, says):
-    """One message, at the key."""
     with pytest.raises(ScenarioError, match=says) as caught:
         planned(f"task.samples={value}")
     assert "task.samples" in caught.value.where

@@ -142,7 +142,6 @@ def test_every_number_that_is_swept_stays_valid(kind):
 
 
 def test_compare_says_whether_the_order_holds(capsys, tmp_path):
-    """The figures at the numbers' own values are the runs'."""
     settings = ["sweep={method: [fedavg, fedclassavg]}", "server.rounds=1", "engine=null"]
     run("quickstart", overrides=settings, out=tmp_path / "runs")
     status, out, _ = run_command(capsys, "compare", tmp_path / "runs", "--sensitivity", "2", "--json")

@@ -74,7 +74,6 @@ def test_an_older_job_that_drains_a_battery_does_not_lose_the_one_in_flight(on_l
 
 @pytest.mark.parametrize("count", [None, 1])
 def test_who_waits_for_jobs_that_are_discarded_goes_on_at_once(count):
-    """Also who waits for any job."""
     world = world_of(plan([prices("train", 2, compute_s=10.0)]))
     jobs = world.dispatch("train", [0, 1])
     world.env.run(until=1.0)

@@ -137,6 +137,5 @@ def test_energy_goes_by_the_square_of_the_level():
 
 
 def test_energy_needs_batteries():
-    """A fleet whose availability has no levels is refused."""
     with pytest.raises(ScenarioError, match="this fleet has none"):
         catalogue.load("selectors", "energy-aware").Params().check(plan([prices("train", 2)]))
