@@ -132,9 +132,25 @@ def test_carries_may_change_in_kind(fold):
     assert_as_alone(group(toy(*FOLDS[fold]), PAYLOAD))
 
 
-def test_a_carry_that_grows_for_some_is_refused():
-    """A key that only some clients' steps add fails the run, with a hint."""
-    fold = toy(lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()})
-    with pytest.raises(RunError, match=r"cannot be stacked .*: the keys differ") as caught:
-        together(group(fold, PAYLOAD))
+@pytest.mark.parametrize(
+    ("begin", "change", "why"),
+    [
+        (lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()}, "the keys differ"),
+        (
+            lambda *_: {"sum": None},
+            lambda _, batch: {"sum": batch.x.mean()},
+            "None is in the place of a tensor",
+        ),
+        (
+            lambda payload, _: {"sum": payload["w"]["a"]},
+            lambda _, batch: {"sum": torch.ones(3) * batch.x.mean()},
+            r"has shape \(3,\), not \(2,\)",
+        ),
+    ],
+    ids=["keys", "none", "shape"],
+)
+def test_a_carry_that_becomes_another_for_some_is_refused(begin, change, why):
+    """What only some clients' steps add or reshape fails the run, with a hint."""
+    with pytest.raises(RunError, match=f"cannot be stacked .*: .*{why}") as caught:
+        together(group(toy(begin, change), PAYLOAD))
     assert "--engine loop" in caught.value.hint
