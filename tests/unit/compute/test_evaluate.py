@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from functools import partial
 
 import numpy as np
 import pytest
@@ -30,15 +29,10 @@ def weights(seed: int):
     }
 
 
-def images(indices) -> Tensor:
-    return X[torch.from_numpy(indices)]
-
-
-SCORER = partial(evaluate.score, images=images, labels=Y)
-
-
 def scorer(predictor: Predictor, indices) -> evaluate.Scores:
-    return SCORER(predictor, indices=indices)
+    return evaluate.score(
+        predictor, indices=indices, images=lambda which: X[torch.from_numpy(which)], labels=Y
+    )
 
 
 def test_scores_are_those_of_plain_torch(monkeypatch):
@@ -60,8 +54,8 @@ def personal(predictors, tests, calls=None, shared=()):
             calls.append(len(indices))
         return scorer(predictor, indices)
 
-    trained = lambda client: client != 1  # noqa: E731
-    return evaluate.personal(predictors, trained, range(len(tests)), tests, counted, shared=shared)
+    clients = range(len(tests))
+    return evaluate.personal(predictors, lambda one: one != 1, clients, tests, counted, shared=shared)
 
 
 def test_shared_predictors_are_scored_together():
@@ -101,28 +95,23 @@ def test_one_clients_own_weights_are_in_memory_at_a_time():
         assert found.loss[client] == scorer(Predictor(weights(client), linear), np.arange(4)).loss.mean()
 
 
-def test_equal_tensors_of_different_models_are_scored_separately():
-    """Predictors are equal only if their functions are, too."""
-    shared, tests = weights(0), [np.arange(10), np.arange(10)]
+def test_predictors_differ_by_function_and_by_any_leaf():
+    """Equal tensors under another function, and trees deeper than two levels, are scored separately."""
 
     def mirrored(own, x: Tensor) -> Tensor:
         return -linear(own, x)
 
-    found = personal(lambda client: Predictor(shared, mirrored if client else linear), tests, shared=[shared])
-    assert found.loss[0] != found.loss[1]
-
-
-def test_trees_of_any_depth_are_distinguished():
-    """A predictor's weights need not be two levels deep."""
-
     def deep(own, x: Tensor) -> Tensor:
         return x.flatten(1) @ own["a"]["b"]["c"]
 
-    mine = [{"a": {"b": {"c": weights(seed)["head"]["weight"]}}} for seed in (0, 1)]
-    found = personal(
-        lambda client: Predictor(mine[client], deep), [np.arange(10), np.arange(10)], shared=mine
-    )
-    assert found.loss[0] != found.loss[1]
+    same = weights(0)
+    trees = [{"a": {"b": {"c": weights(seed)["head"]["weight"]}}} for seed in (0, 1)]
+    for predictors, shared in (
+        ([Predictor(same, linear), Predictor(same, mirrored)], [same]),
+        ([Predictor(tree, deep) for tree in trees], trees),
+    ):
+        found = personal(predictors.__getitem__, [np.arange(10)] * 2, shared=shared)
+        assert found.loss[0] != found.loss[1]
 
 
 def test_clients_without_test_samples_are_left_out():
@@ -131,6 +120,3 @@ def test_clients_without_test_samples_are_left_out():
     assert found.clients == (0, 2)
     assert len(found.accuracy) == len(found.loss) == len(found.samples) == 2
     assert found.untrained == 0
-    nobody = personal(lambda _: Predictor(weights(0), linear), [np.array([], int)])
-    assert nobody.clients == ()
-    assert nobody.untrained == 0

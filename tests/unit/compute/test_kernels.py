@@ -29,40 +29,31 @@ def traced(function, *args):
     return tracer.kernels
 
 
-def test_an_unknown_operator_is_named_with_a_hint():
-    """An operator without a cost is an error that names it and says where to add it."""
-    with torch.device("meta"), pytest.raises(UnknownOperatorError) as caught:
-        traced(torch.linalg.qr, torch.empty(3, 3))
-    assert "aten.linalg_qr" in str(caught.value)
-    assert "kernels.py" in str(caught.value)
+@pytest.mark.parametrize(
+    ("call", "message", "placed"),
+    [
+        (torch.linalg.qr, "aten.linalg_qr", True),
+        # Not because its cost is missing.
+        (F.dropout, "draws random numbers", False),
+    ],
+)
+def test_what_has_no_cost_is_refused(call, message, placed):
+    """An unknown operator is named, with where to add it; a random one is refused as such."""
+    with torch.device("meta"), pytest.raises(UnknownOperatorError, match=message) as caught:
+        traced(call, torch.empty(3, 3))
+    assert ("kernels.py" in str(caught.value)) == placed
     assert caught.value.hint
 
 
-def test_random_operators_are_refused():
-    """Dropout is refused because it is random, not because its cost is missing."""
-    with torch.device("meta"), pytest.raises(UnknownOperatorError, match="draws random numbers") as caught:
-        traced(torch.nn.functional.dropout, torch.empty(3, 3))
-    assert "kernels.py" not in str(caught.value)
-
-
-def test_tables_do_not_overlap():
-    """An operator is in one table."""
-    assert not FREE & MOVES
+def test_an_operator_is_in_one_table_under_atens_name():
+    entries = [*FREE, *MOVES, *PRODUCTS, *(GATHERS | SCATTERS | ADDS)]
+    assert len(entries) == len(set(entries))
+    assert not COMPOSED.keys() & (GATHERS | SCATTERS | ADDS)
     assert not RANDOM & (FREE | MOVES)
-    assert not (FREE | MOVES) & PRODUCTS.keys()
-    assert not (GATHERS | SCATTERS | ADDS) & (FREE | MOVES | PRODUCTS.keys() | COMPOSED.keys())
     assert UNREAD <= MOVES
-
-
-@pytest.mark.parametrize(
-    "table",
-    [FREE, MOVES, PRODUCTS, COMPOSED, GATHERS, SCATTERS, ADDS],
-    ids=["free", "moves", "products", "composed", "gathers", "scatters", "adds"],
-)
-def test_every_entry_is_an_operator(table):
-    """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
     aten = torch.ops.aten
-    assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
+    entries += COMPOSED
+    assert not [name for name in entries if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
 
 
 @pytest.mark.parametrize(
@@ -88,77 +79,55 @@ def test_what_is_indexed_moves_no_more_than_that(call, moved):
         assert kernel.bytes == moved
 
 
-def test_composed_operators_move_what_each_step_moves():
-    """4 x 5 floats are 80 bytes, their row sums 16, their mean 4; 6 x 7 with a border of 1, 168."""
-    with torch.device("meta"):
-        x, rows = torch.empty(4, 5), torch.empty(2, dtype=torch.int64)
-        expected = {
-            "logsumexp": (lambda: x.logsumexp(-1), [96, 32, 32, 32, 176, 160, 96, 32, 48]),
-            "mean": (x.mean, [84, 8]),
-            "masked_fill": (lambda: x.masked_fill(torch.empty(4, 5, dtype=torch.bool), 0.0), [160, 160]),
-            "nothing": (lambda: x[:0].masked_fill(torch.empty(0, 5, dtype=torch.bool), 0.0), []),
-            "constant_pad_nd": (lambda: F.pad(x, (1, 1, 1, 1)), [168, 160]),
-            # Two rows of 40 bytes in all are read and put in place, by two indices of 8 bytes.
-            "index_put": (lambda: x.index_put((rows,), x[:2]), [160, 96]),
-            "index_add_": (lambda: x.index_add_(0, rows, x[:2]), [136]),
-            "losses": (lambda: F.mse_loss(x, torch.empty(4, 5), reduction="none"), [240]),
-            "sum": (lambda: F.mse_loss(x, torch.empty(4, 5), reduction="sum"), [240, 84]),
-            "mse_loss": (lambda: F.mse_loss(x, torch.empty(4, 5)), [240, 84, 8]),
-            # The gradient of one number, operands and their gradient, which begins as zeros.
-            "mse_loss_backward": (
-                lambda: torch.ops.aten.mse_loss_backward(torch.empty(()), x, torch.empty(4, 5), 1),
-                [80, 244],
-            ),
-        }
-        for name, (call, moved) in expected.items():
-            assert [one.bytes for one in traced(call)] == moved, name
+def meta(*shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def test_an_expanded_operand_is_read_once():
-    """4 x 5 floats by one number a row: 80 + 16 read and 80 written, expanded or not; in products too."""
-    with torch.device("meta"):
-        x, row, matrix = torch.empty(4, 5), torch.empty(4, 1), torch.empty(5, 6)
-        for call in (lambda: x / row, lambda: x / row.expand_as(x)):
-            assert [one.bytes for one in traced(call)] == [80 + 16 + 80]
-        (one,) = traced(lambda: torch.empty(3, 4, 5).bmm(matrix.expand(3, 5, 6)))
-        assert (one.flops, one.bytes) == (2 * 3 * 4 * 5 * 6, 4 * (3 * 4 * 5 + 5 * 6 + 3 * 4 * 6))
-        assert traced(lambda: torch.empty(0, 5) + torch.empty(5).expand(0, 5)) == []
+X, ROW, ROWS, MASK = meta(4, 5), meta(4, 1), meta(2, dtype=torch.int64), meta(4, 5, dtype=torch.bool)
+TEN, THREE = meta(10), meta(3)
+# Operands and results once, by kernel: 4 x 5 floats are 80 bytes, their row sums 16, their mean 4.
+MOVED = {
+    "add": (lambda: TEN + meta(10), [120]),
+    "in place": (lambda: TEN.add_(meta(10)), [120]),
+    "relu": (TEN.relu, [80]),
+    "filling": (TEN.zero_, [40]),
+    "a copy does not read what it writes": (lambda: TEN.copy_(meta(10)), [80]),
+    "zeros of a shape": (lambda: TEN.new_zeros(10), [40]),
+    "zeros like it": (lambda: torch.zeros_like(TEN), [40]),
+    "Swin's shift of its windows": (lambda: TEN.roll(3), [80]),
+    "views are free": (lambda: X.view(20)[3:5].reshape(2, 1).T.expand(5, 2), []),
+    "strides": (lambda: meta(4, 6).as_strided_((6, 4), (1, 6)), []),
+    "a list": (lambda: torch._foreach_add_([TEN, THREE], [meta(10), meta(3)]), [120, 36]),
+    "copies": (lambda: torch._foreach_copy_([TEN, THREE], [meta(10), meta(3)]), [80, 24]),
+    "an operand of a row": (lambda: X / ROW, [80 + 16 + 80]),
+    "expanded, it is read once": (lambda: X / ROW.expand_as(X), [80 + 16 + 80]),
+    "in products": (
+        lambda: meta(3, 4, 5).bmm(meta(5, 6).expand(3, 5, 6)),
+        [4 * (3 * 4 * 5 + 5 * 6 + 3 * 4 * 6)],
+    ),
+    "of nothing": (lambda: meta(0, 5) + meta(5).expand(0, 5), []),
+    "logsumexp": (lambda: X.logsumexp(-1), [96, 32, 32, 32, 176, 160, 96, 32, 48]),
+    "mean": (X.mean, [84, 8]),
+    "masked_fill": (lambda: X.masked_fill(MASK, 0.0), [160, 160]),
+    "masked_fill of nothing": (lambda: X[:0].masked_fill(MASK[:0], 0.0), []),
+    "a border of 1": (lambda: F.pad(X, (1, 1, 1, 1)), [168, 160]),
+    # Two rows of 40 bytes in all are read and put in place, by two indices of 8 bytes.
+    "index_put": (lambda: X.index_put((ROWS,), X[:2]), [160, 96]),
+    "index_add_": (lambda: X.index_add_(0, ROWS, X[:2]), [136]),
+    "losses": (lambda: F.mse_loss(X, meta(4, 5), reduction="none"), [240]),
+    "their sum": (lambda: F.mse_loss(X, meta(4, 5), reduction="sum"), [240, 84]),
+    "mse_loss": (lambda: F.mse_loss(X, meta(4, 5)), [240, 84, 8]),
+    # The gradient of one number, operands and their gradient, which begins as zeros.
+    "mse_loss_backward": (lambda: torch.ops.aten.mse_loss_backward(meta(), X, meta(4, 5), 1), [80, 244]),
+}
 
 
-def test_bytes_are_operands_and_results_once():
-    """10 floats: an addition moves 120 bytes, in place too; filling 40; copying 80; zeros of a shape 40."""
-    with torch.device("meta"):
-        x, y = torch.empty(10), torch.empty(10)
-        expected = {
-            "add": (lambda: x + y, 120),
-            "add_": (lambda: x.add_(y), 120),
-            "relu": (x.relu, 80),
-            "zero_": (x.zero_, 40),
-            "copy_": (lambda: x.copy_(y), 80),
-            "new_zeros": (lambda: x.new_zeros(10), 40),
-            "zeros_like": (lambda: torch.zeros_like(x), 40),
-            # Swin's shift of its windows.
-            "roll": (lambda: x.roll(3), 80),
-        }
-        for name, (call, moved) in expected.items():
-            assert [(one.op, one.bytes, one.flops) for one in traced(call)] == [(name, moved, 0)]
-
-
-def test_views_are_free():
-    """Reshaping, slicing and transposing cost nothing."""
-    with torch.device("meta"):
-        x = torch.empty(4, 6)
-        assert traced(lambda: x.view(24)[3:5].reshape(2, 1).T.expand(5, 2)) == []
-        assert traced(lambda: x.as_strided_((6, 4), (1, 6))) == []
-
-
-def test_a_list_operator_is_one_kernel_per_item():
-    """Adding over two pairs is two kernels of their own bytes; a copy does not read what it writes."""
-    with torch.device("meta"):
-        values, others = [torch.empty(10), torch.empty(3)], [torch.empty(10), torch.empty(3)]
-        assert [one.bytes for one in traced(torch._foreach_add_, values, others)] == [120, 36]
-        assert [one.bytes for one in traced(torch._foreach_copy_, values, others)] == [80, 24]
-        assert [one.bytes for one in traced(torch._foreach_sqrt, values)] == [80, 24]  # noqa: SLF001
+@pytest.mark.parametrize(("call", "moved"), MOVED.values(), ids=MOVED)
+def test_what_operators_move(call, moved):
+    """Bytes of each kernel; composed operators and lists have several."""
+    found = traced(call)
+    assert [one.bytes for one in found] == moved
+    assert not any(one.flops for one in found if one.op != "bmm")
 
 
 def test_products_count_two_operations_per_multiply_add():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -11,14 +10,7 @@ import torch
 from edgefl.compute import trees
 from edgefl.compute.trees import Files
 from edgefl.core.errors import RunError
-
-
-class Pair(NamedTuple):
-    """A named tuple within a tree."""
-
-    number: int
-    tree: Any
-
+from edgefl.protocol import Batch
 
 TREE = {"b": {"weight": torch.arange(6.0).reshape(2, 3)}, "a": [torch.ones(3), "text", None]}
 
@@ -50,28 +42,19 @@ def full(monkeypatch):
 
 def test_a_tree_comes_back(both):
     """With its keys in their order, in memory that torch's own is like, and that outlives the file."""
-    files = Files(both)
+    stack, files = torch.arange(12.0).reshape(3, 4), Files(both)
     path = files.put(TREE)
-    assert path.parent == both[0]
     found = files.get(path)
     files.drop(path)
-    assert list(both[0].iterdir()) == []
-    assert list(found) == ["b", "a"]
+    assert (path.parent, list(both[0].iterdir()), list(found)) == (both[0], [], ["b", "a"])
     assert torch.equal(found["b"]["weight"], TREE["b"]["weight"])
     assert found["a"][1:] == ["text", None]
     assert [leaf.data_ptr() % 64 for leaf in (found["b"]["weight"], found["a"][0])] == [0, 0]
     found["a"][0].zero_()
-
-
-def test_every_kind_of_tensor_comes_back(both):
-    """Views, other types, empty ones; a part of a larger tensor is written alone."""
-    stack, files = torch.arange(12.0).reshape(3, 4), Files(both)
-    sent = [Pair(number, {"w": row, "one": stack}) for number, row in enumerate(stack)]
-    found = files.get(files.put(sent))
-    assert [pair.number for pair in found] == [0, 1, 2]
-    assert all(torch.equal(pair.tree["w"], row) for pair, row in zip(found, stack, strict=True))
+    found = files.get(files.put([Batch(stack, number) for number in range(2)]))
+    assert [pair.y for pair in found] == [0, 1]
     # Several clients' leaves are never the very same tensor, which would be taken for one that all share.
-    assert found[0].tree["one"] is not found[1].tree["one"]
+    assert found[0].x is not found[1].x
     many = [stack.T, stack.flip(0), stack.bfloat16(), stack > 1, torch.ones(2).expand(3, 2), torch.tensor(5)]
     many += [torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), torch.ones(2, requires_grad=True)]
     assert all(map(torch.equal, files.get(files.put(many)), many))
@@ -79,18 +62,15 @@ def test_every_kind_of_tensor_comes_back(both):
 
 
 def test_if_one_folder_is_full_the_next_is_used(both, full):
-    """Nothing stays in the full one, and readers need not know."""
+    """Nothing stays in the full one, and readers need not know; if all are full, the error names them."""
     files, full[0] = Files(both), 1
     path = files.put(TREE)
     assert (path.parent, list(both[0].iterdir())) == (both[1], [])
     assert torch.equal(files.get(path)["a"][0], TREE["a"][0])
-
-
-def test_if_all_folders_are_full_the_run_fails(both, full):
-    """The error names the folders."""
+    files.drop(path)
     full[0] = 2
     with pytest.raises(RunError, match="No space left on device") as caught:
-        Files(both).put(TREE)
+        files.put(TREE)
     assert str(both[0].parent) in caught.value.where
     assert "TMPDIR" in caught.value.hint
     assert [list(one.iterdir()) for one in both] == [[], []]

@@ -1,26 +1,18 @@
-"""Groups of clients whose batches differ: the content of their carries, and which steps are recorded."""
+"""Groups of clients whose batches differ: the content of their carries."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from builders import build_method, build_net
 from torch import Tensor
 
 from edgefl.compute import loop
-from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Group, Outcome, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
-from edgefl.core.optimizers.adam import Params as Adam
-from edgefl.core.optimizers.adamw import Params as AdamW
-from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import LocalTraining
-from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
+from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten
 
 # The first batches differ already, so that the clients never start together.
 RAGGED = ([6, 6, 4], [3], [6, 3], [3, 6, 4], [6, 6, 4])
@@ -36,8 +28,9 @@ class Feed:
 
     def take(self, chosen, step) -> Batch:
         """The next batches of the chosen."""
-        found = [self._batches[place][step[place]] for place in chosen]
-        return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
+        return Batch(
+            *map(torch.stack, zip(*(self._batches[place][step[place]] for place in chosen), strict=True))
+        )
 
 
 def group(fold: Fold, payload, sizes=RAGGED) -> Group:
@@ -58,9 +51,9 @@ def group(fold: Fold, payload, sizes=RAGGED) -> Group:
     return Group(tuple(tasks), lambda _: Feed(batches))
 
 
-def together(given: Group, trainer: Vmapped | None = None) -> list[Outcome]:
+def together(given: Group) -> list[Outcome]:
     """The clients' outcomes as one group, in their order."""
-    return sorted((trainer or Vmapped(64, 10**9)).work(given), key=lambda outcome: outcome.job.id)
+    return sorted(Vmapped(64, 10**9).work(given), key=lambda outcome: outcome.job.id)
 
 
 def assert_as_alone(given: Group) -> None:
@@ -86,21 +79,20 @@ def toy(begin, change) -> Fold:
     )
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (2, 2)], ids=["scalar", "vector", "matrix"])
-@pytest.mark.parametrize("kept", [False, True], ids=["sent", "kept"])
-@pytest.mark.parametrize("alone", [False, True], ids=["stacked", "alone"])
+@pytest.mark.parametrize(
+    ("shape", "kept", "alone"),
+    [((), False, False), ((3,), True, False), ((2, 2), False, False), ((), True, True)],
+)
 def test_numbers_that_are_not_finite_are_reported_by_client(shape, kept, alone):
-    """Whatever the shape of the leaf, and whether it is sent or kept."""
+    """Whatever the shape of the leaf, whether it is sent or kept, of stacked clients and of the loop's."""
 
     def finish(carry, ctx):
         leaf = torch.ones(shape) * (carry["one"] / (ctx.client - 1))
         good, bad = {"a": {"weight": torch.ones(3, 4)}}, {"a": {"scale": leaf}}
         return (good, bad) if kept else (bad, good)
 
-    fold = Fold(
-        lambda *_: {"one": torch.ones(())}, (Phase("one", lambda carry, _: carry, Passes(epochs=1)),), finish
-    )
-    given = group(fold, {}, ([6], [6], [6]))
+    phase = Phase("one", lambda carry, _: carry, Passes(epochs=1))
+    given = group(Fold(lambda *_: {"one": torch.ones(())}, (phase,), finish), {}, ([6], [6], [6]))
     outcomes = [loop.work(task) for task in given.tasks] if alone else together(given)
     assert [outcome.finite for outcome in outcomes] == [True, False, True]
 
@@ -125,81 +117,19 @@ def test_carries_may_change_their_own_tensors_for_shared_ones(fold):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("begin", "change"),
     [
-        lambda carry, batch: {**carry, "last": batch.x.mean()},
-        lambda carry, batch: {"sum": carry["sum"] + batch.x.mean()},
+        (lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()}),
+        (lambda *_: {"sum": 0.0}, lambda carry, batch: {"sum": carry["sum"] + batch.x.mean()}),
+        (
+            lambda payload, _: {"sum": payload["w"]["a"]},
+            lambda _, batch: {"sum": torch.ones(3) * batch.x.mean()},
+        ),
     ],
-    ids=["another key", "a number becomes a tensor"],
+    ids=["another key", "a number becomes a tensor", "another shape"],
 )
-def test_a_carry_that_changes_in_kind_is_refused(change):
+def test_a_carry_that_changes_in_kind_is_refused(begin, change):
     """Clients that did not take the step have another one."""
     with pytest.raises(RunError, match="phase 'one' changes the keys, shapes or types") as caught:
-        together(group(toy(lambda *_: {"sum": 0.0}, change), PAYLOAD))
+        together(group(toy(begin, change), PAYLOAD))
     assert "--engine loop" in caught.value.hint
-
-
-OPTIMIZERS = {
-    "sgd": Sgd(lr=0.1),
-    "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-2, clip_norm=0.2),
-    "adam": Adam(lr=0.01, weight_decay=1e-2, clip_norm=0.2),
-    "adamw": AdamW(lr=0.01),
-}
-
-
-def trained(optimizer, sizes=RAGGED, around=lambda step: step) -> Group:
-    """FedAvg's work on a small net; ``around`` makes another step of its gradient step."""
-    net = build_net("mlp", SHAPE, 3, hidden=(5,))
-    method = build_method("fedavg", net, LocalTraining(optimizer=optimizer))
-    fold = method.exchanges[0].work
-    (phase,) = fold.phases
-    fold = replace(fold, phases=(replace(phase, step=around(phase.step)),))
-    return group(fold, tree_map(torch.Tensor.double, net.init(0)), sizes)
-
-
-def scored(step):
-    """A step with a scalar of its own around another step."""
-
-    def own(carry, batch):
-        largest = batch.x.amax()
-        carry = step(carry, batch)
-        return {**carry, "scalars": {**carry["scalars"], "loss": carry["scalars"]["loss"] + largest}}
-
-    return own
-
-
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_gradient_step_may_be_wrapped(optimizer):
-    """Called under vmap by a method's own step, it gives the loop's result."""
-    assert_as_alone(trained(OPTIMIZERS[optimizer], around=scored))
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """For every call of ``Gradients.steps``, the clients and whether recording was asked for."""
-    calls: list[tuple[int, bool]] = []
-    steps = Gradients.steps
-
-    def watched(self, step, carry, batches, *, recorded):
-        calls.append((len(carry["scalars"]["loss"].value), recorded))
-        return steps(self, step, carry, batches, recorded=recorded)
-
-    monkeypatch.setattr(Gradients, "steps", watched)
-    return calls
-
-
-@pytest.mark.parametrize("sizes", [([6] * 3,) * 2, ([6] * 9 + [4], [6] * 8), ([6] * 12,)])
-def test_history_changes_neither_choice_nor_bits(asked, sizes):
-    """A trainer that has recorded these shapes before records the same, and gives the same bits."""
-    old, given = Vmapped(64, 10**9), trained(Sgd(lr=0.1, momentum=0.5), sizes)
-    before = group(given.tasks[0].fold, given.tasks[0].payload, ([6] * 20,) * len(sizes))
-    together(before, old)
-    asked.clear()
-    expected = together(given)
-    fresh = list(asked)
-    asked.clear()
-    found = together(given, old)
-    assert asked == fresh
-    for one, other in zip(found, expected, strict=True):
-        assert one.scalars == other.scalars
-        assert all(torch.equal(leaf, flatten(other.upload)[key]) for key, leaf in flatten(one.upload).items())

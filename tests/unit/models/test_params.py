@@ -7,7 +7,6 @@ import weakref
 
 import pytest
 import torch
-from pydantic import ValidationError
 
 from edgefl.core.errors import UserError
 from edgefl.models import (
@@ -26,40 +25,22 @@ from edgefl.models import (
 from edgefl.protocol import leaves
 
 
-def test_cnn2_refuses_small_images():
-    """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
-    with pytest.raises(UserError, match="at least 16x16 pixels, not 15x20"):
-        cnn2.Params().build((1, 15, 20), 10)
-    net = cnn2.Params().build((1, 16, 16), 10)
-    assert net.logits(net.init(0), torch.zeros(2, 1, 16, 16)).shape == (2, 10)
-
-
-def test_fedckas_cnn_refuses_small_images():
-    """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
-    with pytest.raises(UserError, match="at least 16x16 pixels, not 20x15"):
-        fedcka_cnn.Params().build((1, 20, 15), 10)
-    net = fedcka_cnn.Params().build((1, 16, 16), 10)
-    assert net.features(net.init(0), torch.zeros(2, 1, 16, 16), False)[0].shape == (2, 256)
-
-
-def test_what_cannot_shrink_is_refused():
-    """Images below 16x16 in VGG-13 and sequences below 4 in the 1-D CNN."""
-    with pytest.raises(UserError, match="at least 16x16 pixels, not 15x16"):
-        vgg13.Params().build((3, 15, 16), 10)
-    with pytest.raises(UserError, match="at least 4 steps, not 3"):
-        cnn1d.Params().build((9, 1, 3), 6)
-    for module, shape in ((vgg13, (3, 16, 16)), (cnn1d, (9, 1, 4))):
-        net = module.Params().build(shape, 6)
-        assert net.logits(net.init(0), torch.zeros(2, *shape)).shape == (2, 6)
-
-
-def test_a_padded_cnn2_takes_images_of_four_pixels():
-    """Padding leaves the poolings alone to shrink the image: 4x4 -> 2x2 -> 1x1."""
-    padded = cnn2.Params(padding="same")
-    with pytest.raises(UserError, match="at least 4x4 pixels, not 3x4"):
-        padded.build((1, 3, 4), 10)
-    net = padded.build((1, 4, 4), 10)
-    assert net.logits(net.init(0), torch.zeros(2, 1, 4, 4)).shape == (2, 10)
+@pytest.mark.parametrize(
+    ("params", "refused", "message", "least"),
+    [
+        (cnn2.Params(), (1, 15, 20), "16x16 pixels, not 15x20", (1, 16, 16)),
+        (cnn2.Params(padding="same"), (1, 3, 4), "4x4 pixels, not 3x4", (1, 4, 4)),
+        (fedcka_cnn.Params(), (1, 20, 15), "16x16 pixels, not 20x15", (1, 16, 16)),
+        (vgg13.Params(), (3, 15, 16), "16x16 pixels, not 15x16", (3, 16, 16)),
+        (cnn1d.Params(), (9, 1, 3), "4 steps, not 3", (9, 1, 4)),
+    ],
+)
+def test_what_cannot_shrink_is_refused(params, refused, message, least):
+    """Samples of which nothing is left after the last pooling; the least size is enough."""
+    with pytest.raises(UserError, match=f"at least {message}"):
+        params.build(refused, 10)
+    net = params.build(least, 10)
+    assert net.logits(net.init(0), torch.zeros(2, *least)).shape == (2, 10)
 
 
 @pytest.mark.parametrize(
@@ -81,32 +62,6 @@ def test_groups_must_divide_every_layer(model, groups, hint):
     assert f"a divisor of {hint}," in caught.value.hint
     # Batch norm has no groups.
     assert model.Params(norm="batch", groups=groups).build((3, 32, 32), 10).feature_width > 0
-
-
-@pytest.mark.parametrize(
-    ("model", "params"),
-    [
-        (mlp, {"hidden": (0,)}),
-        (mlp, {"width": 3}),
-        (cnn2, {"channels": (10,)}),
-        (resnet18, {"stem": "large"}),
-        (resnet18, {"wrap": 0}),
-        (mobilenet_v2, {"norm": "layer"}),
-    ],
-)
-def test_wrong_parameters_are_refused(model, params):
-    """Unknown keys, unknown choices and empty layers never reach a network."""
-    with pytest.raises(ValidationError):
-        model.Params(**params)
-
-
-def test_mlp_without_hidden_layers_is_softmax_regression():
-    """The body has no parameters and the features are the sample."""
-    net = mlp.Params(hidden=()).build((1, 2, 3), 4)
-    weights = net.init(0)
-    x = torch.randn(5, 1, 2, 3, generator=torch.Generator().manual_seed(0))
-    assert weights["body"] == {}
-    assert torch.equal(x.flatten(1), net.features(weights, x, True)[0])
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 64, 64)])

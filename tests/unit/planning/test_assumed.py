@@ -1,8 +1,5 @@
 """What the numbers of devices and links assume, in short."""
 
-import json
-from copy import deepcopy
-
 from plans import board
 
 from edgefl.core.plan import Assumption
@@ -24,16 +21,6 @@ def test_assumed_numbers_become_one_line():
     (many,) = in_short([*lines[:3], Assumption("device", "board-7", "assumed power.idle", ["power.idle"])])
     assert many.startswith("6 numbers are assumed, of device board-0, device board-1, link 5g and 1 more: ")
     assert in_short(lines[2:3]) == ["1 number is assumed, of link 5g: edgefl show link 5g"]
-
-
-def test_an_assumption_is_a_sentence():
-    """Its text is all that JSON has of it; a copy has the rest."""
-    one = Assumption("link", "link 5g", "assumed loss", ["loss"])
-    again = deepcopy(one)
-    assert (json.dumps(one), again.kind, again.owner, again.numbers) == (
-        '"link 5g: assumed loss"',
-        *("link", "link 5g", ("loss",)),
-    )
 
 
 def test_energies_without_a_value_are_told_from_unknown_ones():

@@ -39,14 +39,13 @@ def fleet(tmp_path, monkeypatch):
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
 
     def make(*memories, dtype="fp32"):
-        members = []
         for place, memory in enumerate(memories):
             known = f"{{value: {memory}, status: assumed, source: a test}}"
             text = known if memory else "{status: unknown, source: a test}"
             path = tmp_path / "devices" / f"board-{place}.yaml"
             path.write_text(BOARD.format(memory=memory, memory_field=text), encoding="utf-8")
-            members.append({"device": f"board-{place}", "link": "wifi-pi4", "dtype": dtype})
-        return {"like": "home-lab", "members": members}
+        boards = (f"board-{place}" for place in range(len(memories)))
+        return {"members": [{"device": one, "link": "wifi-pi4", "dtype": dtype} for one in boards]}
 
     return make
 
@@ -70,19 +69,24 @@ def peak(batch_size, fleet):
     return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
 
 
+def fitted(fleet, **changes):
+    """The batch size that is found."""
+    return planned(fleet, **changes).plan.scenario.local.size
+
+
 def test_one_more_sample_would_not_fit_with_its_margin(fleet):
     """The number found leaves the smallest board its margin, and the next one does not."""
     boards = fleet("50 kB", "1 MB")
     found = planned(boards)
     size = found.plan.scenario.local.size
-    assert (
-        f"batch_size: fit is {size}, the largest that every device able to train can hold"
-        in found.plan.assumed
-    )
+    line = f"batch_size: fit is {size}, the largest that every device able to train can hold"
+    assert line in found.plan.assumed
     assert 1 < size < 359
     assert found.plan.clients.admitted.all()
     assert peak(size, boards) * (1 + MARGIN) <= 50_000 < peak(size + 1, boards) * (1 + MARGIN)
     assert not any("more for libraries" in line for line in found.plan.assumed)
+    assert found.resolved["scenario"]["local"]["batch_size"] == size
+    assert found.run_id == planned(boards, batch_size=size).run_id
 
 
 def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
@@ -95,8 +99,7 @@ def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
 
 def test_a_plan_tells_who_has_no_margin(fleet):
     """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused."""
-    boards = fleet("1 MB")
-    need = peak(8, boards)
+    need = peak(8, fleet("1 MB"))
     for memory, told in ((need, True), (need * 1.2, False)):
         found = planned(fleet(f"{math.ceil(memory)} B", "1 MB"), batch_size=8).plan
         assert found.clients.admitted.all()
@@ -106,93 +109,58 @@ def test_a_plan_tells_who_has_no_margin(fleet):
     refused = planned(fleet(f"{need - 1} B"), batch_size=8).plan
     assert not refused.clients.admitted.any()
     assert not any("more for libraries" in line for line in refused.assumed)
-
-
-def test_the_smallest_batch_may_have_no_margin(fleet):
-    """A board that holds it at all is fitted with it."""
-    need = peak(1, fleet("1 MB"))
-    found = planned(fleet(f"{need} B")).plan
-    assert found.scenario.local.size == 1
-    assert found.clients.admitted.all()
+    smallest = planned(fleet(f"{peak(1, fleet('1 MB'))} B")).plan
+    assert (smallest.scenario.local.size, smallest.clients.admitted.all()) == (1, True)
 
 
 def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
     """The batch grows with the smallest board, and ends at the largest client's samples."""
-    sizes = [planned(fleet(memory)).plan.scenario.local.size for memory in ("30 kB", "60 kB", "1 GB")]
+    sizes = [fitted(fleet(memory)) for memory in ("30 kB", "60 kB", "1 GB")]
     assert sizes[0] < sizes[1] < sizes[2] == 360
-
-
-def test_half_the_width_takes_twice_the_batch(fleet):
-    """In fp16 everything takes half of the memory."""
-    wide = planned(fleet("60 kB")).plan.scenario.local.size
-    assert planned(fleet("30 kB", dtype="fp16")).plan.scenario.local.size == wide
+    assert fitted(fleet("30 kB", dtype="fp16")) == sizes[1]
 
 
 def test_a_rest_of_one_must_fit_as_well(fleet):
     """A last batch of one sample joins the one before: no batch of any client is larger than what fits."""
-    for memory in range(20, 60):
-        boards = fleet(f"{memory} kB")
-        assert planned(boards).plan.clients.admitted.all(), memory
+    for memory in range(20, 60, 2):
+        assert planned(fleet(f"{memory} kB")).plan.clients.admitted.all(), memory
 
 
-def test_a_board_that_holds_no_sample_does_not_count(fleet):
-    """Its clients are refused whatever the batch size; the others get the batch they can hold."""
-    found = planned(fleet("1 kB", "50 kB")).plan
-    assert found.scenario.local.size == planned(fleet("50 kB")).plan.scenario.local.size
-    assert {found.clients.devices[found.clients.device[one.client]] for one in found.refusals} == {"board-0"}
-
-
-def test_an_unusable_member_hides_no_other_of_its_device(fleet):
-    """A board that is too small in fp32 alone counts with its fp16 members."""
-    boards = fleet("10 kB")
-    wide, narrow = boards["members"][0], {**boards["members"][0], "dtype": "fp16"}
-    least = planned(boards | {"members": [narrow]}).plan.scenario.local.size
-    assert planned(boards | {"members": [wide, narrow]}).plan.scenario.local.size <= least
-
-
-def test_a_device_that_is_refused_anyway_does_not_count(fleet):
-    """A Coral trains the last layer alone: what it could hold says nothing about the others' batch."""
-    boards = fleet("60 kB")
+def test_what_cannot_train_does_not_count(fleet):
+    """A board that holds no sample, or that trains the last layer alone: its clients are refused anyway."""
+    boards = fleet("50 kB")
+    size, (member,) = fitted(boards), boards["members"]
     coral = {"device": "coral-edge-tpu", "link": "ethernet", "dtype": "int8"}
-    both = planned(boards | {"members": [*boards["members"], coral]}).plan
-    assert both.scenario.local.size == planned(boards).plan.scenario.local.size
-    assert {one.device for one in both.refusals} == {"coral-edge-tpu"}
+    for found, refused in (
+        (planned({"members": [member, coral]}).plan, "coral-edge-tpu"),
+        (planned(fleet("1 kB", "50 kB")).plan, "board-0"),
+    ):
+        assert found.scenario.local.size == size
+        assert {one.device for one in found.refusals} == {refused}
+    (wide,) = fleet("10 kB")["members"]
+    narrow = {**wide, "dtype": "fp16"}
+    assert fitted({"members": [wide, narrow]}) <= fitted({"members": [narrow]})
 
 
 def test_norms_that_need_two_values_get_them(fleet):
-    """A model that cannot train on one sample is fitted from two on."""
-    model = {"name": "mobilenet-v2", "stem": "imagenet"}
-    task = {"dataset": "cifar10", "clients": 4, "partition": "iid"}
-    found = planned(fleet("200 MB"), model=model, task=task).plan
+    given = {"model": {"name": "spherefed-convnet", "norm": "batch"}}
+    found = planned(fleet("20 MB"), **given).plan
     assert found.scenario.local.size >= 2
     assert found.clients.admitted.all()
     with pytest.raises(UserError, match="a step of 'train' on a batch of 1 fails"):
-        planned(fleet("200 MB"), batch_size=1, model=model, task=task)
+        planned(fleet("20 MB"), batch_size=1, **given)
 
 
 @pytest.mark.parametrize(
-    ("memory", "message"),
+    ("memory", "batch_size", "message"),
     [
-        ("1 kB", "not even a batch of 1 fits"),
-        (None, "no device that can do the work has a known memory"),
+        ("1 kB", "fit", "not even a batch of 1 fits"),
+        (None, "fit", "no device that can do the work has a known memory"),
+        ("1 MB", 0, "or be 'fit'"),
+        ("1 MB", "fitting", "or be 'fit'"),
+        ("1 MB", True, "or be 'fit'"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
-    """One message with the numbers, at the batch size's place."""
+def test_what_cannot_be_fitted_is_refused(fleet, memory, batch_size, message):
     with pytest.raises(ScenarioError, match=message):
-        planned(fleet(memory))
-
-
-@pytest.mark.parametrize("batch_size", [0, -1, 1.5, "fitting", True])
-def test_a_batch_size_is_a_number_or_fit(fleet, batch_size):
-    """Anything else is refused with a message."""
-    with pytest.raises(ScenarioError, match="or be 'fit'"):
-        planned(fleet("1 MB"), batch_size=batch_size)
-
-
-def test_the_number_is_part_of_the_run(fleet):
-    """Two fleets that fit different batches have different run ids, as two batch sizes have."""
-    fitted = planned(fleet("50 kB"))
-    assert fitted.resolved["scenario"]["local"]["batch_size"] == fitted.plan.scenario.local.size
-    same = planned(fleet("50 kB"), batch_size=fitted.plan.scenario.local.size)
-    assert fitted.run_id == same.run_id
+        planned(fleet(memory), batch_size=batch_size)

@@ -8,23 +8,18 @@ import pytest
 from pydantic import Field
 
 from edgefl.core import catalogue
+from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.params import Component
+from edgefl.core.scenario import Server, TaskSpec, Until
+from edgefl.core.training import LocalTraining
 from edgefl.core.units import Bytes, Seconds
 from edgefl.planning import describe as describe_module
 from edgefl.planning.describe import describe
-
-
-def test_quantities_are_shown_with_their_units():
-    """An engine's bytes, as they would be written in a scenario; other numbers as they are."""
-    _, _, rows, heads = describe("engine", "ray")
-    assert heads[:2] == ("parameter", "default")
-    defaults = {name: default for name, default, *_ in rows}
-    assert (defaults["state_memory"], defaults["memory"]) == ("1 GB", "2 GB")
-    assert (defaults["group"], defaults["workers"], defaults["inner"]) == ("64", "null", "loop")
+from edgefl.planning.schema import schema
 
 
 def test_numbers_are_shown_with_their_bounds():
-    """Of a device: about a value, without one, and one-sided; the unit once where it is the same."""
+    """About a value, without one, and one-sided; the unit once where it is the same; a radio by its parts."""
     board = {key: value for key, value, *_ in describe("device", "jetson-orin-nano").rows}
     assert board["efficiency.dense"] == "0.38 (0.18 to 0.54)"
     assert board["launch_overhead"] == "92 us (61 to 152 us)"
@@ -38,22 +33,14 @@ def test_numbers_are_shown_with_their_bounds():
     assert pi["backward_overhead"] == "250 us (75 to 900 us)"
     edge = {key: value for key, value, *_ in describe("device", "coral-edge-tpu").rows}
     assert edge["power.active"] == "at most 2 W"
-
-
-def test_a_radio_is_shown_by_its_parts():
-    """Each with its own bounds, where the models differ in it."""
-    shown = {key: value for key, value, *_ in describe("link", "4g").rows}["radio"]
-    assert shown == (
+    radio = {key: value for key, value, *_ in describe("link", "4g").rows}["radio"]
+    assert radio == (
         "up_w_per_mbps 0.0767 W per Mbit/s, down_w_per_mbps 0.0115 W per Mbit/s, "
         "base 0.53 W (0.35 to 0.72 W), tail 0.122 W (0.066 to 0.178 W), tail_time 10.2 s (5 to 10.2 s)"
     )
-    assert {key: value for key, value, *_ in describe("link", "ethernet").rows}[
-        "radio"
-    ] == "base 0 W (at most 0.5 W)"
 
 
 def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
-    """Its trace in words, and its rates as means over time."""
     (tmp_path / "profiles" / "links").mkdir(parents=True)
     rows = "{down: '0,8e6 5,0 10,0', up: '0,2e6 10,0', latency: '0,0.05 5,0.15 10,0'}"
     text = f"title: A bus\nradio: {{status: unknown, source: s}}\ntrace: {{rows: [{rows}]}}\n"
@@ -67,24 +54,10 @@ def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
     assert bus.rows[0] == ("down", "4 Mbit/s", "derived", "mean over time of the link's trace")
 
 
-def test_defaults_are_written_as_in_a_scenario():
-    """Records in YAML, and true, not True."""
-    rows = describe("policy", "fedbuff").rows
-    assert ("staleness", "{shape: polynomial, a: 0.5, b: 4.0}") in [row[:2] for row in rows]
-    assert ("nesterov", "false") in [row[:2] for row in describe("optimizer", "sgd").rows]
-
-
 @pytest.mark.parametrize("kind", ["optimizers", "samplers", "schedules", "policies", "selectors", "methods"])
 def test_every_parameter_has_a_meaning(kind):
-    """Of everything that is shipped."""
     for name in catalogue.entries(kind):
         assert all(meaning for *_, meaning in describe(kind, name).rows), name
-
-
-@pytest.mark.parametrize("kind", ["availability", "samplers", "speed"])
-def test_no_description_writes_powers_as_python_does(kind):
-    """Two stars look like markup for bold."""
-    assert not [name for name, entry in catalogue.entries(kind).items() if "**" in catalogue.summary(entry)]
 
 
 class Params(Component):
@@ -94,14 +67,27 @@ class Params(Component):
     wait: Seconds = 90.0
     needed: Bytes
     share: float = 0.5
+    exact: bool = False
 
 
-def test_each_quantity_has_its_own_unit():
-    """Whatever describes the parameter."""
+def test_defaults_are_written_as_in_a_scenario():
+    """Each quantity in its own unit, records in YAML, and true, not True."""
+    records = [row[:2] for row in describe("policy", "fedbuff").rows]
+    assert ("staleness", "{shape: polynomial, a: 0.5, b: 4.0}") in records
     rows = describe_module.parameters(Params)
     assert [row[:2] for row in rows] == [
         ("room", "20.5 kB"),
         ("wait", "1 min 30 s"),
         ("needed", "required"),
         ("share", "0.5"),
+        ("exact", "false"),
     ]
+
+
+def test_the_schema_describes_every_key():
+    found = schema()
+    sections = [
+        found,
+        *(found["$defs"][one.__name__] for one in (TaskSpec, LocalTraining, Server, Until, Fleet, Failures)),
+    ]
+    assert all(key["description"] for one in sections for key in one["properties"].values())

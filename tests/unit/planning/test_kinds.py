@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from alone import priced
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from edgefl.core.clients import kinds_of
 from edgefl.core.plan import COLUMNS
 from edgefl.core.price import peak_bytes
 from edgefl.core.pricer import Pricer
@@ -36,27 +32,14 @@ SCENARIO = {
 }
 
 
-def planned(scenario=SCENARIO, *overrides):
-    return plan(drafts(scenario, overrides)[0], DataAccess(need="embedded"))
-
-
-@settings(max_examples=20)
-@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
-def test_kinds_are_the_distinct_rows(rows):
-    """Two clients are of one kind exactly if all columns agree; kinds are numbered from 0 without gaps."""
-    columns = np.array(rows, dtype=np.int64).T
-    kinds = kinds_of(*columns).tolist()
-    assert len(set(zip(kinds, rows, strict=True))) == len(set(kinds)) == len(set(rows))
-    assert set(kinds) == set(range(len(set(rows))))
-
-
 def test_a_clients_price_is_what_its_own_work_costs():
     """Priced one by one, every client's row is the same; so is its peak, and who is refused for what."""
-    found = planned()
+    found = plan(drafts(SCENARIO)[0], DataAccess(need="embedded"))
     clients, learning = found.plan.clients, found.learning
     assert len(found.plan.prices) >= 1
     assert len(found.plan.prices[0].work_s) == clients.kind.max() + 1 < len(clients)
     for exchange, prices in zip(learning.methods[0].exchanges, found.plan.prices, strict=True):
+        assert all(len(getattr(prices, name)) == clients.kind.max() + 1 for name in COLUMNS)
         for client, kind in enumerate(clients.kind.tolist()):
             name, dtype = clients.devices[clients.device[client]], clients.dtypes[clients.dtype[client]]
             steps = phase_steps(exchange, int(clients.samples[client]), 32)
@@ -74,28 +57,3 @@ def test_a_clients_price_is_what_its_own_work_costs():
     refused = [refusal.client for refusal in found.plan.refusals]
     assert refused == np.flatnonzero(~clients.admitted).tolist()
     assert {refusal.device for refusal in found.plan.refusals} == {"coral-edge-tpu"}
-
-
-def test_more_clients_of_the_same_kinds_are_not_priced_again(monkeypatch):
-    """The number of prices reckoned is that of kinds, whatever the number of clients."""
-    reckoned = []
-    demands = Pricer.demands
-
-    def counted(self, *arguments):
-        reckoned.append(arguments)
-        return demands(self, *arguments)
-
-    monkeypatch.setattr(Pricer, "demands", counted)
-    many = {**SCENARIO, "task": {"dataset": "digits", "clients": 20_000, "samples": 60}}
-    found = planned(many)
-    # Kinds of admitted clients: four members, two models.
-    assert len(reckoned) == 8 * len(found.plan.prices)
-    assert len(found.plan.clients) == 20_000
-    assert len(found.plan.prices[0].work_s) == 10
-
-
-@pytest.mark.parametrize("column", sorted(COLUMNS))
-def test_every_column_has_a_row_for_each_kind(column):
-    """No column is left by client."""
-    found = planned(SCENARIO, "task.samples=60")
-    assert len(getattr(found.plan.prices[0], column)) == found.plan.clients.kind.max() + 1

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
-from edgefl.core.errors import ScenarioError
-from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.task_builder import Facts, packed, rebuilt
+from edgefl.runs.task_builder import packed
 
 RUN_IDS = {
     "fedavg": "a0b555aa478d2040",
@@ -21,16 +18,10 @@ RUN_IDS = {
 
 
 @pytest.fixture(scope="module")
-def drafts():
-    """Quickstart's runs."""
-    return load(catalogue.find("scenarios", "quickstart").path)
-
-
-@pytest.fixture(scope="module")
-def planned(drafts):
+def planned():
     """Quickstart's plans, by run."""
-    access = DataAccess(need="embedded")
-    return {draft.scenario.name: plan(draft, access) for draft in drafts}
+    drafts = load(catalogue.find("scenarios", "quickstart").path)
+    return {draft.scenario.name: plan(draft, DataAccess(need="embedded")) for draft in drafts}
 
 
 def test_run_ids_are_stable(planned):
@@ -46,67 +37,12 @@ def test_learning_knows_nothing_of_the_system(planned):
         assert learning.items() <= one.resolved["scenario"].items()
 
 
-def test_learning_survives_being_written_and_read(planned):
-    """Plain data gives the same record, and a worker's task builder the same models and rates."""
-    one = planned["fedclassavg"]
-    assert LearningSpec.of_resolved(one.resolved["scenario"], "plan.yaml")[0] == one.learning.spec
-    found = rebuilt(*packed(one))
-    assert found.learning.spec == one.learning.spec
-    clients = np.arange(len(one.plan.clients))
-    assert found.learning.spec.model_of(clients).tolist() == one.plan.clients.model.tolist()
-    assert found.facts == Facts.of(one.plan)
-    assert found.facts.rounds == 30
-
-
-BY_SIZE = """
-from edgefl.core import units
-from edgefl.data.partitions import iid
-
-
-class Params(iid.Params):
-    budget: units.Bytes
-
-    def split(self, labels, classes, clients, rng):
-        assert self.budget == 2e6
-        return super().split(labels, classes, clients, rng)
-"""
-
-
-def test_quantities_survive_being_written_and_read(tmp_path, monkeypatch):
-    """They are written as plain numbers in base units, and read back as such."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    (tmp_path / "partitions").mkdir()
-    (tmp_path / "partitions" / "by_size.py").write_text(BY_SIZE, encoding="utf-8")
-    changes = ["sweep=null", "task.partition={name: by-size, budget: 2 MB}"]
-    (draft,) = load(catalogue.find("scenarios", "quickstart").path, changes)
-    planned = plan(draft, DataAccess(need="embedded"))
-    assert planned.resolved["scenario"]["task"]["partition"] == {"name": "by-size", "budget": 2e6}
-    assert rebuilt(*packed(planned)).learning.spec == planned.learning.spec
-
-
-def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
-    """The message has the file and the key."""
-    data = {**planned["fedavg"].resolved["scenario"], "seed": "one"}
-    with pytest.raises(ScenarioError) as caught:
-        LearningSpec.of_resolved(data, "run/plan.yaml")
-    assert caught.value.where == "run/plan.yaml, key 'seed'"
-
-
-@pytest.mark.parametrize(
-    ("changes", "left_out"),
-    [
-        (["task.partition={name: shards, shard_size: 30}"], ["238 of 1,438 training samples (17%)"]),
-        (
-            ["task.partition={name: shards, shard_size: 30}", "evaluate.on=holdout"],
-            ["551 of 1,151 training samples (48%)"],
-        ),
-        (["task.partition={name: shards, shards_per_client: 3}"], []),
-    ],
-)
-def test_samples_that_nobody_gets_are_told(changes, left_out):
+def test_samples_that_nobody_gets_are_told():
     """20 clients have one or two shards of 30; a note tells how many samples are left, if any are."""
-    (draft,) = load(catalogue.find("scenarios", "quickstart").path, ["sweep=null", *changes])
-    found = plan(draft, DataAccess(need="embedded")).plan.assumed
-    assert [line for line in found if "left out" in line] == [
-        f"task.partition: {words} are left out" for words in left_out
-    ]
+    by_size, by_client = ("{name: shards, shard_size: 30}", "{name: shards, shards_per_client: 3}")
+    line = "task.partition: 551 of 1,151 training samples (48%) are left out"
+    for partition, told in ((by_size, [line]), (by_client, [])):
+        changes = ["sweep=null", f"task.partition={partition}", "evaluate.on=holdout"]
+        (draft,) = load(catalogue.find("scenarios", "quickstart").path, changes)
+        found = plan(draft, DataAccess(need="embedded")).plan.assumed
+        assert [one for one in found if "left out" in one] == told

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from plans import link, plan, prices, sourced
 
-from edgefl.core.corners import Interval
 from edgefl.core.fleet import Fleet
 from edgefl.planning.assumed import of_cells
 from edgefl.planning.costs import shared_links
@@ -34,17 +33,14 @@ def shared(*, cells=None, clients=12, participants=None, payload=None, **server)
     return None if found is None else {one.capacity: one for one in found}
 
 
-def test_nothing_is_said_where_nothing_is_shared():
-    """Without server.uplink, server.downlink and cells."""
-    assert shared() is None
-
-
 def test_a_server_link_takes_all_bytes_over_its_rate():
-    """12 MB over 8 Mbit/s are 12 s, and one alone takes 2.5 s."""
+    """12 MB over 8 Mbit/s are 12 s, alone 2.5 s; models of 1 and 3 MB count with their mean."""
     (found,) = shared(uplink=8e6).values()
     assert (found.capacity, found.exchange, found.clients) == ("server.uplink", "train", 12)
-    assert (found.payload_bytes, found.at_least_s) == (MB, 12)
-    assert found.alone_s == (2.5, 2.5)
+    assert (found.payload_bytes, found.at_least_s, found.alone_s) == (MB, 12, (2.5, 2.5))
+    (found,) = shared(uplink=8e6, payload=works(MB, 3 * MB)).values()
+    assert (found.payload_bytes, found.at_least_s, found.alone_s) == (2 * MB, 24, (2.5, 6.5))
+    assert shared() is None
 
 
 @pytest.mark.parametrize(
@@ -62,13 +58,6 @@ def test_those_share_a_link_who_are_asked_at_a_time(settings, clients):
     assert (found.clients, found.at_least_s) == (clients, pytest.approx(clients))
 
 
-def test_models_count_with_the_mean_of_their_payloads():
-    """Of 1 and 3 MB, 24 MB in all; alone, 2.5 to 6.5 s."""
-    payload = works(MB, 3 * MB)
-    (found,) = shared(uplink=8e6, payload=payload).values()
-    assert (found.payload_bytes, found.at_least_s, found.alone_s) == (2 * MB, 24, Interval(2.5, 6.5))
-
-
 def test_a_cell_is_shared_by_its_own_clients():
     """Four at most, of 2 Mbit/s; with two clients, of which one is inside, 1 MB takes 4 s."""
     home = shared(uplink=21e6, cells=CELLS, clients=16)["cell home, up"]
@@ -77,15 +66,12 @@ def test_a_cell_is_shared_by_its_own_clients():
     assert (home.clients, home.at_least_s) == (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("cell", "line"),
-    [
+def test_assumptions_of_cells_are_told():
+    """As those of devices and links are; and cells that nobody is in, because their members do not say so."""
+    for cell, line in (
         ({"cell": "home"}, "assumed down, up"),
         ({}, "no member of the fleet names it, so it limits nobody"),
-    ],
-)
-def test_assumptions_of_cells_are_told(cell, line):
-    """As those of devices and links are; and cells that nobody is in, because their members do not say so."""
-    member = {"device": "board", "link": "cable", **cell}
-    fleet = Fleet.model_validate({"members": [member], "cells": CELLS})
-    assert list(of_cells(fleet)) == [f"cell home: {line}"]
+    ):
+        members = [{"device": "board", "link": "cable", **cell}]
+        fleet = Fleet.model_validate({"members": members, "cells": CELLS})
+        assert list(of_cells(fleet)) == [f"cell home: {line}"]

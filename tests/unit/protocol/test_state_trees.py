@@ -26,16 +26,11 @@ TREES = st.recursive(
 )
 
 
-def plain(tree):
-    """A tree as comparable data, the order of its dicts included."""
-    return tree.item() if isinstance(tree, torch.Tensor) else [(key, plain(one)) for key, one in tree.items()]
-
-
-def unordered(tree):
-    """A tree as comparable data."""
-    return (
-        tree.item() if isinstance(tree, torch.Tensor) else {key: unordered(one) for key, one in tree.items()}
-    )
+def plain(tree, kind=list):
+    """A tree as comparable data, the order of its dicts included unless the kind is dict."""
+    if isinstance(tree, torch.Tensor):
+        return tree.item()
+    return kind((key, plain(one, kind)) for key, one in tree.items())
 
 
 def empties(tree, path=()):
@@ -50,7 +45,7 @@ def empties(tree, path=()):
 @given(TREES)
 def test_flat_names_lead_back(tree):
     """``unflatten`` inverts ``flatten``, given the empty dicts; also for a bare tensor and for {}."""
-    assert unordered(unflatten(flatten(tree), empties(tree))) == unordered(tree)
+    assert plain(unflatten(flatten(tree), empties(tree)), dict) == plain(tree, dict)
 
 
 @given(TREES)
@@ -82,28 +77,17 @@ def test_bytes_are_counted_by_the_first_level():
 
 
 def test_a_mean_by_hand():
-    """(1 * 2 + 3 * 6) / 4 = 5; the inputs stay."""
+    """(1 * 2 + 3 * 6) / 4 = 5, matched by key whatever the order; the inputs stay. One tree is itself."""
     trees = [
-        {"body": {"w": torch.tensor([2.0])}, "buffers": {}},
-        {"body": {"w": torch.tensor([6.0])}, "buffers": {}},
+        {"body": {"w": torch.tensor([2.0]), "b": torch.tensor([8.0])}, "buffers": {}},
+        {"body": {"b": torch.tensor([0.0]), "w": torch.tensor([6.0])}, "buffers": {}},
     ]
-    assert plain(weighted_mean(trees, [1, 3])) == [("body", [("w", 5.0)]), ("buffers", [])]
+    assert plain(weighted_mean(trees, [1, 3])) == [("body", [("w", 5.0), ("b", 2.0)]), ("buffers", [])]
     assert [tree["body"]["w"].item() for tree in trees] == [2.0, 6.0]
-
-
-def test_a_mean_of_one_is_itself():
-    """One tree comes back bit for bit, in tensors of its own."""
     tree = {"w": torch.randn(100, generator=torch.Generator().manual_seed(0))}
     found = weighted_mean([tree], [17])
     assert torch.equal(found["w"], tree["w"])
     assert found["w"] is not tree["w"]
-
-
-def test_a_mean_matches_keys_not_order():
-    """Dicts in another order, as a file gives them back, average leaf by name."""
-    one = {"a": torch.tensor(1.0), "b": torch.tensor(10.0)}
-    other = {"b": torch.tensor(20.0), "a": torch.tensor(3.0)}
-    assert unordered(weighted_mean([one, other], [1, 1])) == {"a": 2.0, "b": 15.0}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +96,6 @@ def test_a_mean_matches_keys_not_order():
         ([], [], ValueError),
         ([{"a": torch.zeros(1)}], [0], ValueError),
         ([{"a": torch.zeros(1)}], [1, 1], ValueError),
-        ([{"a": torch.zeros(1)}, {"b": torch.zeros(1)}], [1, 1], KeyError),
         ([{"a": torch.zeros(1)}, {"a": torch.zeros(1), "b": torch.zeros(1)}], [1, 1], KeyError),
     ],
 )

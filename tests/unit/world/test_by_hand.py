@@ -12,19 +12,15 @@ from edgefl.core.fleet import Failures
 from edgefl.world.needs import Merge
 from edgefl.world.world import World
 
-LATE, LOST = ENDINGS.index(Kind.LATE), ENDINGS.index(Kind.LOST)
+LOST = ENDINGS.index(Kind.LOST)
 
 
 def component(kind, name, **params):
     return valid(catalogue.load(kind, name).Params, **params)
 
 
-def there(rows):
-    return component("availability", "intervals", rows=rows)
-
-
-def world_of(plan_, **options):
-    return World(plan_, lambda _: None, lambda _: None, **options)
+def world_of(plan_):
+    return World(plan_, lambda _: None, lambda _: None)
 
 
 def test_a_job_that_has_only_been_received_costs_no_work_yet():
@@ -43,31 +39,12 @@ def test_a_job_that_has_only_been_received_costs_no_work_yet():
     assert [(spent.flops, spent.up_bytes) for spent in seen] == [(0, 0), (500_000, 0)]
 
 
-def test_a_client_that_pauses_cools_down():
-    """Away from 8 s to 20 s it loses its heat, a second a second, and is at full speed again.
-
-    Full speed for 5 s of load, 0.75 for the next, then 0.5: it has done 6.75 s of work by then.
-    """
-    thermal = component("speed", "thermal", onset=5.0, fall=1.0, floor=0.5, steps=1, recovery=6.0)
-    plan_ = plan(
-        [prices("train", 1, compute_s=12.5, up_s=1.0)],
-        availability=there("0,0,8 0,20,100"),
-        on_leave="pause",
-        speed=(thermal,),
-    )
-    (row,) = told(plan_)[2]
-    assert (row["worked_s"], row["work_s"], row["arrived_s"]) == pytest.approx((26, 14, 27))
-
-
 def test_a_client_cools_down_while_transfers_that_are_lost_last():
-    """Hot at 7 s, it loses an upload at 8 s and a download at 8.5 s, and works again at 9.1 s.
-
-    By then it has lost 2.1 s of heat: full speed for 1.1 s, 0.75 for the next, then 0.5.
-    """
+    """Hot at 7 s, it loses an upload at 8 s and a download at 8.5 s, and works again at 9.1 s."""
     thermal = component("speed", "thermal", onset=5.0, fall=1.0, floor=0.5, steps=1, recovery=6.0)
     plan_ = plan(
         [prices("train", 1, down_s=0.5, compute_s=6.0, up_s=10.0)],
-        availability=there("0,0,8 0,8.1,8.5 0,8.6,100"),
+        availability=component("availability", "intervals", rows="0,0,8 0,8.1,8.5 0,8.6,100"),
         speed=(thermal,),
         rounds=3,
     )
@@ -77,74 +54,14 @@ def test_a_client_cools_down_while_transfers_that_are_lost_last():
     assert (rows["worked_s"][0], rows["work_s"][2]) == pytest.approx((7, 1.1 + 1 + 2 * (6 - 1.1 - 0.75)))
 
 
-@pytest.mark.parametrize("away_s", [0.01, 1.0, 30.0])
-def test_the_shortest_absence_loses_a_job(away_s):
-    """At the moment in which the client leaves."""
-    plan_ = plan([prices("train", 1, compute_s=8.0)], availability=there(f"0,0,3 0,{3 + away_s},100"))
-    (row,) = told(plan_)[2]
-    assert (row["ending"], row["ended_s"]) == (LOST, 3)
-
-
-@pytest.mark.parametrize(("down", "up"), [(10, 0), (0, 10), (6, 4)])
-def test_bytes_both_ways_count(down, up):
-    """Ten a round: the third round reaches 25."""
-    table = prices("train", 1, down_bytes=down, up_bytes=up)
-    needs = told(plan([table], until={"bytes": 25, "rounds": 9}))[1]
-    assert sum(isinstance(need, Merge) for need in needs) == 3
-
-
-@pytest.mark.parametrize(("most", "kept"), [(0, False), (1, False), (2, True), (3, True)])
-@pytest.mark.parametrize("policy", ["fedasync", "fedbuff"])
-def test_an_update_is_dropped_when_it_is_more_versions_behind(policy, most, kept):
-    """Of 2 versions: the other client's updates were merged at 1 s and 2 s."""
-    options = {"buffer": 1} if policy == "fedbuff" else {}
-    params = component("policies", policy, most_stale=most, **options)
-    table = prices("train", 2, compute_s=[1.0, 2.5])
-    rows = told(plan([table], policy=policy, params=params, until={"rounds": 4, "time": 9}))[2]
-    (slow,) = rows[(rows["client"] == 1) & (rows["arrived_s"] == 2.5)]
-    assert (slow["ending"], slow["into_version"]) == ((ENDINGS.index(Kind.MERGED), 3) if kept else (LATE, -1))
-
-
-def charging(**options):
-    """Batteries of 1000 J, half full, on a charger of 1 W from the start and for long."""
-    return component(
-        "availability",
-        "charging",
-        plug_in=0.0,
-        start=1.0,
-        spread=0.0,
-        days=1.0,
-        capacity=1000.0,
-        initial=(0.5, 0.5),
-        charger=1.0,
-        **options,
-    )
-
-
-def test_an_older_job_that_is_charged_does_not_touch_the_one_in_flight():
-    """A job that is broken off costs what it did, though its client's battery was drained meanwhile."""
-    table = prices("train", 1, compute_s=10.0, compute_w=10.0)
-    plan_ = plan([table], availability=charging(minimum=0.1), on_leave="pause")
-    world = world_of(plan_)
-    older = world.dispatch("train", 0)
-    world.env.run(world.ended(older))
-    newer = world.dispatch("train", 0)
-    world.env.run(until=15.0)
-    world.discard(older, Kind.LATE)
-    world.env.run(until=18.0)
-    seen = []
-    world._ended = seen.append  # noqa: SLF001 - what a run records
-    world.env.run(world.discard(newer, Kind.LATE))
-    world.totals()
-    (row,) = seen[0]
-    assert row["work_s"] == pytest.approx(8.0)
-
-
 @pytest.mark.parametrize("on_leave", ["check-at-end", "lose", "pause"])
 def test_an_older_job_that_drains_a_battery_does_not_lose_the_one_in_flight(on_leave):
     """A job has the battery of its dispatch, whatever is taken from it until the job arrives."""
+    half_full = {"capacity": 1000.0, "initial": (0.5, 0.5), "charger": 1.0, "minimum": 0.1}
+    always = {"plug_in": 0.0, "start": 1.0, "spread": 0.0, "days": 1.0}
+    charging = component("availability", "charging", **half_full, **always)
     table = prices("train", 1, compute_s=10.0, compute_w=50.0)
-    world = world_of(plan([table], availability=charging(minimum=0.1), on_leave=on_leave))
+    world = world_of(plan([table], availability=charging, on_leave=on_leave))
     older = world.dispatch("train", 0)
     world.env.run(world.ended(older))
     newer = world.dispatch("train", 0)
@@ -155,19 +72,8 @@ def test_an_older_job_that_drains_a_battery_does_not_lose_the_one_in_flight(on_l
     assert world.candidates().tolist() == []
 
 
-def test_a_client_whose_lost_job_drained_it_is_no_candidate():
-    """The battery pays for a lost job before anybody asks for it."""
-    table = prices("train", 1, compute_s=10.0, compute_w=100.0)
-    plan_ = plan([table], availability=charging(minimum=0.45), failures=valid(Failures, timeout=5.0))
-    world = world_of(plan_)
-    world.dispatch("train", 0)
-    world.env.run(until=6.0)
-    assert world.candidates().tolist() == []
-
-
 @pytest.mark.parametrize("count", [None, 1])
 def test_who_waits_for_jobs_that_are_discarded_goes_on_at_once(count):
-    """Also who waits for any job."""
     world = world_of(plan([prices("train", 2, compute_s=10.0)]))
     jobs = world.dispatch("train", [0, 1])
     world.env.run(until=1.0)
@@ -182,7 +88,8 @@ def test_who_waits_for_jobs_that_are_discarded_goes_on_at_once(count):
 
 def test_who_waits_goes_on_with_the_last_job_that_it_waits_for():
     """Of five, two have arrived at 3 s, since one is lost at 1.5 s; all that arrive have at 5 s."""
-    away = there("0,0,100 1,0,1.5 2,0,100 3,0,100 4,0,100")
+    rows = "0,0,100 1,0,1.5 2,0,100 3,0,100 4,0,100"
+    away = component("availability", "intervals", rows=rows)
     plan_ = plan([prices("train", 5, compute_s=[1.0, 2, 3, 4, 5])], availability=away)
     world = world_of(plan_)
     jobs = world.dispatch("train", range(5))

@@ -32,10 +32,7 @@ def begun(selector, world, round_):
 
 
 def test_utility_is_algorithm_1s():
-    """|B| times the root mean square loss, the uncertainty, and the penalty of the one above T = 2 s.
-
-    In the fifth round, of clients that were last asked in the first, the first and the second.
-    """
+    """|B| times the root mean square loss, the uncertainty, and the penalty of the one above T = 2 s."""
     world = World([10, 20, 40, 9], seconds=[1, 2, 9, 1])
     jobs = [(0, 0, 1), (1, 0, 2), (2, 1, 8)]
     selector = explored(world, jobs, [3.0, 1.0, 0.5], **PLAIN | {"duration": 0.5, "penalty": 2.0})
@@ -69,19 +66,14 @@ def test_scaled_utilities_lie_between_0_and_1():
 
 def test_clients_above_the_cut_off_are_drawn_by_utility():
     """Of 100, 96 and 94 the last is below 95% of the first; the others have 100 and 96 of 196 chances."""
-    world = World([1] * 3)
-    jobs = [(0, 0, 1), (1, 0, 1), (2, 0, 1)]
-    selector = explored(world, jobs, [100.0, 96.0, 94.0], **PLAIN, explore=0.0)
+    selector = explored(
+        World([1] * 3), [(n, 0, 1) for n in range(3)], [100.0, 96.0, 94.0], **PLAIN, explore=0.0
+    )
     counts = Counter(chosen(selector, 1, range(3))[0] for _ in range(4000))
     assert counts[2] == 0
     assert counts[0] / 4000 == pytest.approx(100 / 196, abs=0.03)
-
-
-def test_the_cut_off_is_that_of_the_last_one_asked():
-    """Two of 100, 50, 48 and 47: 48 is above 95% of 50, and 47 is not."""
-    world = World([1] * 4)
-    jobs = [(client, 0, 1) for client in range(4)]
-    selector = explored(world, jobs, [100.0, 50.0, 48.0, 47.0], **PLAIN, explore=0.0)
+    losses = [100.0, 50.0, 48.0, 47.0]
+    selector = explored(World([1] * 4), [(n, 0, 1) for n in range(4)], losses, **PLAIN, explore=0.0)
     counts = Counter(client for _ in range(500) for client in chosen(selector, 2, range(4)))
     assert counts[3] == 0
     assert min(counts[client] for client in range(3)) > 100
@@ -139,19 +131,13 @@ def test_the_last_duration_counts():
 
 
 def test_clients_that_were_asked_too_often_are_barred():
-    """After two picks client 0 is not asked again, as long as there are others."""
-    world = World([1] * 5)
-    selector = explored(world, [(0, 0, 1)], [9.0], picks=2, explore=0.0)
+    """After two picks client 0 is not asked again, as long as there are others; at most 30% are barred."""
+    selector = explored(World([1] * 5), [(0, 0, 1)], [9.0], picks=2, explore=0.0)
     assert chosen(selector, 1, range(5)) == [0]
     selector.observe(ended((0, 0, 1)), {0: {"loss_rms": 9.0}})
     assert chosen(selector, 4, range(5)) == [1, 2, 3, 4]
-
-
-def test_at_most_30_percent_are_barred():
-    """One of five clients: 0, which was asked three times, and not 1, which was asked twice."""
-    world = World([1] * 5)
     jobs = [(client, 0, 1) for client in (0, 0, 0, 1, 1, 2, 3, 4)]
-    selector = explored(world, jobs, [1.0] * 8, picks=2, explore=0.0)
+    selector = explored(World([1] * 5), jobs, [1.0] * 8, picks=2, explore=0.0)
     counts = Counter(client for _ in range(50) for client in chosen(selector, 1, range(5)))
     assert not counts[0]
     assert counts[1]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import plan, prices
 from selecting import World, built, chosen, ended, everybody
 
 from edgefl.core import catalogue, draws, seeds
-from edgefl.core.availability import BatteryTimetable, Timetable
 from edgefl.core.errors import ScenarioError
-from edgefl.world.selectors import lowest
 
 NAMES = tuple(catalogue.entries("selectors"))
 
@@ -28,10 +25,7 @@ NAMES = tuple(catalogue.entries("selectors"))
     data=st.lists(st.integers(0, 50), min_size=26, max_size=26),
 )
 def test_a_choice_is_of_different_candidates_and_of_the_seed_alone(name, count, seed, order, data):
-    """Over three rounds with feedback: as many as asked for, ascending, and the same for the same seed.
-
-    The order of the candidates matters to none but random, whose draw is of places.
-    """
+    """Over three rounds with feedback: as many as asked for, ascending, and the same for the same seed."""
     orders = (sorted(order), sorted(order) if name == "random" else order)
     found = []
     for candidates in orders:
@@ -99,15 +93,6 @@ def test_fastest_asks_the_fastest_and_of_equals_the_first():
     assert chosen(selector, 4, [0, 1, 2, 3, 4]) == [1, 2, 3, 4]
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.data())
-def test_lowest_is_the_start_of_a_sorted_list(values, data):
-    """Sorting by value and client gives the same clients."""
-    count = data.draw(st.integers(1, len(values)))
-    clients = np.array(data.draw(st.permutations(range(len(values)))))
-    expected = sorted(sorted(range(len(values)), key=lambda at: (values[at], clients[at]))[:count])
-    assert sorted(clients[expected]) == lowest(np.array(values), clients, count).tolist()
-
-
 def test_power_of_choice_takes_the_highest_losses_of_its_candidates():
     """With as many candidates as clients: unknown losses first, then the highest known ones."""
     world = World([1] * 6)
@@ -140,14 +125,6 @@ def test_a_sample_without_replacement_has_the_chances_of_successive_draws():
     assert pairs[0, 1] / 4000 == pytest.approx(1 / 6 * 2 / 5 + 2 / 6 * 1 / 4, abs=0.03)
 
 
-def test_items_without_weight_are_drawn_last():
-    """Two of four items have weight: they come first, then one of the others."""
-    for nth in range(20):
-        uniform = draws.uniforms(draws.key(0, "test"), range(4), nth, count=1)[0]
-        places = draws.sample(uniform, np.array([0.0, 1e-300, 0.0, 1e300]), 3).tolist()
-        assert set(places[:2]) == {1, 3}
-
-
 def test_energy_goes_by_the_square_of_the_level():
     """Levels 0.4 and 0.8: 1 to 4. The client at 0.2 is spared, unless all of three are needed."""
     world = World([1] * 3, battery=[0.4, 0.2, 0.8])
@@ -159,25 +136,6 @@ def test_energy_goes_by_the_square_of_the_level():
     assert chosen(built("energy-aware", world), 2, range(4)) == [1, 2]
 
 
-@pytest.mark.parametrize("batteries", [True, False])
-def test_energy_needs_batteries(batteries):
-    """A fleet whose availability has no levels is refused."""
-    timetable = Mock(spec=BatteryTimetable if batteries else Timetable)
-    plan = World([1, 2]).plan
-    plan.fleet = SimpleNamespace(availability=Mock(timetable=Mock(return_value=timetable)))
-    module = catalogue.load("selectors", "energy-aware")
-    if batteries:
-        module.Params().check(plan)
-    else:
-        with pytest.raises(ScenarioError, match="this fleet has none"):
-            module.Params().check(plan)
-
-
-def test_selectors_say_what_they_read():
-    """So that training reports it, and a run without training says what is missing."""
-    found = {
-        name: catalogue.load("selectors", name).Params.READS
-        for name in NAMES
-        if catalogue.load("selectors", name).Params.READS
-    }
-    assert found == {"oort": ("loss_rms",), "power-of-choice": ("loss",), "tiers": ("loss",)}
+def test_energy_needs_batteries():
+    with pytest.raises(ScenarioError, match="this fleet has none"):
+        catalogue.load("selectors", "energy-aware").Params().check(plan([prices("train", 2)]))

@@ -15,22 +15,15 @@ MEMBERS = ([4, 5], [2, 3], [0, 1])
 def test_a_round_asks_one_tier_of_speed():
     """Two clients are always a whole tier, the same all through a round; every tier has its turn."""
     world = World([1] * 6, SECONDS)
-    selector, found = built("tiers", world, tiers=3), []
-    for world.round in range(30):
-        found.append(chosen(selector, 2, range(6)))
-        assert chosen(selector, 2, range(6)) == found[-1]
-    assert {tuple(each) for each in found} == {tuple(each) for each in MEMBERS}
-
-
-def test_the_nearest_tiers_fill_up():
-    """Three clients: the tier and one of its neighbours, the faster one if there are two."""
-    world = World([1] * 6, SECONDS)
-    selector = built("tiers", world, tiers=3)
+    selector, found = built("tiers", world, tiers=3), set()
     beside = {0: MEMBERS[1], 1: MEMBERS[0], 2: MEMBERS[1]}
     for world.round in range(30):
-        (tier,) = (place for place, each in enumerate(MEMBERS) if each == chosen(selector, 2, range(6)))
+        tier = MEMBERS.index(chosen(selector, 2, range(6)))
+        assert chosen(selector, 2, range(6)) == MEMBERS[tier]
         (other,) = set(chosen(selector, 3, range(6))) - set(MEMBERS[tier])
         assert other in beside[tier]
+        found.add(tier)
+    assert found == {0, 1, 2}
 
 
 def test_credits_are_paid_and_renewed():
@@ -53,10 +46,7 @@ def reported(selector, first, second, third):
 
 
 def test_a_tier_that_is_learned_less_gets_more():
-    """Losses 0.1, 0.5 and 0.9 give 1, 2 and 3 of 6 parts, at the end of an interval.
-
-    They stay while the tier in use improves, whatever the order; when it does not, the new order counts.
-    """
+    """Losses 0.1, 0.5 and 0.9 give 1, 2 and 3 of 6 parts, at the end of an interval."""
     world = World([1] * 6, SECONDS)
     selector, found = built("tiers", world, tiers=3, interval=2), []
     losses = [(0.1, 0.5, 0.9)] * 2 + [(0.05, 0.02, 0.01)] * 4
@@ -72,20 +62,15 @@ def test_a_tier_that_is_learned_less_gets_more():
 
 
 def test_a_tier_of_which_nothing_is_known_gets_most():
-    """Losses 0.5, none and 0.1: 2, 3 and 1 of 6 parts."""
+    """Losses 0.5, none and 0.1: 2, 3 and 1 of 6 parts. Without any, tiers are alike."""
     world = World([1] * 6, SECONDS)
     selector = built("tiers", world, tiers=3, interval=1)
-    chosen(selector, 2, range(6))
-    reported(selector, 0.5, None, 0.1)
-    world.round = 1
-    chosen(selector, 2, range(6))
-    assert selector.chances * 6 == pytest.approx([2, 3, 1])
-
-
-def test_without_losses_tiers_are_alike():
-    """As on the null engine."""
-    world = World([1] * 6, SECONDS)
-    selector = built("tiers", world, tiers=3, interval=1)
-    for world.round in range(5):
+    for world.round, losses, parts in (
+        (0, None, [2, 2, 2]),
+        (1, (0.5, None, 0.1), [2, 2, 2]),
+        (2, None, [2, 3, 1]),
+    ):
         chosen(selector, 2, range(6))
-    assert selector.chances == pytest.approx([1 / 3] * 3)
+        assert selector.chances * 6 == pytest.approx(parts)
+        if losses:
+            reported(selector, *losses)
