@@ -26,32 +26,21 @@ TRUE = {
 
 
 def roofline(
-    dense: float,
-    depthwise: float,
-    elementwise: float,
-    half_side: float,
-    launch_s: float,
-    backward_s: float,
-    *,
-    bandwidth: float = BANDWIDTH,
-    peak: float = PEAK,
-) -> Roofline:
+    dense, depthwise, elementwise, half_side, launch_s, backward_s, *, bandwidth=BANDWIDTH, peak=PEAK
+):
     """A device with these numbers."""
 
-    def number(value: object) -> dict[str, object]:
+    def number(value):
         return {"value": value, "status": "assumed", "source": "made up"}
 
+    shares = {"dense": dense, "depthwise": depthwise, "elementwise": elementwise}
     return Roofline.model_validate(
         {
             "title": "made up",
             "category": "server",
             "kind": "roofline",
             "peak": {"fp32": number(f"{peak} FLOP/s")},
-            "efficiency": {
-                "dense": number(dense),
-                "depthwise": number(depthwise),
-                "elementwise": number(elementwise),
-            },
+            "efficiency": {name: number(value) for name, value in shares.items()},
             "half_side": number(half_side),
             "memory_bandwidth": number(f"{bandwidth} B/s"),
             "launch_overhead": number(f"{launch_s * 1e6} us"),
@@ -95,11 +84,6 @@ def test_exact_timings_give_the_exact_numbers(works):
     assert found.workloads == len(works)
 
 
-def test_noise_changes_the_numbers_little(works):
-    """Times up to a tenth too long change no number by more than a third."""
-    check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
-
-
 def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
     """On a machine of 50 GB/s whose depthwise rate, 90 GFLOP/s, bounds only some of them."""
     board = roofline(
@@ -110,32 +94,28 @@ def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
     assert fit(given, 50e9).depthwise == pytest.approx(90e9, rel=0.4)
 
 
-def test_one_outlier_changes_the_numbers_little(works):
-    """One kernel a hundred times too slow does not dominate the fit."""
+def test_noise_and_one_outlier_change_the_numbers_little(works):
+    """Times up to a tenth too long, or one kernel a hundred times too slow: by no more than a third."""
+    check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
     given = timings(works)
     place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
     given[place] = TimedWork(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
 
 
-def test_the_overhead_of_a_pass_needs_backward_passes(works):
-    """Work without any gives no overhead of one."""
+def test_what_the_fit_cannot_know_or_may_not_exceed(works):
+    """Work without backward passes gives no overhead of one; a bound below the true rate is reached."""
     forward = [one for one in timings(works) if not one.work.backwards]
-    assert len(forward) > len(suites.overheads()) / 2
     assert fit(forward, BANDWIDTH).backward_s == 0
-
-
-def test_the_dense_rate_keeps_its_bound(works):
-    """A bound below the true rate is reached, not exceeded."""
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
 
 
 def test_efficiencies_are_shares_of_the_peak():
     """Each class has its own; none is above 1."""
     fitted = RooflineFit(2e9, 0.25e9, 0.6, 1e-5, 2e-5, 8.0, spread=0.1, workloads=5)
-    shares = efficiencies(fitted, 1e9, "here")["efficiency"]
-    assert {key: entry["value"] for key, entry in shares.items()} == {
-        "dense": 1.0,
-        "depthwise": 0.25,
-        "elementwise": 0.6,
-    }
+    shares = efficiencies(fitted, 1e9, "here")["efficiency"].items()
+    assert [(key, entry["value"]) for key, entry in shares] == [
+        ("dense", 1.0),
+        ("depthwise", 0.25),
+        ("elementwise", 0.6),
+    ]

@@ -38,24 +38,17 @@ def packages(root: Path, microjoules: int, wraps: int = 0) -> Path:
 
 
 def test_the_processors_energy_is_the_sum_of_its_packages(tmp_path):
-    """Subdomains, which are part of their package, do not count again."""
+    """Subdomains, part of their package, do not count again; a counter goes on where it wraps around."""
     source, why = host_source(packages(tmp_path, 1_000_000))
-    assert why == ""
-    assert "powercap" in source.what
+    assert (why, "powercap" in source.what) == ("", True)
     packages(tmp_path, 3_000_000)
     assert source.joules(0.0) == 4.0
     packages(tmp_path, 3_500_000)
     assert source.joules(1.0) == 5.0
-
-
-def test_a_counter_goes_on_where_it_wraps_around(tmp_path):
-    """From its range's end; where that is not known, nothing is added."""
-    source, _ = host_source(packages(tmp_path / "known", 9_000_000, wraps=10_000_000))
-    packages(tmp_path / "known", 500_000)
-    assert source.joules(0.0) == pytest.approx(3.0)
-    source, _ = host_source(packages(tmp_path / "unknown", 9_000_000))
-    packages(tmp_path / "unknown", 500_000)
-    assert source.joules(0.0) == 0.0
+    for name, wraps, joules in (("known", 10_000_000, 3), ("unknown", 0, 0)):
+        source, _ = host_source(packages(tmp_path / name, 9_000_000, wraps))
+        packages(tmp_path / name, 500_000)
+        assert source.joules(0.0) == pytest.approx(joules)  # nothing is added where the range is not known
 
 
 def test_a_jetson_is_measured_at_its_input(tmp_path):
@@ -95,7 +88,6 @@ def test_power_is_the_slope_between_two_times():
 
 
 def test_a_source_is_recorded_while_it_is_open(tmp_path):
-    """Several times; a reading that fails is left out."""
     source, _ = host_source(files(tmp_path, CHIP, **JETSON))
     with recording(source, every_s=0.001) as log:
         _until(lambda: len(log.times_s) > 5)
@@ -138,32 +130,23 @@ def test_a_wattmeters_log(tmp_path, text):
     [
         (HEAD + "100,2\n100,3\n", 3, "'100' is not later than the time before it"),
         (HEAD + "100,2\n101\n", 3, "'101' must be a time and watts"),
-        (HEAD + "100,2,3\n", 2, "'100,2,3' must be a time and watts"),
         ("seconds;watts\n100;2\n", 1, "'seconds;watts' must be a time and watts"),
         (HEAD + "noon,2\n", 2, "'noon' must be seconds since the epoch or an ISO 8601 time"),
         (HEAD + "nan,2\n", 2, "'nan' must be a finite time"),
         (HEAD + "100,two\n", 2, "'two' must be watts"),
-        (HEAD + "100,nan\n", 2, "nan W must be between 0 and 1,000,000"),
         (HEAD + "100,-1\n", 2, "-1 W must be between 0 and 1,000,000"),
         (HEAD + f"100,{'9' * 5000}\n", 2, "must be between 0 and 1,000,000"),
-        (HEAD + "9" * 400 + "-01-01,2\n", 2, "must be seconds since the epoch"),
-        ('100,"2\n', 1, "must be a time and watts|must be watts|between"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, text, line, says):
-    """One message, with the file and the line."""
     path = tmp_path / "log.csv"
     path.write_text(text, encoding="utf-8")
-    if line == 1 and '"' in text:
-        assert read_log(path).times_s == [100]
-        return
     with pytest.raises(UserError, match=says) as caught:
         read_log(path)
     assert caught.value.where == f"{path}:{line}"
     assert len(str(caught.value)) < 400
 
 
-# What a machine draws at rest, on one core and on all, and a calibration's effort for it.
 SHORT = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.0)
 
 
@@ -241,11 +224,10 @@ def test_the_hosts_sensor_is_recorded_meanwhile(folder):
 @pytest.mark.parametrize(
     ("watts", "known", "says"),
     [
-        ((2, 3, 7), {"idle": 2, "single_core": 3, "active": 7}, ""),
-        ((2, 2, 2), {"idle": 2, "single_core": 2, "active": 2}, ""),
-        ((8, 3, 7), {"idle": None, "active": None}, "busy with other work"),
-        ((2, 9, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 9 W"),
-        ((2, 1, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 1 W"),
+        ((2, 2, 2), (2, 2, 2), ""),
+        ((8, 3, 7), (None, None, None), "busy with other work"),
+        ((2, 9, 7), (2, None, 7), "single_core is left out: 9 W"),
+        ((2, 1, 7), (2, None, 7), "single_core is left out: 1 W"),
     ],
 )
 def test_powers_are_in_order(watts, known, says):
@@ -254,28 +236,26 @@ def test_powers_are_in_order(watts, known, says):
     times = [span.start_s + second for span in spans for second in range(10)]
     log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
     found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
-    for name, value in known.items():
-        assert getattr(found, name) == (None if value is None else pytest.approx(value))
+    assert (found.idle, found.single_core, found.active) == pytest.approx(known)
     assert says in found.why + " ".join(found.notes)
     assert bool(found.why or found.notes) == bool(says)
 
 
 def test_without_a_source_nothing_is_measured(folder):
-    """There is a reason in place of numbers, and no process for them."""
     meter = Meter(root=folder)
-    assert not meter.measures
-    assert "exposes no power counter" in meter.powers().why
+    assert (meter.measures, "exposes no power counter" in meter.powers().why) == (False, True)
 
 
 def test_a_users_readings_are_the_devices_powers(folder):
-    """Without measuring any; their source says who read them."""
+    """Without measuring any; their source says who read them; a log beside them would contradict them."""
     root = files(folder / "root", CHIP, **JETSON)
     calibrate("mine", run=Worker(), effort=SHORT, root=root, powers=Powers.read_off("3W", "9 W"))
     draws = device("mine").power
     assert (draws.idle.value, draws.active.value, draws.single_core) == (3, 9, None)
     for one in (draws.idle, draws.active):
-        assert one.status == "measured"
-        assert one.source.endswith("read off a meter by the user")
+        assert (one.status, one.source.endswith("read off a meter by the user")) == ("measured", True)
+    with pytest.raises(UserError, match="exclude each other"):
+        Meter(folder / "log.csv", folder, Powers.read_off("3W", "9W"))
 
 
 @pytest.mark.parametrize(
@@ -288,14 +268,7 @@ def test_a_users_readings_are_the_devices_powers(folder):
     ],
 )
 def test_wrong_readings_are_refused(idle, active, says, where):
-    """One message, with the option; neither is no reading."""
     assert Powers.read_off(None, None) is None
     with pytest.raises(UserError, match=says) as caught:
         Powers.read_off(idle, active)
     assert caught.value.where == where
-
-
-def test_readings_and_a_log_exclude_each_other(tmp_path):
-    """Only one of them can be meant."""
-    with pytest.raises(UserError, match="exclude each other"):
-        Meter(tmp_path / "log.csv", tmp_path, Powers.read_off("3W", "9W"))

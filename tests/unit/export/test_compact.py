@@ -20,7 +20,6 @@ X, _ = images((1, 8, 8))
 
 @pytest.fixture(scope="module")
 def model():
-    """A small model's file."""
     return exported("mlp", "fedavg")[1]
 
 
@@ -41,32 +40,25 @@ def with_head(model, change):
     return proto.SerializeToString()
 
 
-def test_the_same_model_loses_nothing(model, labels):
-    """Drop 0, agreement 1; sizes and latencies are there."""
-    found = compare_with_fp32(model, model, FORM, X, labels, max_drop=0, calibrated_on=7)
-    assert (found.accuracy, found.fp32_accuracy, found.drop, found.agreement) == (1, 1, 0, 1)
-    assert (found.samples, found.fp32_bytes, found.calibrated_on) == (64, len(model), 7)
-
-
 def test_the_drop_is_counted_by_hand(model, labels):
     """A model that is wrong on k of 64 loses k/64; a lower limit refuses it."""
     other = with_head(model, lambda value: -value)
     wrong = int((runner(other, FORM)(X).argmax(axis=1) != labels.numpy()).sum())
     assert wrong > 0
     found = compare_with_fp32(other, model, FORM, X, labels, max_drop=wrong / 64)
-    assert found.drop == wrong / 64
+    assert (found.drop, found.agreement, found.fp32_accuracy) == (wrong / 64, 1 - wrong / 64, 1)
+    assert (found.samples, found.fp32_bytes) == (64, len(model))
     with pytest.raises(ExportError, match=f"accuracy falls by {wrong / 64:.2%}, from 100.00%") as caught:
         compare_with_fp32(other, model, FORM, X, labels, max_drop=wrong / 64 - 0.001)
     assert "--max-drop" in caught.value.hint
 
 
 def test_logits_that_are_not_finite_are_refused(model, labels):
-    """Whatever accuracy they would have."""
     with pytest.raises(ExportError, match="not finite"):
         compare_with_fp32(with_head(model, lambda value: value * np.inf), model, FORM, X, labels, max_drop=1)
 
 
-@pytest.mark.parametrize("count", [1, 5, 64])
+@pytest.mark.parametrize("count", [1, 64])
 def test_few_samples_meet_every_batch_size(count):
     """They repeat in the larger batches, and count once."""
     sizes = []

@@ -47,31 +47,18 @@ def test_sums_of_squares_stay_in_float32(mlp):
     assert types[first.output[0]] == TensorProto.FLOAT16
 
 
-def test_int8_is_the_same_twice(mlp):
-    """The same images give the same file."""
-    model, x = mlp
-    assert quantise.to_int8(model, FORM, x, {}) == quantise.to_int8(model, FORM, x, {})
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda: quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {}),
-        lambda: quantise.to_fp16(b"no model", FORM, {}),
-    ],
-    ids=["int8", "fp16"],
-)
-def test_a_librarys_failure_is_one_error(convert):
-    """Whatever it raises."""
+def test_a_librarys_failure_is_one_error():
     with pytest.raises(ExportError, match="ONNX Runtime cannot"):
-        convert()
+        quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {})
+    with pytest.raises(ExportError, match="ONNX Runtime cannot"):
+        quantise.to_fp16(b"no model", FORM, {})
 
 
 def test_the_tools_leave_nothing_behind(mlp, capfd):
-    """No handler on the root logger, nothing on sys.path, nothing printed."""
+    """No handler on the root logger, nothing on sys.path, nothing printed; the same images, the same file."""
     model, x = mlp
     before = list(sys.path), list(logging.getLogger().handlers)
-    quantise.to_int8(model, FORM, x, {})
+    assert quantise.to_int8(model, FORM, x, {}) == quantise.to_int8(model, FORM, x, {})
     quantise.to_fp16(model, FORM, {})
     assert (list(sys.path), list(logging.getLogger().handlers)) == before
     assert capfd.readouterr() == ("", "")
