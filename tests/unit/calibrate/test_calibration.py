@@ -1,7 +1,5 @@
 """A calibration with simulated processes: the file, its numbers, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The fit recovers the device behind simulated timings, in the roofline's own terms."""
 
-from __future__ import annotations
-
 import random
 from itertools import chain
 

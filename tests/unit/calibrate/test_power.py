@@ -1,7 +1,5 @@
 """Power while a calibration runs: the host's counters and sensors, and a wattmeter's log."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import SimpleNamespace

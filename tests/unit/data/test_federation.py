@@ -127,7 +127,6 @@ def test_impossible_settings(clients, wrong, says):
     ],
 )
 def test_a_partition_that_is_wrong(parts, says):
-    """The message has the line of the function."""
     with pytest.raises(UserError, match=f"the partition is invalid: .*{says}") as caught:
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)
     assert caught.value.where.startswith(__file__)
@@ -156,7 +155,6 @@ def test_pooled_clients_test_themselves():
 
 
 def test_a_client_has_one_users_samples():
-    """All of them; pooled, those of the test part too."""
     split, owners = by_user.Params().split, (np.arange(40) // 10, np.arange(10) % 4)
     arrays = replace(_toy(), train_users=owners[0], test_users=owners[1])
     # Said by the source, or by the images, which know better.

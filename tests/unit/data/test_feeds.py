@@ -11,7 +11,6 @@ from edgefl.data import Together, batches
 from edgefl.data import batching as batching_module
 from edgefl.data.augmentations import shift
 from edgefl.data.federation import Federation
-from edgefl.data.shuffles import shuffled
 from edgefl.data.spec import Spec
 from edgefl.protocol import Phase
 
@@ -99,22 +98,3 @@ def test_blocks_are_cut_where_they_end(monkeypatch):
         batch = feed.take([0, 1], [step, step])
         assert torch.equal(batch.x, torch.stack([one.x for one in alone]))
         assert torch.equal(batch.y, torch.stack([one.y for one in alone]))
-
-
-def test_an_order_depends_on_its_client_and_pass_alone():
-    together = shuffled([1, 2, 3], [7, 20, 1], range(4))
-    for place, (seed, samples) in enumerate(zip([1, 2, 3], [7, 20, 1], strict=True)):
-        alone = shuffled([seed], [samples], range(2, 4))[0]
-        assert alone.tolist() == together[place, 2:, :samples].tolist()
-        assert all(sorted(one) == list(range(samples)) for one in alone.tolist())
-    assert together[1, 0].tolist() != together[1, 1].tolist()
-    assert shuffled([4], [20], range(1)).tolist() != shuffled([5], [20], range(1)).tolist()
-
-
-def test_orders_are_uniform():
-    """Every sample is equally often at every position: chi-square over 8,000 orders of 6."""
-    orders = shuffled(list(range(2000)), [6] * 2000, range(4)).reshape(-1, 6)
-    counts = np.array([np.bincount(orders[:, place], minlength=6) for place in range(6)])
-    expected = len(orders) / 6
-    # 25 degrees of freedom: above 52.6 once in a thousand.
-    assert ((counts - expected) ** 2 / expected).sum() < 52.6

@@ -37,10 +37,8 @@ def _refused(path, **params):
 def test_a_folder_with_both_parts(tmp_path):
     """Classes, counts and shape are known before images are read; labels are in alphabetical order."""
     source = _source(tree(tmp_path / "pets", GIVEN))
-    assert source.spec.name == "pets"
-    assert source.spec.class_names == ("cat", "dog")
-    assert (source.spec.train_size, source.spec.test_size) == (5, 3)
-    assert source.spec.shape == (3, 4, 6)
+    assert (source.spec.name, source.spec.class_names) == ("pets", ("cat", "dog"))
+    assert (source.spec.train_size, source.spec.test_size, source.spec.shape) == (5, 3, (3, 4, 6))
     assert [labels.tolist() for labels in source.labels] == [[0, 0, 0, 1, 1], [0, 1, 1]]
     spec, arrays = source.read(None, download=False)
     assert arrays.train_y.tolist() == [0, 0, 0, 1, 1]
@@ -75,20 +73,14 @@ def test_what_are_classes(tmp_path, counts, names):
     assert _source(tree(tmp_path, counts)).spec.class_names == names
 
 
-def test_hidden_files_and_files_beside_classes_are_skipped(tmp_path):
-    tree(tmp_path, {"a": 2, "b": 2})
-    (tmp_path / ".cache").mkdir()
-    (tmp_path / "c").symlink_to("c")
-    for name in ("notes.txt", "a/.DS_Store", "a/._0.png", "b/Thumbs.db"):
-        (tmp_path / name).write_bytes(b"x")
-    assert (_source(tmp_path).spec.class_names, _read(tmp_path)[0].train_size) == (("a", "b"), 2)
-
-
-def test_folders_below_a_class_are_the_class(tmp_path):
-    """Linked ones too."""
+def test_what_are_images(tmp_path):
+    """Hidden files and those beside classes are skipped; folders below a class are the class, linked ones too."""
     tree(tmp_path / "images", {"a/images": 3, "b": 1})
-    tree(tmp_path, {"more": 2})
+    tree(tmp_path, {"more": 2, "images/.cache": 1})
     (tmp_path / "images" / "b" / "linked").symlink_to(tmp_path / "more", target_is_directory=True)
+    (tmp_path / "images" / "c").symlink_to("c")
+    for name in ("notes.txt", "a/.DS_Store", "a/._0.png", "b/Thumbs.db"):
+        (tmp_path / "images" / name).write_bytes(b"x")
     found = [np.bincount(labels).tolist() for labels in _source(tmp_path / "images").labels]
     assert found == [[2, 2], [1, 1]]
 
@@ -104,14 +96,12 @@ def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
     ("params", "says"),
     [
         ({"path": ""}, "must name a folder"),
-        ({"path": "a\0b"}, "path"),
         ({"path": "~nobody-of-that-name/x"}, "cannot be found"),
         ({"size": 5000}, "size"),
         ({"channels": 2}, "channels"),
         ({"test_share": 1.0}, "test_share"),
         ({"size": "32px"}, "size should be a whole number, or a list of height and width; got"),
         ({"size": True}, "size should be a whole number, or a list"),
-        ({"size": [4]}, "size should be a whole number, or a list"),
     ],
 )
 def test_parameters_out_of_range(params, says):
@@ -177,14 +167,6 @@ def test_photographs_are_turned_upright(tmp_path, orientation):
     assert any(np.array_equal(one.transpose(1, 2, 0), upright) for one in turned)
 
 
-def test_other_labels_are_another_description(tmp_path):
-    """Runs on other training or test images are told apart before any is read."""
-    counts = [GIVEN, {**GIVEN, "train/cat": 9}, {**GIVEN, "test/cat": 9}, GIVEN]
-    found = [_source(tree(tmp_path / str(place), one)).spec.content for place, one in enumerate(counts)]
-    assert found[0] == found[3]
-    assert len(set(found)) == 3
-
-
 def _bomb(width, height):
     """A PNG of a few bytes whose header says how large it is."""
 
@@ -200,10 +182,7 @@ def _bomb(width, height):
 UNREADABLE = {
     "text.png": (b"no image at all", "not an image"),
     "cut.png": (encoded(Image.effect_noise((6, 4), 90))[:60], "unreadable"),
-    "frames.gif": (
-        encoded(image(1), "GIF", save_all=True, append_images=[image(200), image(90)]),
-        "3 frames",
-    ),
+    "frames.gif": (encoded(image(1), "GIF", save_all=True, append_images=[image(200)]), "2 frames"),
     "lab.tif": (encoded(image(80, mode="LAB"), "TIFF"), "mode LAB"),
     "float.tif": (encoded(Image.fromarray(np.ones((4, 6), dtype=np.float32)), "TIFF"), "mode F"),
     "large.png": (_bomb(20_000, 6_000), "the most is 100 million"),
@@ -227,7 +206,6 @@ def test_what_is_no_image(tmp_path, name):
 
 @pytest.mark.parametrize("layout", [GIVEN, {"cat": 4, "dog": 3}])
 def test_images_of_differing_sizes_become_small_squares(tmp_path, layout, caplog):
-    """With a note; where a size is given, all have that."""
     note.cache_clear()
     root = tree(tmp_path / "pets", layout)
     (root / next(iter(layout)) / "0.png").write_bytes(encoded(image(80, (7, 4))))
@@ -238,15 +216,12 @@ def test_images_of_differing_sizes_become_small_squares(tmp_path, layout, caplog
     assert _read(root, size=5)[0].shape == (3, 5, 5)
 
 
-def test_a_size_that_was_not_looked_at_is_refused(tmp_path, monkeypatch):
-    """Only some headers of many images are read before all are decoded."""
+def test_what_is_found_only_while_reading(tmp_path, monkeypatch):
+    """A size that was not looked at, since only some headers are, and images of more than all memory."""
     monkeypatch.setattr(folder, "LOOKED_AT", 4)
-    root = tree(tmp_path, GIVEN)
-    (root / "train" / "cat" / "1.png").write_bytes(encoded(image(80, (7, 4))))
-    assert "set task.dataset.size" in _refused(root)
-
-
-def test_more_than_memory_is_refused(tmp_path, monkeypatch):
+    other = tree(tmp_path / "other", GIVEN)
+    (other / "train" / "cat" / "1.png").write_bytes(encoded(image(80, (7, 4))))
+    assert "set task.dataset.size" in _refused(other)
     tree(tmp_path, GIVEN)
     monkeypatch.setattr(decoding.psutil, "virtual_memory", type("Memory", (), {"total": 100}))
     assert "more than this machine's memory" in _refused(tmp_path)
@@ -260,6 +235,8 @@ def test_no_such_folder(tmp_path):
     (tmp_path / "file").write_text("")
     assert "no folder 'file'" in _refused(tmp_path / "file")
     assert "no folder" in _refused(tmp_path / ("x" * 300))
+    # A share beside a test part would be ignored.
+    assert "remove task.dataset.test_share" in _refused(tree(tmp_path, GIVEN), test_share=0.1)
 
 
 @pytest.mark.parametrize(
@@ -283,12 +260,7 @@ def test_what_is_wrong_with_a_folder(tmp_path, counts, extra, says):
     tree(tmp_path, counts)
     for name in extra:
         (tmp_path / name).mkdir(parents=True) if name.endswith("/") else (tmp_path / name).write_bytes(b"x")
-    message = _refused(tmp_path)
-    assert says in message
-
-
-def test_a_share_beside_a_test_part_would_be_ignored(tmp_path):
-    assert "remove task.dataset.test_share" in _refused(tree(tmp_path, GIVEN), test_share=0.1)
+    assert says in _refused(tmp_path)
 
 
 def test_links_that_loop(tmp_path):

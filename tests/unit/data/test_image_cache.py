@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from image_files import encoded, image, tree
 
+from edgefl.core import images as decoding
 from edgefl.core.errors import DataError
-from edgefl.data import Arrays, image_cache
+from edgefl.data import Arrays, Spec, image_cache, readers
 from edgefl.data.image_cache import decoded_once
 
 
@@ -58,8 +59,8 @@ def test_images_are_decoded_once(counted, cache):
     """The second time they come from the cache: equal arrays, as files of that size mapped into memory."""
     first, second = counted.found(), counted.found()
     assert counted.times == 1
-    for name in ("train_x", "train_y", "test_x", "test_y"):
-        one, other = getattr(first.arrays, name), getattr(second.arrays, name)
+    names = "train_x", "train_y", "test_x", "test_y"
+    for one, other in ([getattr(each.arrays, name) for each in (first, second)] for name in names):
         assert (one == other).all()
         assert (one.dtype, one.strides) == (other.dtype, other.strides)
     assert (first.mean, first.std, first.content) == (second.mean, second.std, second.content)
@@ -68,11 +69,7 @@ def test_images_are_decoded_once(counted, cache):
         base = base.base
     (entry,) = _entries(cache)
     assert base.filename == entry / "train_x.npy"
-
-
-def test_changes_of_an_array_stay_in_the_process(counted):
-    counted.found()
-    counted.found().arrays.train_x[:] = 0
+    second.arrays.train_x[:] = 0  # such changes stay in the process
     assert counted.found().arrays.train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
 
 
@@ -115,14 +112,8 @@ def test_a_changed_file_is_never_served_stale(counted):
     assert counted.found().arrays.train_x[0, 0, 0, 0] == 77
 
 
-def test_files_that_have_just_changed_are_hashed_again(counted, cache):
-    """Within a tick of the file system's clock, another change would have the same time."""
-    counted.found()
-    assert not list((cache / "images").glob("seen/*"))
-
-
-def test_files_that_change_while_they_are_decoded_are_not_kept(counted, cache):
-    """What was hashed may not be what was decoded."""
+def test_files_that_change_now_are_hashed_again_or_not_kept(counted, cache):
+    """Within a tick of the file system's clock, another change has the same time; or while they are decoded."""
     decode = counted.__call__
 
     def change():
@@ -132,6 +123,8 @@ def test_files_that_change_while_they_are_decoded_are_not_kept(counted, cache):
 
     decoded_once(counted.files, {}, change)
     assert not (cache / "images").exists()
+    counted.found()
+    assert not list((cache / "images").glob("seen/*"))
 
 
 def _damages():
@@ -173,12 +166,15 @@ def test_a_damaged_entry_is_decoded_again(counted, cache, damage):
 
 @pytest.mark.parametrize("name", ["", "images", "images/seen"])
 def test_an_unwritable_cache_is_not_used(counted, cache, name):
-    """A file where a folder should be: decoded each time, never an error."""
+    """A file where a folder should be: decoded each time, never an error; a missing image is one."""
     path = cache / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
     for _ in range(2):
         assert counted.found().arrays.train_x[1, 0, 0, 0] == 11
+    counted.files[1].unlink()
+    with pytest.raises(DataError, match="cannot read two"):
+        counted.found()
 
 
 @pytest.mark.parametrize("why", ["half of what is free", "more than the limit", "a write that fails"])
@@ -221,28 +217,16 @@ def test_the_cache_is_bounded(tmp_path, cache, monkeypatch):
 
 
 def test_what_killed_processes_left_is_removed(counted, cache):
-    """A day later."""
-    left = cache / "images" / "new-abc"
+    left, fresh = (cache / "images" / name for name in ("new-abc", "new-def"))
     left.mkdir(parents=True)
-    os.utime(left, (time.time() - 10**6,) * 2)
-    fresh = cache / "images" / "new-def"
     fresh.mkdir()
+    os.utime(left, (time.time() - 10**6,) * 2)
     counted.found()
     assert (left.exists(), fresh.exists()) == (False, True)
 
 
-def test_a_missing_file_is_named(counted):
-    """As bad input, whenever it is missed."""
-    counted.files[1].unlink()
-    with pytest.raises(DataError, match="cannot read two"):
-        counted.found()
-
-
 def test_known_datasets_are_kept_too(tmp_path, monkeypatch):
     """The second reading of CIFAR-10's layout as a tree decodes nothing."""
-    from edgefl.core import images as decoding
-    from edgefl.data import Spec, readers
-
     spec = Spec("cifar10", (3, 4, 6), 2, 4, 2, ("cat", "dog"), (0.5,) * 3, (0.2,) * 3)
     tree(tmp_path, {"train/cat": 2, "train/dog": 2, "test/cat": 1, "test/dog": 1})
     first = readers.read(spec, tmp_path, "CIFAR10", download=False)

@@ -136,7 +136,6 @@ def test_what_is_wrong_with_a_folder(tmp_path):
 
 @pytest.mark.parametrize("metadata", [b"no json", b'{"info": {"features": {"label": {"names": 3}}}}'])
 def test_metadata_that_is_no_metadata(tmp_path, metadata):
-    """Classes then have numbers."""
     _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1])
     table = pq.read_table(tmp_path / "train.parquet").replace_schema_metadata({"huggingface": metadata})
     pq.write_table(table, tmp_path / "train.parquet")
@@ -144,7 +143,6 @@ def test_metadata_that_is_no_metadata(tmp_path, metadata):
 
 
 def test_without_pyarrow(tmp_path, monkeypatch):
-    """The hint is the command that installs the extra."""
     _write(tmp_path / "train.parquet", [1, 2], [0, 1])
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError) as caught:

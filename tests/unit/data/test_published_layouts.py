@@ -1,7 +1,5 @@
 """Datasets in the layouts in which they are published, on small generated files."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -55,7 +53,6 @@ def test_emnist_is_turned_and_counted_from_0(tmp_path, split, classes, first):
     ("validation", "trained", "below"), [("train", ("train", "valid"), ""), ("leave", ("train",), "CINIC-10")]
 )
 def test_cinic_10s_validation_part_is_chosen(tmp_path, validation, trained, below):
-    """Its images are trained on or are not used; never tested on."""
     pixels = {}
     for part in ("train", "valid", "test"):
         pixels[part] = images(20 + len(part), (32, 32, 3))[:20]
@@ -189,7 +186,6 @@ def test_what_is_not_uci_hars_is_refused(har, file, values, says):
 
 
 def test_a_broken_table_of_tiny_imagenet_is_refused(tiny):
-    """An id that is no class."""
     (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn99999999\t0\t0\t1\t1\n")
     with pytest.raises(DataError, match="test images' classes"):
         source("tiny-imagenet").read(tiny, download=False)
@@ -206,7 +202,6 @@ def test_a_broken_table_of_tiny_imagenet_is_refused(tiny):
     ],
 )
 def test_what_is_not_there_is_refused_with_a_recipe(tmp_path, name, params, recipe):
-    """The message says what is needed, and where from."""
     with pytest.raises(DataError, match=f"no {name}.* files in") as caught:
         source(name, **params).read(tmp_path, download=False)
     assert recipe in caught.value.hint

@@ -6,7 +6,6 @@ import io
 import pickle
 import struct
 import sys
-import tarfile
 import threading
 from dataclasses import replace
 from functools import partial
@@ -189,7 +188,6 @@ def test_what_is_wrong_with_parquet(tmp_path):
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    """The hint is the command that installs the extra."""
     _write_parquets(tmp_path, _images(COLOUR, 6, 0))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError) as caught:
@@ -309,16 +307,16 @@ def test_a_download_is_checked(served, tmp_path):
     """Files that do not fit the Spec, whose md5 differs, or that the server does not have."""
     folder, address = served
     dataset = _served_mnist(folder, address, _images(GREY, 6, 0), _images(GREY, 3, 1))
-    root, other = tmp_path / "data", tmp_path / "other"
-    root.mkdir(), other.mkdir()
+    for name in ("data", "other", "absent"):
+        (tmp_path / name).mkdir()
     more = replace(GREY, classes=4, class_names=(*GREY.class_names, "three"))
-    assert "mnist has 4" in _refused(more, root, dataset, download=True)
+    assert "mnist has 4" in _refused(more, tmp_path / "data", dataset, download=True)
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))
-    message = _refused(GREY, other, dataset, download=True)
+    message = _refused(GREY, tmp_path / "other", dataset, download=True)
     assert "could not be downloaded" in message
     assert "--data-dir" in message
     (folder / "train-images-idx3-ubyte.gz").unlink()
-    assert "could not be downloaded" in _refused(GREY, other, dataset, download=True)
+    assert "could not be downloaded" in _refused(GREY, tmp_path / "absent", dataset, download=True)
     gc.collect()
 
 
@@ -329,43 +327,30 @@ class _OldDtype:
         return np.dtype, ("u1", 0, 1)
 
 
-def _served_cifar(folder, address, train_x, test_x):
+def test_cifars_pickles(tmp_path):
+    train_x, test_x = _images(COLOUR, 6, 0), _images(COLOUR, 3, 1)
+
     def batch(x, y):
-        return pickle.dumps(
-            {"data": x.reshape(len(x), -1), "labels": y.tolist(), "dtype": _OldDtype()}, protocol=2
-        )
+        fields = {"data": x.reshape(len(x), -1), "labels": y.tolist(), "dtype": _OldDtype()}
+        return pickle.dumps(fields, protocol=2)
 
     files = {
         "data_batch_1": batch(train_x, TRAIN_Y),
         "test_batch": batch(test_x, TEST_Y),
         "batches.meta": pickle.dumps({"label_names": list(COLOUR.class_names)}, protocol=2),
     }
-    with tarfile.open(folder / "cifar.tar.gz", "w:gz") as archive:
-        for name, content in files.items():
-            info = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
     fields = {
-        "url": f"{address}cifar.tar.gz",
-        "filename": "cifar.tar.gz",
-        "tgz_md5": _md5((folder / "cifar.tar.gz").read_bytes()),
         "train_list": [["data_batch_1", _md5(files["data_batch_1"])]],
         "test_list": [["test_batch", _md5(files["test_batch"])]],
         "meta": {"filename": "batches.meta", "key": "label_names", "md5": _md5(files["batches.meta"])},
     }
-    return type("CIFAR10", (_cifar(),), fields)
-
-
-def test_cifar_is_downloaded(served, tmp_path):
-    """An archive of pickles, whose age causes no warning; a changed one is not opened, but mended."""
-    train_x, test_x = _images(COLOUR, 6, 0), _images(COLOUR, 3, 1)
-    dataset = _served_cifar(*served, train_x, test_x)
-    root = tmp_path / "data"
-    root.mkdir()
-    found = read_as(COLOUR, root, dataset, download=True)
+    (tmp_path / "cifar-10-batches-py").mkdir()
+    for name, content in files.items():
+        (tmp_path / "cifar-10-batches-py" / name).write_bytes(content)
+    dataset = type("CIFAR10", (_cifar(),), fields)
+    found = read_as(COLOUR, tmp_path, dataset, download=False)
     assert (found.train_x == train_x).all()
     assert (found.test_x == test_x).all()
     assert found.train_y.tolist() == TRAIN_Y.tolist()
-    (root / "cifar-10-batches-py" / "data_batch_1").write_bytes(b"changed")
-    assert "unreadable or incomplete" in _refused(COLOUR, root, dataset)
-    assert (read_as(COLOUR, root, dataset, download=True).train_x == train_x).all()
+    (tmp_path / "cifar-10-batches-py" / "data_batch_1").write_bytes(b"changed")
+    assert "unreadable or incomplete" in _refused(COLOUR, tmp_path, dataset)

@@ -1,7 +1,5 @@
 """From measurements to figures, predictions, and the model card."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -152,14 +150,12 @@ def test_quantised_predictions(boards):
 
 
 def test_a_float_model_on_an_int8_device(model):
-    """It is priced as if it were quantised only on request."""
     options = BenchOptions(threads=(), devices=("narrow",))
     assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
     assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
 
 
 def test_the_card_shows_the_measurements(model):
-    """Once, even if kept twice; and not those of another file."""
     found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
         save(found)
@@ -227,7 +223,6 @@ def test_bad_input(model, capsys, arguments, message):
 
 
 def test_texts_are_not_parsed(boards):
-    """A run id that looks like a JSON number stays a text."""
     facts = {"run_id": "12345678901234e5", "scenario": "1", "version": 3}
     model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
     assert read_model(model).facts == facts

@@ -1,7 +1,5 @@
 """The kernels of ONNX graphs and what a call holds at once, by hand; tests/oracles has the products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from graphs import BYTE, SCALE, codes, floats, graph_of, quantise
@@ -91,7 +89,6 @@ def test_shapes_and_constants_are_free(graph):
 
 
 def test_an_activation_belongs_to_the_product_before_it(graph):
-    """Unless another operator reads the product's result too."""
     weights = {"w": floats(5, 5)}
     fused = graph([("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["y"])], weights, ["batch", 5])
     assert [(one.kernel.op, one.kernel.bytes) for one in kernels(fused)] == [("Gemm", 4 * (5 + 25 + 5))]

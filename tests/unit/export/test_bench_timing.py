@@ -1,7 +1,5 @@
 """What a measuring process does; no test asserts a wall-clock time."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -56,7 +54,6 @@ def test_a_budget_stops_a_measurement(budget_s, calls):
 
 
 def test_inputs_fit_the_model(model, tmp_path):
-    """Floats for floats and bytes for pixels, of the batch size."""
     given = random_inputs(session(str(model)), 3)["x"]
     assert (given.shape, given.dtype) == ((3, 6), np.float32)
     pixels = write(tmp_path / "p.onnx", [("Cast", ["x"], ["y"], {"to": 1})], {}, ["batch", 2], kind=BYTE)

@@ -1,7 +1,5 @@
 """Images to class names."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -41,7 +39,6 @@ def grey(path, value, size=(4, 4), mode="L"):
 
 @pytest.mark.parametrize("raw", [False, True])
 def test_classes_by_probability(tmp_path, raw):
-    """Pixels as they are, or normalised as the metadata says."""
     model = sees(tmp_path / "m.onnx", raw=raw)
     images = [grey(tmp_path / f"{value}.png", value) for value in (0, 255)]
     found = infer(model, images, top=2)
@@ -124,7 +121,6 @@ def test_folders_of_images(tmp_path, capsys, monkeypatch):
 
 
 def test_unsupported_channels(tmp_path):
-    """Two channels are neither grey nor RGB."""
     facts = FACTS | {"shape": [2, 4, 4], "mean": [0.5, 0.5], "std": [0.25, 0.25]}
     model = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["b", 2, 4, 4], facts=facts)
     with pytest.raises(UserError, match="2 channels"):

@@ -1,7 +1,5 @@
 """``edgefl import``: what it prints, refuses and leaves behind."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Pickles of plain data, and of anything else."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from contextlib import suppress

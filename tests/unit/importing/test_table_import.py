@@ -1,7 +1,5 @@
 """Tables of users as profiles."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest
