@@ -74,7 +74,7 @@ def test_what_are_classes(tmp_path, counts, names):
 
 
 def test_what_are_images(tmp_path):
-    """Hidden files and those beside classes are skipped; folders below a class are the class, linked ones too."""
+    """Hidden files and those beside classes are skipped; folders below a class are the class."""
     tree(tmp_path / "images", {"a/images": 3, "b": 1})
     tree(tmp_path, {"more": 2, "images/.cache": 1})
     (tmp_path / "images" / "b" / "linked").symlink_to(tmp_path / "more", target_is_directory=True)

@@ -113,7 +113,7 @@ def test_a_changed_file_is_never_served_stale(counted):
 
 
 def test_files_that_change_now_are_hashed_again_or_not_kept(counted, cache):
-    """Within a tick of the file system's clock, another change has the same time; or while they are decoded."""
+    """A change within a tick of the file system's clock has the same time."""
     decode = counted.__call__
 
     def change():

@@ -21,53 +21,53 @@ from edgefl.show.onnx import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
-# 1 GFLOP/s in fp32, 4 in int8; 1 GB/s; 1 ms a kernel; twice as efficient in its inference runtime.
-DEVICE = """\
-title: A board
-category: sbc
-peak:
-  fp32: {value: 1 GFLOP/s, status: assumed, source: test}
-INT8
-efficiency:
-  dense: {value: 0.5, status: assumed, source: test}
-  depthwise: {value: 0.5, status: assumed, source: test}
-  elementwise: {value: 1.0, status: assumed, source: test}
-memory_bandwidth: {value: 1 GB/s, status: assumed, source: test}
-launch_overhead: {value: 1 ms, status: assumed, source: test}
-memory: {value: 1 GB, status: assumed, source: test}
-reserved_memory: {value: 100 MB, status: assumed, source: test}
-power:
-  idle: {value: 1 W, status: assumed, source: test}
-  active: {value: 5 W, status: assumed, source: test}
-"""
-INFERENCE = """\
-inference:
-  runtime: ort 9
-  efficiency:
-    dense: {value: 1.0, status: assumed, source: test}
-    depthwise: {value: 1.0, status: assumed, source: test}
-    elementwise: {value: 1.0, status: assumed, source: test}
-  launch_overhead: {value: 1 us, status: assumed, source: test}
-"""
-FRUGAL = """\
-  single_core: {value: 2 W, status: assumed, source: test}
-backward_overhead: {value: 1 s, status: assumed, source: test}
-"""
-INT8 = "  int8: {value: 4 GFLOP/s, status: assumed, source: test}"
+
+def assumed(**numbers):
+    """Figures of a device file."""
+    return "".join(
+        f"{name}: {{value: {value}, status: assumed, source: test}}\n" for name, value in numbers.items()
+    )
+
+
+def under(name, text):
+    """A key of a device file."""
+    return f"{name}:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+
+
+INT8 = {"int8": "4 GFLOP/s"}
+# Twice as efficient, and 1 us a kernel.
+RUNTIME = under("efficiency", assumed(dense=1, depthwise=1, elementwise=1)) + assumed(launch_overhead="1 us")
+
+
+def device_file(*, peak=(("fp32", "1 GFLOP/s"),), launch="1 ms", power=(), more="", inference=""):
+    """1 GFLOP/s in fp32, 4 in int8; 1 GB/s; 1 ms a kernel."""
+    return (
+        "title: A board\ncategory: sbc\n"
+        + under("peak", assumed(**dict(peak)))
+        + under("efficiency", assumed(dense=0.5, depthwise=0.5, elementwise=1))
+        + assumed(memory_bandwidth="1 GB/s", launch_overhead=launch, memory="1 GB", reserved_memory="100 MB")
+        + under("power", assumed(idle="1 W", active="5 W", **dict(power)))
+        + more
+        + (under("inference", f"runtime: ort 9\n{inference}") if inference else "")
+    )
 
 
 @pytest.fixture
 def boards(tmp_path, monkeypatch):
-    """Devices: ``plain`` without an inference runtime, ``served`` with one, ``wide`` with int8 as well."""
-    folder = tmp_path / "devices"
-    folder.mkdir()
-    texts = {"plain": DEVICE.replace("INT8\n", ""), "served": DEVICE.replace("INT8\n", "") + INFERENCE}
-    texts["wide"] = DEVICE.replace("INT8", INT8) + INFERENCE
-    texts["frugal"] = DEVICE.replace("INT8\n", "") + FRUGAL
-    only = next(line for line in DEVICE.splitlines() if "fp32" in line)
-    texts["narrow"] = DEVICE.replace(f"{only}\n", "").replace("INT8", INT8) + INFERENCE
+    """Devices, with and without an inference runtime, and int8."""
+    (tmp_path / "devices").mkdir()
+    texts = {
+        "plain": device_file(),
+        "served": device_file(inference=RUNTIME),
+        "wide": device_file(peak={"fp32": "1 GFLOP/s", **INT8}, inference=RUNTIME),
+        "narrow": device_file(peak=INT8, inference=RUNTIME),
+        "frugal": device_file(power={"single_core": "2 W"}, more=assumed(backward_overhead="1 s")),
+        "own": device_file(inference=under("peak", assumed(**INT8)) + assumed(launch_overhead="1 us")),
+        "free": device_file(launch="0 s"),
+        "known": device_file(launch="9 ms").replace("9 ms, status: assumed", "9 ms, status: measured"),
+    }
     for name, text in texts.items():
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        (tmp_path / "devices" / f"{name}.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     return tmp_path
 
@@ -121,10 +121,6 @@ def test_predictions_by_hand(model):
 
 def test_a_runtime_states_what_differs(boards):
     """The board's efficiency with the runtime's overhead; int8 where the runtime alone has a peak."""
-    text = (boards / "devices" / "plain.yaml").read_text("utf-8")
-    launch = "launch_overhead: {value: 1 us, status: assumed, source: test}"
-    own = f"{text}inference:\n  runtime: ort 9\n  peak:\n  {INT8}\n  {launch}\n"
-    (boards / "devices" / "own.yaml").write_text(own, "utf-8")
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     rows = {dtype: predictions(graph, ("plain", "own"), 1, dtype) for dtype in ("fp32", "int8")}
     plain, served = (row.price for row in rows["fp32"])
@@ -134,8 +130,8 @@ def test_a_runtime_states_what_differs(boards):
     assert device("own").dtypes() == ("fp32",)
 
 
-def test_quantised_predictions(boards):
-    """Int8 where the device has it, fp32 for the rest; a device without int8 says so."""
+def test_quantised_predictions(boards, model):
+    """Int8 where the device has it, fp32 for the rest; floats are priced as if quantised only on request."""
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     rows = {row.device: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
     assert "no figure for int8" in rows["plain"].unknown
@@ -147,9 +143,6 @@ def test_quantised_predictions(boards):
     assert rows["narrow"].price.dtype == "int8"
     assert rows["narrow"].price.seconds == pytest.approx(by_hand)
     assert predictions(graph, ("plain",), 1, "fp32")[0].price.dtype == "fp32"
-
-
-def test_a_float_model_on_an_int8_device(model):
     options = BenchOptions(threads=(), devices=("narrow",))
     assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
     assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
@@ -175,16 +168,8 @@ def test_the_card_shows_the_measurements(model):
     assert latency_section(model, content) == ""
 
 
-def test_launch_overhead_marks_a_time(boards, model):
+def test_launch_overhead_marks_a_time(model):
     """~ before a time with an assumed launch overhead, > before one without, and those are listed last."""
-    launch = "launch_overhead: {value: 1 ms, status: assumed, source: test}"
-    text = DEVICE.replace("INT8\n", "")
-    for name, other in (
-        ("free", "{value: 0 s, status: assumed, source: test}"),
-        ("known", "{value: 9 ms, status: measured, source: test}"),
-    ):
-        device = text.replace(launch, f"launch_overhead: {other}")
-        (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
     found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
     assert [row.price.launch for row in found.devices] == ["none", "measured", "assumed"]
     lines = shown(tables(found), 100).splitlines()

@@ -120,13 +120,6 @@ def test_folders_of_images(tmp_path, capsys, monkeypatch):
     assert "no images in the folder" in err
 
 
-def test_unsupported_channels(tmp_path):
-    facts = FACTS | {"shape": [2, 4, 4], "mean": [0.5, 0.5], "std": [0.25, 0.25]}
-    model = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["b", 2, 4, 4], facts=facts)
-    with pytest.raises(UserError, match="2 channels"):
-        infer(model, [grey(tmp_path / "p.png", 3)])
-
-
 def test_the_command(tmp_path, capsys):
     """A table, JSON, and one message for a model without edgefl's metadata."""
     model, image = sees(tmp_path / "m.onnx"), grey(tmp_path / "p.png", 0, (9, 9))
@@ -134,6 +127,10 @@ def test_the_command(tmp_path, capsys):
     assert (status, "dark" in out, "9 x 9 to 4 x 4" in out) == (0, True, True)
     status, out, _ = run_command(capsys, "infer", model, image, "--top", 1, "--json")
     assert json.loads(out)["images"][0]["classes"][0]["name"] == "dark"
+    two = FACTS | {"shape": [2, 4, 4], "mean": [0.5, 0.5], "std": [0.25, 0.25]}
+    write(tmp_path / "two.onnx", [("Relu", ["x"], ["y"])], {}, ["b", 2, 4, 4], facts=two)
+    with pytest.raises(UserError, match="2 channels"):
+        infer(tmp_path / "two.onnx", [image])
     bare = write(tmp_path / "bare.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", 4])
     status, out, err = run_command(capsys, "infer", bare, image)
     assert (status, out) == (2, "")

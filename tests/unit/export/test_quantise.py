@@ -67,7 +67,7 @@ def test_the_tools_leave_nothing_behind(mlp, capfd):
 
 
 def test_the_drop_is_counted_by_hand():
-    """A model that is wrong on k of 64 loses k/64; a lower limit refuses it, as do logits that are not finite."""
+    """A model that is wrong on k of 64 loses k/64; a lower limit refuses it, and so do infinite logits."""
     model, (x, _) = exported("mlp", "fedavg")[1], images((1, 8, 8))
 
     def with_head(factor):
