@@ -16,15 +16,8 @@ from edgefl.planning.fleets import device
 
 RAPL = "sys/class/powercap/intel-rapl"
 CHIP = "sys/class/hwmon/hwmon3"
-JETSON = {
-    "name": "ina3221",
-    "in1_label": "VDD_GPU",
-    "in2_label": "VDD_IN",
-    "in2_input": "5000",
-    "curr2_input": "1200",
-    "in1_input": "5000",
-    "curr1_input": "300",
-}
+JETSON = {"name": "ina3221", "in1_label": "VDD_GPU", "in1_input": "5000", "curr1_input": "300"}
+JETSON |= {"in2_label": "VDD_IN", "in2_input": "5000", "curr2_input": "1200"}
 
 
 def packages(root: Path, microjoules: int, wraps: int = 0) -> Path:
@@ -76,13 +69,9 @@ def test_power_is_the_slope_between_two_times():
     """2 W for 10 s, then 5 W; a span's ends may lie between samples, and three samples are needed."""
     log = EnergyLog([float(second) for second in range(21)], [])
     log.joules = [2.0 * second if second < 10 else 20 + 5.0 * (second - 10) for second in log.times_s]
-    assert log.watts(EnergySpan(0.5, 9.5)) == pytest.approx(2)
-    assert log.watts(EnergySpan(10.2, 19.9)) == pytest.approx(5)
-    assert log.watts(EnergySpan(8, 12)) == pytest.approx(3.5)
-    assert log.watts(EnergySpan(1, 3)) == pytest.approx(2)
-    assert log.watts(EnergySpan(1.1, 3)) is None
-    assert log.watts(EnergySpan(30, 40)) is None
-    assert log.watts(EnergySpan(-100, 2)) == pytest.approx(2)
+    spans = (0.5, 9.5), (10.2, 19.9), (8, 12), (1, 3), (-100, 2)
+    assert [log.watts(EnergySpan(*span)) for span in spans] == pytest.approx([2, 5, 3.5, 2, 2])
+    assert log.watts(EnergySpan(1.1, 3)) is log.watts(EnergySpan(30, 40)) is None
 
 
 def test_a_source_is_recorded_while_it_is_open(tmp_path):
@@ -178,7 +167,7 @@ def test_a_wattmeters_log_gives_the_three_powers(folder, monkeypatch):
     found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=path)
     draws = device("mine").power
     assert (draws.idle.value, draws.single_core.value, draws.active.value) == (2.0, 3.0, 7.0)
-    assert {one.status for one in (draws.idle, draws.single_core, draws.active)} == {"measured"}
+    assert draws.idle.status == draws.single_core.status == draws.active.status == "measured"
     assert "with one core busy; the user's wattmeter" in draws.single_core.source
     assert not any("power" in note for note in found.notes)
 

@@ -1,7 +1,6 @@
 """The data set ``parquet``: Hugging Face's image Parquet with classes and sizes of its own."""
 
 import json
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from image_files import encoded, image
 
-from edgefl.core.errors import DataError, UserError
+from edgefl.core.errors import DataError
 from edgefl.data.image_parquet import labels_of
 from edgefl.data.sources import parquet
 
@@ -140,11 +139,3 @@ def test_metadata_that_is_no_metadata(tmp_path, metadata):
     table = pq.read_table(tmp_path / "train.parquet").replace_schema_metadata({"huggingface": metadata})
     pq.write_table(table, tmp_path / "train.parquet")
     assert _source(tmp_path).spec.class_names == ("0", "1")
-
-
-def test_without_pyarrow(tmp_path, monkeypatch):
-    _write(tmp_path / "train.parquet", [1, 2], [0, 1])
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError) as caught:
-        _source(tmp_path).read(None, download=False)
-    assert caught.value.hint == "pip install 'edgefl-emulator[parquet]'"

@@ -16,13 +16,10 @@ from edgefl.data.sources import cifar10
 
 
 def source(name, **params):
-    """A dataset of the catalogue."""
-    module = catalogue.load("datasets", name)
-    return module.Params(**params).build()
+    return catalogue.load("datasets", name).Params(**params).build()
 
 
 def images(count, shape):
-    """Different images."""
     return np.random.default_rng(count).integers(256, size=(count, *shape), dtype=np.uint8)
 
 

@@ -79,10 +79,6 @@ def node(op, inputs, **attributes):
     return helper.make_node(op, inputs, ["y"], **attributes)
 
 
-def test_the_model_that_the_others_are_variations_of(tmp_path, image):
-    assert survives(write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES, facts=FACTS), image) == 3
-
-
 def test_a_graph_without_work(tmp_path, image):
     """No operator takes time: no rate, rather than a division by zero."""
     path = write(tmp_path / "m.onnx", [("Flatten", ["x"], ["y"])], {}, IMAGES, facts=FACTS)
