@@ -4,6 +4,7 @@ import random
 from itertools import chain
 
 import pytest
+from plans import sourced
 
 from edgefl.calibrate import suites
 from edgefl.calibrate.fit import RooflineFit, TimedWork, fit
@@ -27,27 +28,19 @@ def roofline(
     dense, depthwise, elementwise, half_side, launch_s, backward_s, *, bandwidth=BANDWIDTH, peak=PEAK
 ):
     """A device with these numbers."""
-
-    def number(value):
-        return {"value": value, "status": "assumed", "source": "made up"}
-
     shares = {"dense": dense, "depthwise": depthwise, "elementwise": elementwise}
-    return Roofline.model_validate(
-        {
-            "title": "made up",
-            "category": "server",
-            "kind": "roofline",
-            "peak": {"fp32": number(f"{peak} FLOP/s")},
-            "efficiency": {name: number(value) for name, value in shares.items()},
-            "half_side": number(half_side),
-            "memory_bandwidth": number(f"{bandwidth} B/s"),
-            "launch_overhead": number(f"{launch_s * 1e6} us"),
-            "backward_overhead": number(f"{backward_s * 1e6} us"),
-            "memory": number("1 GB"),
-            "reserved_memory": number("0 B"),
-            "power": {"idle": number("1 W"), "active": number("2 W")},
-        }
-    )
+    given = {
+        "peak": {"fp32": sourced(f"{peak} FLOP/s")},
+        "efficiency": {name: sourced(value) for name, value in shares.items()},
+        "half_side": sourced(half_side),
+        "memory_bandwidth": sourced(f"{bandwidth} B/s"),
+        "launch_overhead": sourced(f"{launch_s * 1e6} us"),
+        "backward_overhead": sourced(f"{backward_s * 1e6} us"),
+        "memory": sourced("1 GB"),
+        "reserved_memory": sourced("0 B"),
+        "power": {"idle": sourced("1 W"), "active": sourced("2 W")},
+    }
+    return Roofline.model_validate({"title": "made up", "category": "server", "kind": "roofline", **given})
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -7,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.steps import Passes
-from edgefl.data import Together, batches
+from edgefl.data import Arrays, Spec, Together, batches, federate
 from edgefl.data import batching as batching_module
 from edgefl.data.augmentations import shift
-from edgefl.data.federation import Federation
-from edgefl.data.spec import Spec
 from edgefl.protocol import Phase
 
 SHAPE = (1, 4, 4)
@@ -20,25 +17,17 @@ SPEC = Spec("noise", SHAPE, 3, 400, 1, ("a", "b", "c"), (0.5,), (0.25,))
 SHIFT = shift.Params(pixels=1).augment
 
 
-def federation(sizes: list[int]) -> Federation:
+def federation(sizes):
+    """Clients of so many images, which lie scattered over the dataset."""
     rng = np.random.default_rng(0)
-    places = rng.permutation(400)
-    bounds = np.cumsum([0, *sizes])
-    none = np.empty(0, dtype=np.int64)
-    return Federation(
-        spec=SPEC,
-        train_x=torch.from_numpy(rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)),
-        train_y=torch.from_numpy(rng.integers(0, 3, 400)),
-        parts=tuple(np.sort(places[start:end]) for start, end in pairwise(bounds)),
-        test_x=None,
-        test_y=torch.empty(0, dtype=torch.int64),
-        test=none,
-        test_parts=(none,) * len(sizes),
-        class_counts=np.zeros((len(sizes), 3), dtype=np.int64),
-        samples=np.array(sizes),
-        assumed=False,
-        public_x=torch.from_numpy(rng.integers(0, 256, (PUBLIC, *SHAPE), dtype=np.uint8)),
-    )
+    x = rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)
+
+    def scattered(labels, *_):
+        parts = np.split(rng.permutation(len(labels)), np.cumsum(sizes))
+        return [np.sort(part) for part in parts[:-1]]
+
+    arrays = Arrays(x, rng.integers(0, 3, 400), x[:1], np.zeros(1, dtype=np.int64))
+    return federate(SPEC, arrays, scattered, len(sizes), seed=0, public=PUBLIC)
 
 
 @settings(max_examples=30)
