@@ -4,13 +4,14 @@ import random
 from itertools import chain
 
 import pytest
-from plans import sourced
+from plans import device, sourced
 
 from edgefl.calibrate import suites
 from edgefl.calibrate.fit import RooflineFit, TimedWork, fit
 from edgefl.calibrate.record import efficiencies
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
+from edgefl.core.yamls import RESOLVED
 
 BANDWIDTH = 12e9
 PEAK = 60e9
@@ -24,23 +25,11 @@ TRUE = {
 }
 
 
-def roofline(
-    dense, depthwise, elementwise, half_side, launch_s, backward_s, *, bandwidth=BANDWIDTH, peak=PEAK
-):
+def roofline(*, half_side, launch_s, backward_s, peak=PEAK, **numbers):
     """A device with these numbers."""
-    shares = {"dense": dense, "depthwise": depthwise, "elementwise": elementwise}
-    given = {
-        "peak": {"fp32": sourced(f"{peak} FLOP/s")},
-        "efficiency": {name: sourced(value) for name, value in shares.items()},
-        "half_side": sourced(half_side),
-        "memory_bandwidth": sourced(f"{bandwidth} B/s"),
-        "launch_overhead": sourced(f"{launch_s * 1e6} us"),
-        "backward_overhead": sourced(f"{backward_s * 1e6} us"),
-        "memory": sourced("1 GB"),
-        "reserved_memory": sourced("0 B"),
-        "power": {"idle": sourced("1 W"), "active": sourced("2 W")},
-    }
-    return Roofline.model_validate({"title": "made up", "category": "server", "kind": "roofline", **given})
+    board = device(peak=peak, launch=launch_s, backward=backward_s, **{"bandwidth": BANDWIDTH, **numbers})
+    given = {**board.model_dump(mode="json"), "half_side": sourced(half_side)}
+    return Roofline.model_validate(given, context=RESOLVED)
 
 
 @pytest.fixture(scope="module")
