@@ -14,21 +14,13 @@ from edgefl.importing.table import read
 
 def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
     """Rates and latencies with units in the first line make a link for each kind of user."""
-    path = table(
-        tmp_path,
-        "user,Down_mbps,up_kbps,Latency_ms,colour",
-        "ann,10,500,40,red",
-        "ben,20,1000,0,blue",
-        "cem,10,500,40,red",
-    )
+    users = "ann,10,500,40,red", "ben,20,1000,0,blue", "cem,10,500,40,red"
+    path = table(tmp_path, "user,Down_mbps,up_kbps,Latency_ms,colour", *users)
     done = import_traces("csv", path, tmp_path / "office")
     read_back = fleet(done, monkeypatch)
     links = [read_back.links[row["link"]] for row in rows(done)]
-    assert [(one.down.value, one.up.value, one.latency.value) for one in links] == [
-        (10e6, 5e5, 0.04),
-        (20e6, 1e6, 0.0),
-        (10e6, 5e5, 0.04),
-    ]
+    numbers = [(one.down.value, one.up.value, one.latency.value) for one in links]
+    assert numbers == [(10e6, 5e5, 0.04), (20e6, 1e6, 0.0), (10e6, 5e5, 0.04)]
     assert len(read_back.links) == 2
     assert {one.down.status for one in links} == {"derived"}
     assert {one.radio.status for one in links} == {"assumed"}
