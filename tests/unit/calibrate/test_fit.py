@@ -1,17 +1,17 @@
 """The fit recovers the device behind simulated timings, in the roofline's own terms."""
 
-from __future__ import annotations
-
 import random
 from itertools import chain
 
 import pytest
+from plans import device, sourced
 
 from edgefl.calibrate import suites
 from edgefl.calibrate.fit import RooflineFit, TimedWork, fit
 from edgefl.calibrate.record import efficiencies
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
+from edgefl.core.yamls import RESOLVED
 
 BANDWIDTH = 12e9
 PEAK = 60e9
@@ -25,42 +25,11 @@ TRUE = {
 }
 
 
-def roofline(
-    dense: float,
-    depthwise: float,
-    elementwise: float,
-    half_side: float,
-    launch_s: float,
-    backward_s: float,
-    *,
-    bandwidth: float = BANDWIDTH,
-    peak: float = PEAK,
-) -> Roofline:
+def roofline(*, half_side, launch_s, backward_s, peak=PEAK, **numbers):
     """A device with these numbers."""
-
-    def number(value: object) -> dict[str, object]:
-        return {"value": value, "status": "assumed", "source": "made up"}
-
-    return Roofline.model_validate(
-        {
-            "title": "made up",
-            "category": "server",
-            "kind": "roofline",
-            "peak": {"fp32": number(f"{peak} FLOP/s")},
-            "efficiency": {
-                "dense": number(dense),
-                "depthwise": number(depthwise),
-                "elementwise": number(elementwise),
-            },
-            "half_side": number(half_side),
-            "memory_bandwidth": number(f"{bandwidth} B/s"),
-            "launch_overhead": number(f"{launch_s * 1e6} us"),
-            "backward_overhead": number(f"{backward_s * 1e6} us"),
-            "memory": number("1 GB"),
-            "reserved_memory": number("0 B"),
-            "power": {"idle": number("1 W"), "active": number("2 W")},
-        }
-    )
+    board = device(peak=peak, launch=launch_s, backward=backward_s, **{"bandwidth": BANDWIDTH, **numbers})
+    given = {**board.model_dump(mode="json"), "half_side": sourced(half_side)}
+    return Roofline.model_validate(given, context=RESOLVED)
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +64,6 @@ def test_exact_timings_give_the_exact_numbers(works):
     assert found.workloads == len(works)
 
 
-def test_noise_changes_the_numbers_little(works):
-    """Times up to a tenth too long change no number by more than a third."""
-    check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
-
-
 def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
     """On a machine of 50 GB/s whose depthwise rate, 90 GFLOP/s, bounds only some of them."""
     board = roofline(
@@ -110,32 +74,28 @@ def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
     assert fit(given, 50e9).depthwise == pytest.approx(90e9, rel=0.4)
 
 
-def test_one_outlier_changes_the_numbers_little(works):
-    """One kernel a hundred times too slow does not dominate the fit."""
+def test_noise_and_one_outlier_change_the_numbers_little(works):
+    """Times up to a tenth too long, or one kernel a hundred times too slow: by no more than a third."""
+    check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
     given = timings(works)
     place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
     given[place] = TimedWork(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
 
 
-def test_the_overhead_of_a_pass_needs_backward_passes(works):
-    """Work without any gives no overhead of one."""
+def test_what_the_fit_cannot_know_or_may_not_exceed(works):
+    """Work without backward passes gives no overhead of one; a bound below the true rate is reached."""
     forward = [one for one in timings(works) if not one.work.backwards]
-    assert len(forward) > len(suites.overheads()) / 2
     assert fit(forward, BANDWIDTH).backward_s == 0
-
-
-def test_the_dense_rate_keeps_its_bound(works):
-    """A bound below the true rate is reached, not exceeded."""
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
 
 
 def test_efficiencies_are_shares_of_the_peak():
     """Each class has its own; none is above 1."""
     fitted = RooflineFit(2e9, 0.25e9, 0.6, 1e-5, 2e-5, 8.0, spread=0.1, workloads=5)
-    shares = efficiencies(fitted, 1e9, "here")["efficiency"]
-    assert {key: entry["value"] for key, entry in shares.items()} == {
-        "dense": 1.0,
-        "depthwise": 0.25,
-        "elementwise": 0.6,
-    }
+    shares = efficiencies(fitted, 1e9, "here")["efficiency"].items()
+    assert [(key, entry["value"]) for key, entry in shares] == [
+        ("dense", 1.0),
+        ("depthwise", 0.25),
+        ("elementwise", 0.6),
+    ]

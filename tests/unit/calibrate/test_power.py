@@ -1,7 +1,5 @@
 """Power while a calibration runs: the host's counters and sensors, and a wattmeter's log."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,15 +16,8 @@ from edgefl.planning.fleets import device
 
 RAPL = "sys/class/powercap/intel-rapl"
 CHIP = "sys/class/hwmon/hwmon3"
-JETSON = {
-    "name": "ina3221",
-    "in1_label": "VDD_GPU",
-    "in2_label": "VDD_IN",
-    "in2_input": "5000",
-    "curr2_input": "1200",
-    "in1_input": "5000",
-    "curr1_input": "300",
-}
+JETSON = {"name": "ina3221", "in1_label": "VDD_GPU", "in1_input": "5000", "curr1_input": "300"}
+JETSON |= {"in2_label": "VDD_IN", "in2_input": "5000", "curr2_input": "1200"}
 
 
 def packages(root: Path, microjoules: int, wraps: int = 0) -> Path:
@@ -38,24 +29,17 @@ def packages(root: Path, microjoules: int, wraps: int = 0) -> Path:
 
 
 def test_the_processors_energy_is_the_sum_of_its_packages(tmp_path):
-    """Subdomains, which are part of their package, do not count again."""
+    """Subdomains, part of their package, do not count again; a counter goes on where it wraps around."""
     source, why = host_source(packages(tmp_path, 1_000_000))
-    assert why == ""
-    assert "powercap" in source.what
+    assert (why, "powercap" in source.what) == ("", True)
     packages(tmp_path, 3_000_000)
     assert source.joules(0.0) == 4.0
     packages(tmp_path, 3_500_000)
     assert source.joules(1.0) == 5.0
-
-
-def test_a_counter_goes_on_where_it_wraps_around(tmp_path):
-    """From its range's end; where that is not known, nothing is added."""
-    source, _ = host_source(packages(tmp_path / "known", 9_000_000, wraps=10_000_000))
-    packages(tmp_path / "known", 500_000)
-    assert source.joules(0.0) == pytest.approx(3.0)
-    source, _ = host_source(packages(tmp_path / "unknown", 9_000_000))
-    packages(tmp_path / "unknown", 500_000)
-    assert source.joules(0.0) == 0.0
+    for name, wraps, joules in (("known", 10_000_000, 3), ("unknown", 0, 0)):
+        source, _ = host_source(packages(tmp_path / name, 9_000_000, wraps))
+        packages(tmp_path / name, 500_000)
+        assert source.joules(0.0) == pytest.approx(joules)  # nothing is added where the range is not known
 
 
 def test_a_jetson_is_measured_at_its_input(tmp_path):
@@ -73,7 +57,8 @@ def test_a_jetson_is_measured_at_its_input(tmp_path):
 def test_a_supply_sensor_tells_microwatts(tmp_path):
     """An INA226 in a Pi's supply; another chip's power, such as a graphics card's, is not the board's."""
     files(tmp_path, "sys/class/hwmon/hwmon0", name="amdgpu", power1_input="9000000")
-    assert host_source(tmp_path)[0] is None
+    meter = Meter(root=tmp_path)
+    assert (meter.measures, "exposes no power counter" in meter.powers().why) == (False, True)
     files(tmp_path, "sys/class/hwmon/hwmon1", name="ina226", power1_input="3500000")
     source, _ = host_source(tmp_path)
     assert source.what == "the board's supply, by its INA226"
@@ -85,17 +70,12 @@ def test_power_is_the_slope_between_two_times():
     """2 W for 10 s, then 5 W; a span's ends may lie between samples, and three samples are needed."""
     log = EnergyLog([float(second) for second in range(21)], [])
     log.joules = [2.0 * second if second < 10 else 20 + 5.0 * (second - 10) for second in log.times_s]
-    assert log.watts(EnergySpan(0.5, 9.5)) == pytest.approx(2)
-    assert log.watts(EnergySpan(10.2, 19.9)) == pytest.approx(5)
-    assert log.watts(EnergySpan(8, 12)) == pytest.approx(3.5)
-    assert log.watts(EnergySpan(1, 3)) == pytest.approx(2)
-    assert log.watts(EnergySpan(1.1, 3)) is None
-    assert log.watts(EnergySpan(30, 40)) is None
-    assert log.watts(EnergySpan(-100, 2)) == pytest.approx(2)
+    spans = (0.5, 9.5), (10.2, 19.9), (8, 12), (1, 3), (-100, 2)
+    assert [log.watts(EnergySpan(*span)) for span in spans] == pytest.approx([2, 5, 3.5, 2, 2])
+    assert log.watts(EnergySpan(1.1, 3)) is log.watts(EnergySpan(30, 40)) is None
 
 
 def test_a_source_is_recorded_while_it_is_open(tmp_path):
-    """Several times; a reading that fails is left out."""
     source, _ = host_source(files(tmp_path, CHIP, **JETSON))
     with recording(source, every_s=0.001) as log:
         _until(lambda: len(log.times_s) > 5)
@@ -138,32 +118,23 @@ def test_a_wattmeters_log(tmp_path, text):
     [
         (HEAD + "100,2\n100,3\n", 3, "'100' is not later than the time before it"),
         (HEAD + "100,2\n101\n", 3, "'101' must be a time and watts"),
-        (HEAD + "100,2,3\n", 2, "'100,2,3' must be a time and watts"),
         ("seconds;watts\n100;2\n", 1, "'seconds;watts' must be a time and watts"),
         (HEAD + "noon,2\n", 2, "'noon' must be seconds since the epoch or an ISO 8601 time"),
         (HEAD + "nan,2\n", 2, "'nan' must be a finite time"),
         (HEAD + "100,two\n", 2, "'two' must be watts"),
-        (HEAD + "100,nan\n", 2, "nan W must be between 0 and 1,000,000"),
         (HEAD + "100,-1\n", 2, "-1 W must be between 0 and 1,000,000"),
         (HEAD + f"100,{'9' * 5000}\n", 2, "must be between 0 and 1,000,000"),
-        (HEAD + "9" * 400 + "-01-01,2\n", 2, "must be seconds since the epoch"),
-        ('100,"2\n', 1, "must be a time and watts|must be watts|between"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path, text, line, says):
-    """One message, with the file and the line."""
     path = tmp_path / "log.csv"
     path.write_text(text, encoding="utf-8")
-    if line == 1 and '"' in text:
-        assert read_log(path).times_s == [100]
-        return
     with pytest.raises(UserError, match=says) as caught:
         read_log(path)
     assert caught.value.where == f"{path}:{line}"
     assert len(str(caught.value)) < 400
 
 
-# What a machine draws at rest, on one core and on all, and a calibration's effort for it.
 SHORT = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.0)
 
 
@@ -197,7 +168,7 @@ def test_a_wattmeters_log_gives_the_three_powers(folder, monkeypatch):
     found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=path)
     draws = device("mine").power
     assert (draws.idle.value, draws.single_core.value, draws.active.value) == (2.0, 3.0, 7.0)
-    assert {one.status for one in (draws.idle, draws.single_core, draws.active)} == {"measured"}
+    assert draws.idle.status == draws.single_core.status == draws.active.status == "measured"
     assert "with one core busy; the user's wattmeter" in draws.single_core.source
     assert not any("power" in note for note in found.notes)
 
@@ -241,11 +212,10 @@ def test_the_hosts_sensor_is_recorded_meanwhile(folder):
 @pytest.mark.parametrize(
     ("watts", "known", "says"),
     [
-        ((2, 3, 7), {"idle": 2, "single_core": 3, "active": 7}, ""),
-        ((2, 2, 2), {"idle": 2, "single_core": 2, "active": 2}, ""),
-        ((8, 3, 7), {"idle": None, "active": None}, "busy with other work"),
-        ((2, 9, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 9 W"),
-        ((2, 1, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 1 W"),
+        ((2, 2, 2), (2, 2, 2), ""),
+        ((8, 3, 7), (None, None, None), "busy with other work"),
+        ((2, 9, 7), (2, None, 7), "single_core is left out: 9 W"),
+        ((2, 1, 7), (2, None, 7), "single_core is left out: 1 W"),
     ],
 )
 def test_powers_are_in_order(watts, known, says):
@@ -254,28 +224,21 @@ def test_powers_are_in_order(watts, known, says):
     times = [span.start_s + second for span in spans for second in range(10)]
     log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
     found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
-    for name, value in known.items():
-        assert getattr(found, name) == (None if value is None else pytest.approx(value))
+    assert (found.idle, found.single_core, found.active) == pytest.approx(known)
     assert says in found.why + " ".join(found.notes)
     assert bool(found.why or found.notes) == bool(says)
 
 
-def test_without_a_source_nothing_is_measured(folder):
-    """There is a reason in place of numbers, and no process for them."""
-    meter = Meter(root=folder)
-    assert not meter.measures
-    assert "exposes no power counter" in meter.powers().why
-
-
 def test_a_users_readings_are_the_devices_powers(folder):
-    """Without measuring any; their source says who read them."""
+    """Without measuring any; their source says who read them; a log beside them would contradict them."""
     root = files(folder / "root", CHIP, **JETSON)
     calibrate("mine", run=Worker(), effort=SHORT, root=root, powers=Powers.read_off("3W", "9 W"))
     draws = device("mine").power
     assert (draws.idle.value, draws.active.value, draws.single_core) == (3, 9, None)
     for one in (draws.idle, draws.active):
-        assert one.status == "measured"
-        assert one.source.endswith("read off a meter by the user")
+        assert (one.status, one.source.endswith("read off a meter by the user")) == ("measured", True)
+    with pytest.raises(UserError, match="exclude each other"):
+        Meter(folder / "log.csv", folder, Powers.read_off("3W", "9W"))
 
 
 @pytest.mark.parametrize(
@@ -288,14 +251,7 @@ def test_a_users_readings_are_the_devices_powers(folder):
     ],
 )
 def test_wrong_readings_are_refused(idle, active, says, where):
-    """One message, with the option; neither is no reading."""
     assert Powers.read_off(None, None) is None
     with pytest.raises(UserError, match=says) as caught:
         Powers.read_off(idle, active)
     assert caught.value.where == where
-
-
-def test_readings_and_a_log_exclude_each_other(tmp_path):
-    """Only one of them can be meant."""
-    with pytest.raises(UserError, match="exclude each other"):
-        Meter(tmp_path / "log.csv", tmp_path, Powers.read_off("3W", "9W"))

@@ -14,6 +14,7 @@ from edgefl.protocol.values import Phase
 
 SPEC = Spec("toy", (2, 3, 3), 2, 18, 4, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
 SHIFT = shift.Params(pixels=1).augment
+GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _federation(arrays=...):
@@ -45,9 +46,6 @@ def test_plain_batches_are_the_clients_images_in_order():
         assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[1] % 2).tolist()
 
 
-GOLDEN = 0x9E3779B97F4A7C15
-
-
 def _splitmix(value: int) -> int:
     """SplitMix64's output function in Python's whole numbers."""
     word = 2**64 - 1
@@ -69,53 +67,33 @@ def test_train_batches_are_shuffled_anew_in_each_pass():
         assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[0] % 2)[order].tolist()
 
 
-@pytest.mark.parametrize("passes", [Passes(epochs=3), Passes(steps=7), Passes(steps=1)])
-@pytest.mark.parametrize("batch_size", [1, 2, 4, 8, 9, 100])
+@pytest.mark.parametrize("passes", [Passes(epochs=3), Passes(steps=7)])
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
 def test_batches_are_cut_as_the_costs_assume(passes, batch_size):
-    """Sizes equal those of step_sequence, from which prices are calculated."""
     phase = replace(_phase(), passes=passes)
     sizes = [len(batch.y) for batch in batches(_federation(), 0, phase, batch_size, 0)]
     assert sizes == [size for _, size in step_sequence(9, batch_size, passes)]
 
 
-def test_the_seed_decides():
-    """Same seed, same batches, augmentation included; another seed, others."""
-    federation = _federation()
-    one, again, other = (
-        torch.cat([batch.x for batch in batches(federation, 0, _phase(), 4, seed, augment=SHIFT)])
-        for seed in (0, 0, 1)
-    )
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-
-
-def test_augmentation_works_on_pixels_from_0_to_1_before_they_are_normalised():
-    """Its input is in [0, 1]; its output is normalised."""
-    seen = []
+def test_augmentation():
+    """It gets pixels in [0, 1] and is normalised afterwards; it leaves order and labels; passes differ."""
+    seen, federation = [], _federation()
 
     def half(x, _):
         seen.append(x)
         return torch.full_like(x, 0.5)
 
-    found = next(batches(_federation(), 0, _phase(), 4, 0, augment=half))
+    found = next(batches(federation, 0, _phase(), 4, 0, augment=half))
     assert 0 <= seen[0].min() < seen[0].max() <= 1
     assert seen[0].shape == (4, 2, 3, 3)
     assert found.x[:, 0].unique().tolist() == [0.0]  # (.5 - .5) / .25
     assert found.x[:, 1].unique().tolist() == [0.5]  # (.5 - .25) / .5
-
-
-def test_augmentation_leaves_order_and_labels():
-    """With and without it, the same samples come in the same order."""
-    federation = _federation()
-    plain = [batch.y.tolist() for batch in batches(federation, 0, _phase(), 4, 5)]
-    shifted = [batch.y.tolist() for batch in batches(federation, 0, _phase(), 4, 5, augment=SHIFT)]
-    assert plain == shifted
-
-
-def test_passes_are_augmented_differently():
-    """A client whose images are all equal sees different ones in the second pass."""
-    toy = _federation()
-    same = replace(toy, train_x=toy.train_x[:1].expand(18, -1, -1, -1))
+    labels = [
+        [one.y.tolist() for one in batches(federation, 0, _phase(), 4, 5, augment=how)]
+        for how in (None, SHIFT)
+    ]
+    assert labels[0] == labels[1]
+    same = replace(federation, train_x=federation.train_x[:1].expand(18, -1, -1, -1))
     first, second = batches(same, 0, _phase(), 9, 0, augment=SHIFT)
     assert not torch.equal(first.x, second.x)
 
@@ -123,35 +101,25 @@ def test_passes_are_augmented_differently():
 def test_views_are_stacked_in_front():
     """Two views of the same samples, differently augmented: (V, B, C, H, W) and one y."""
     found = next(batches(_federation(), 0, _phase(views=2), 9, 0, augment=SHIFT))
-    assert found.x.shape == (2, 9, 2, 3, 3)
-    assert found.y.shape == (9,)
+    assert (found.x.shape, found.y.shape) == ((2, 9, 2, 3, 3), (9,))
     assert not torch.equal(found.x[0], found.x[1])
-    for identity in (None, lambda x, _: x):
-        same = next(batches(_federation(), 0, _phase(views=2), 9, 0, augment=identity))
-        assert torch.equal(same.x[0], same.x[1])
+    same = next(batches(_federation(), 0, _phase(views=2), 9, 0, augment=None))
+    assert torch.equal(same.x[0], same.x[1])
 
 
 def test_batches_do_not_change_the_federation():
-    """An augmentation that writes into its input touches a copy."""
     federation = _federation()
     before = federation.train_x.clone()
-    for batch in batches(federation, 0, _phase(), 4, 0, augment=lambda x, _: x.zero_()):
-        batch.x.zero_()
-    for batch in batches(federation, 0, _phase(data="plain"), 4, 0):
-        batch.x.zero_()
+    for data, augment in (("train", lambda x, _: x.zero_()), ("plain", None)):
+        for batch in batches(federation, 0, _phase(data=data), 4, 0, augment=augment):
+            batch.x.zero_()
     assert torch.equal(federation.train_x, before)
-    x = torch.cat([batch.x for batch in batches(federation, 0, _phase(1, data="plain"), 4, 0)])
-    np.testing.assert_allclose(x.numpy(), _by_hand(federation, 0), atol=1e-6)
 
 
-def test_data_of_an_unknown_kind():
-    """A method's mistake, raised when batches are requested."""
-    with pytest.raises(ValueError, match="'public'"):
-        batches(_federation(), 0, _phase(data="public"), 4, 0)
-
-
-def test_without_files_there_is_nothing_to_train_on():
-    """A federation planned on assumed labels raises before the first batch, and so does evaluation."""
+def test_what_cannot_be_passed_over():
+    """Data of an unknown kind, and a federation planned on assumed labels."""
+    with pytest.raises(ValueError, match="'test'"):
+        batches(_federation(), 0, _phase(data="test"), 4, 0)
     federation = _federation(None)
     with pytest.raises(DataError, match="planned without its files"):
         batches(federation, 0, _phase(), 4, 0)
@@ -159,7 +127,7 @@ def test_without_files_there_is_nothing_to_train_on():
         normalised(federation, np.arange(2), "test")
 
 
-@pytest.mark.parametrize("shape", [(3, 32, 32), (2, 5, 7), (1, 28, 28), (4, 1, 3)])
+@pytest.mark.parametrize("shape", [(2, 5, 7), (1, 28, 28)])
 @pytest.mark.parametrize("last", [True, False])
 def test_normalising_rounds_like_channel_by_channel(shape, last):
     """((x / 255) - mean) / std in float32, to the bit, for training and evaluation and in either layout."""
@@ -172,27 +140,13 @@ def test_normalising_rounds_like_channel_by_channel(shape, last):
     federation = federate(spec, given, iid.Params().split, 2, seed=0)
     a, b = (torch.tensor(values).view(-1, 1, 1) for values in (mean, std))
     expected = (torch.from_numpy(images).float() / 255 - a) / b
-    assert torch.equal(normalised(federation, np.arange(6), "test"), expected)
+    assert torch.equal(normalised(federation, np.array([1, 1, 3]), "test"), expected[[1, 1, 3]])
     plain = _phase(epochs=1, data="plain")
     for client, part in enumerate(federation.parts):
         alone = torch.cat([batch.x for batch in batches(federation, client, plain, 2, 0)])
         assert torch.equal(alone, expected[part])
         together = Together(federation, [client], [plain], 2, [0])
         assert torch.equal(together.take([0], [0]).x[0], expected[part[: together.sizes[0][0]]])
-
-
-def test_normalised_images_of_either_split():
-    """By index, repeats included."""
-    federation = _federation()
-    part = federation.parts[0]
-    np.testing.assert_allclose(
-        normalised(federation, part, "train").numpy(), _by_hand(federation, 0), atol=1e-6
-    )
-    x = federation.test_x[[1, 1, 3]].double() / 255
-    expected = (x - torch.tensor([0.5, 0.25]).view(-1, 1, 1)) / torch.tensor([0.25, 0.5]).view(-1, 1, 1)
-    found = normalised(federation, np.array([1, 1, 3]), "test")
-    assert torch.allclose(found.double(), expected, atol=1e-6)
-    assert found.shape == (3, 2, 3, 3)
 
 
 @pytest.mark.parametrize("views", [1, 2])

@@ -1,23 +1,14 @@
-"""The stacked batches of several clients are those that each would get alone."""
-
-from __future__ import annotations
-
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.steps import Passes
-from edgefl.data import Together, batches
+from edgefl.data import Arrays, Spec, Together, batches, federate
 from edgefl.data import batching as batching_module
 from edgefl.data.augmentations import shift
-from edgefl.data.federation import Federation
-from edgefl.data.shuffles import shuffled
-from edgefl.data.spec import Spec
 from edgefl.protocol import Phase
 
 SHAPE = (1, 4, 4)
@@ -26,26 +17,17 @@ SPEC = Spec("noise", SHAPE, 3, 400, 1, ("a", "b", "c"), (0.5,), (0.25,))
 SHIFT = shift.Params(pixels=1).augment
 
 
-def federation(sizes: list[int]) -> Federation:
+def federation(sizes):
     """Clients of so many images, which lie scattered over the dataset."""
     rng = np.random.default_rng(0)
-    places = rng.permutation(400)
-    bounds = np.cumsum([0, *sizes])
-    none = np.empty(0, dtype=np.int64)
-    return Federation(
-        spec=SPEC,
-        train_x=torch.from_numpy(rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)),
-        train_y=torch.from_numpy(rng.integers(0, 3, 400)),
-        parts=tuple(np.sort(places[start:end]) for start, end in pairwise(bounds)),
-        test_x=None,
-        test_y=torch.empty(0, dtype=torch.int64),
-        test=none,
-        test_parts=(none,) * len(sizes),
-        class_counts=np.zeros((len(sizes), 3), dtype=np.int64),
-        samples=np.array(sizes),
-        assumed=False,
-        public_x=torch.from_numpy(rng.integers(0, 256, (PUBLIC, *SHAPE), dtype=np.uint8)),
-    )
+    x = rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)
+
+    def scattered(labels, *_):
+        parts = np.split(rng.permutation(len(labels)), np.cumsum(sizes))
+        return [np.sort(part) for part in parts[:-1]]
+
+    arrays = Arrays(x, rng.integers(0, 3, 400), x[:1], np.zeros(1, dtype=np.int64))
+    return federate(SPEC, arrays, scattered, len(sizes), seed=0, public=PUBLIC)
 
 
 @settings(max_examples=30)
@@ -96,10 +78,8 @@ def test_together_as_alone(sizes, batch_size, passes, equal, data, views, augmen
             done[client] += 1
 
 
-@pytest.mark.parametrize("room", [1, 4 * 2 * 16 * 7, 10**9])
-def test_blocks_are_cut_where_they_end(monkeypatch, room):
-    """Whatever the size of a block, aligned clients get their own batches."""
-    monkeypatch.setattr(batching_module, "_BLOCK_BYTES", room)
+def test_blocks_are_cut_where_they_end(monkeypatch):
+    monkeypatch.setattr(batching_module, "_BLOCK_BYTES", 4 * 2 * 16 * 7)
     fed = federation([20, 20])
     phase = Phase("train", lambda carry, _: carry, Passes(epochs=2))
     feed = Together(fed, [0, 1], [phase, phase], 6, [5, 6])
@@ -107,23 +87,3 @@ def test_blocks_are_cut_where_they_end(monkeypatch, room):
         batch = feed.take([0, 1], [step, step])
         assert torch.equal(batch.x, torch.stack([one.x for one in alone]))
         assert torch.equal(batch.y, torch.stack([one.y for one in alone]))
-
-
-def test_an_order_depends_on_its_client_alone():
-    """Neither other clients nor the number of passes changes an order."""
-    together = shuffled([1, 2, 3], [7, 20, 1], range(4))
-    for place, (seed, samples) in enumerate(zip([1, 2, 3], [7, 20, 1], strict=True)):
-        alone = shuffled([seed], [samples], range(2, 4))[0]
-        assert alone.tolist() == together[place, 2:, :samples].tolist()
-        assert all(sorted(one) == list(range(samples)) for one in alone.tolist())
-    assert together[1, 0].tolist() != together[1, 1].tolist()
-    assert shuffled([4], [20], range(1)).tolist() != shuffled([5], [20], range(1)).tolist()
-
-
-def test_orders_are_uniform():
-    """Every sample is equally often at every position: chi-square over 8,000 orders of 6."""
-    orders = shuffled(list(range(2000)), [6] * 2000, range(4)).reshape(-1, 6)
-    counts = np.array([np.bincount(orders[:, place], minlength=6) for place in range(6)])
-    expected = len(orders) / 6
-    # 25 degrees of freedom: above 52.6 once in a thousand.
-    assert ((counts - expected) ** 2 / expected).sum() < 52.6

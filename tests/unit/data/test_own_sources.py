@@ -27,7 +27,6 @@ def _read(source):
 
 
 def test_load_takes_a_folder_and_download():
-    """Another signature is said of the module's file, before a run."""
     with pytest.raises(UserError, match=r"load\(folder, download=\.\.\.\)") as caught:
         checked_source(Source(SPEC, lambda folder: folder), "datasets/toy.py")
     assert caught.value.where == "datasets/toy.py"
@@ -39,15 +38,11 @@ def test_mean_and_deviation_are_computed_where_the_spec_has_none():
     assert spec.mean == pytest.approx((7.5 / 255,))
     assert spec.std == pytest.approx((np.arange(16).std() / 255,))
     assert arrays is ARRAYS
-    flat = replace(ARRAYS, train_x=np.full((4, 1, 2, 2), 51, dtype=np.uint8))
-    assert _read(_source(loaded=flat))[0].std == (1.0,)
-    assert _read(_source(loaded=flat))[0].mean == pytest.approx((0.2,))
-
-
-def test_given_moments_are_kept():
-    """And until images are read, unknown ones change nothing."""
     assert _read(_source(replace(SPEC, mean=(0.5,), std=(0.25,))))[0].mean == (0.5,)
-    assert _source().facts() == replace(SPEC, mean=(0.0,), std=(1.0,))
+    assert _source().facts() == replace(SPEC, mean=(0.0,), std=(1.0,))  # until images are read
+    flat = replace(ARRAYS, train_x=np.full((4, 1, 2, 2), 51, dtype=np.uint8))
+    found = _read(_source(loaded=flat))[0]
+    assert (found.mean, found.std) == (pytest.approx((0.2,)), (1.0,))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """From measurements to figures, predictions, and the model card."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -23,53 +21,53 @@ from edgefl.show.onnx import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
-# 1 GFLOP/s in fp32, 4 in int8; 1 GB/s; 1 ms a kernel; twice as efficient in its inference runtime.
-DEVICE = """\
-title: A board
-category: sbc
-peak:
-  fp32: {value: 1 GFLOP/s, status: assumed, source: test}
-INT8
-efficiency:
-  dense: {value: 0.5, status: assumed, source: test}
-  depthwise: {value: 0.5, status: assumed, source: test}
-  elementwise: {value: 1.0, status: assumed, source: test}
-memory_bandwidth: {value: 1 GB/s, status: assumed, source: test}
-launch_overhead: {value: 1 ms, status: assumed, source: test}
-memory: {value: 1 GB, status: assumed, source: test}
-reserved_memory: {value: 100 MB, status: assumed, source: test}
-power:
-  idle: {value: 1 W, status: assumed, source: test}
-  active: {value: 5 W, status: assumed, source: test}
-"""
-INFERENCE = """\
-inference:
-  runtime: ort 9
-  efficiency:
-    dense: {value: 1.0, status: assumed, source: test}
-    depthwise: {value: 1.0, status: assumed, source: test}
-    elementwise: {value: 1.0, status: assumed, source: test}
-  launch_overhead: {value: 1 us, status: assumed, source: test}
-"""
-FRUGAL = """\
-  single_core: {value: 2 W, status: assumed, source: test}
-backward_overhead: {value: 1 s, status: assumed, source: test}
-"""
-INT8 = "  int8: {value: 4 GFLOP/s, status: assumed, source: test}"
+
+def assumed(**numbers):
+    """Figures of a device file."""
+    return "".join(
+        f"{name}: {{value: {value}, status: assumed, source: test}}\n" for name, value in numbers.items()
+    )
+
+
+def under(name, text):
+    """A key of a device file."""
+    return f"{name}:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+
+
+INT8 = {"int8": "4 GFLOP/s"}
+# Twice as efficient, and 1 us a kernel.
+RUNTIME = under("efficiency", assumed(dense=1, depthwise=1, elementwise=1)) + assumed(launch_overhead="1 us")
+
+
+def device_file(*, peak=(("fp32", "1 GFLOP/s"),), launch="1 ms", power=(), more="", inference=""):
+    """1 GFLOP/s in fp32, 4 in int8; 1 GB/s; 1 ms a kernel."""
+    return (
+        "title: A board\ncategory: sbc\n"
+        + under("peak", assumed(**dict(peak)))
+        + under("efficiency", assumed(dense=0.5, depthwise=0.5, elementwise=1))
+        + assumed(memory_bandwidth="1 GB/s", launch_overhead=launch, memory="1 GB", reserved_memory="100 MB")
+        + under("power", assumed(idle="1 W", active="5 W", **dict(power)))
+        + more
+        + (under("inference", f"runtime: ort 9\n{inference}") if inference else "")
+    )
 
 
 @pytest.fixture
 def boards(tmp_path, monkeypatch):
-    """Devices: ``plain`` without an inference runtime, ``served`` with one, ``wide`` with int8 as well."""
-    folder = tmp_path / "devices"
-    folder.mkdir()
-    texts = {"plain": DEVICE.replace("INT8\n", ""), "served": DEVICE.replace("INT8\n", "") + INFERENCE}
-    texts["wide"] = DEVICE.replace("INT8", INT8) + INFERENCE
-    texts["frugal"] = DEVICE.replace("INT8\n", "") + FRUGAL
-    only = next(line for line in DEVICE.splitlines() if "fp32" in line)
-    texts["narrow"] = DEVICE.replace(f"{only}\n", "").replace("INT8", INT8) + INFERENCE
+    """Devices, with and without an inference runtime, and int8."""
+    (tmp_path / "devices").mkdir()
+    texts = {
+        "plain": device_file(),
+        "served": device_file(inference=RUNTIME),
+        "wide": device_file(peak={"fp32": "1 GFLOP/s", **INT8}, inference=RUNTIME),
+        "narrow": device_file(peak=INT8, inference=RUNTIME),
+        "frugal": device_file(power={"single_core": "2 W"}, more=assumed(backward_overhead="1 s")),
+        "own": device_file(inference=under("peak", assumed(**INT8)) + assumed(launch_overhead="1 us")),
+        "free": device_file(launch="0 s"),
+        "known": device_file(launch="9 ms").replace("9 ms, status: assumed", "9 ms, status: measured"),
+    }
     for name, text in texts.items():
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        (tmp_path / "devices" / f"{name}.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     return tmp_path
 
@@ -95,9 +93,7 @@ def test_figures_of_a_measurement(model):
     found = bench(model, BenchOptions(threads=(1, 2), batch=4), fake)
     assert [row.threads for row in found.measured] == [1, 2]
     first = found.measured[0]
-    assert first.p50_s == pytest.approx(0.0505)
-    assert first.p90_s == pytest.approx(0.0901)
-    assert first.p99_s == pytest.approx(0.09901)
+    assert (first.p50_s, first.p90_s, first.p99_s) == pytest.approx((0.0505, 0.0901, 0.09901))
     assert first.images_per_s == pytest.approx(4 * 100 / 5.05)
     assert first.stopped_early
     assert len(found.slowest) == 10
@@ -108,7 +104,8 @@ def test_figures_of_a_measurement(model):
 
 def test_predictions_by_hand(model):
     """By the figures of training or of the inference runtime; energy at the active power."""
-    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake).devices
+    options = BenchOptions(threads=(), devices=("plain", "served", "frugal"))
+    plain, served, frugal = bench(model, options, fake).devices
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
     assert plain.price.seconds == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
@@ -117,14 +114,13 @@ def test_predictions_by_hand(model):
     assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
     assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
     assert served.price.images_per_s == pytest.approx(1 / served.price.seconds)
+    # One core draws 2 W while it starts the kernel for 1 ms; inference has no backward pass.
+    assert frugal.price.seconds == pytest.approx(moved / 1e9 + 1e-3)
+    assert frugal.price.joules == pytest.approx(5 * moved / 1e9 + 2 * 1e-3)
 
 
 def test_a_runtime_states_what_differs(boards):
     """The board's efficiency with the runtime's overhead; int8 where the runtime alone has a peak."""
-    text = (boards / "devices" / "plain.yaml").read_text("utf-8")
-    launch = "launch_overhead: {value: 1 us, status: assumed, source: test}"
-    own = f"{text}inference:\n  runtime: ort 9\n  peak:\n  {INT8}\n  {launch}\n"
-    (boards / "devices" / "own.yaml").write_text(own, "utf-8")
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     rows = {dtype: predictions(graph, ("plain", "own"), 1, dtype) for dtype in ("fp32", "int8")}
     plain, served = (row.price for row in rows["fp32"])
@@ -134,16 +130,8 @@ def test_a_runtime_states_what_differs(boards):
     assert device("own").dtypes() == ("fp32",)
 
 
-def test_overheads_of_inference_by_hand(model):
-    """One core draws 2 W while it starts the kernel for 1 ms; inference has no backward pass."""
-    (frugal,) = bench(model, BenchOptions(threads=(), devices=("frugal",)), fake).devices
-    moved = 4 * (1000 + 1_000_000 + 1000)
-    assert frugal.price.seconds == pytest.approx(moved / 1e9 + 1e-3)
-    assert frugal.price.joules == pytest.approx(5 * moved / 1e9 + 2 * 1e-3)
-
-
-def test_quantised_predictions(boards):
-    """Int8 where the device has it, fp32 for the rest; a device without int8 says so."""
+def test_quantised_predictions(boards, model):
+    """Int8 where the device has it, fp32 for the rest; floats are priced as if quantised only on request."""
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     rows = {row.device: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
     assert "no figure for int8" in rows["plain"].unknown
@@ -154,37 +142,18 @@ def test_quantised_predictions(boards):
     # What stands before the first product moves the same bytes on a device that has int8 alone.
     assert rows["narrow"].price.dtype == "int8"
     assert rows["narrow"].price.seconds == pytest.approx(by_hand)
-    asked = predictions(graph, ("plain",), 1, "fp32")[0]
-    assert asked.price.dtype == "fp32"
-
-
-@pytest.mark.parametrize("name", ["stm32f746", "arduino-nano-33-ble", "raspberry-pi-4b"])
-def test_microcontrollers_and_the_pi_infer_in_int8(boards, name):
-    """With a time and an energy; products are in int8, and no slower than the same graph in fp32."""
-    graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
-    narrow, wide = (predictions(graph, (name,), 1, dtype)[0] for dtype in ("int8", "fp32"))
-    assert "int8" in predictions(graph, (name,), 1)[0].price.dtype
-    assert 0 < narrow.price.seconds <= wide.price.seconds
-    assert narrow.price.joules > 0
-    assert narrow.fits
-
-
-def test_a_float_model_on_an_int8_device(model):
-    """It is priced as if it were quantised only on request."""
+    assert predictions(graph, ("plain",), 1, "fp32")[0].price.dtype == "fp32"
     options = BenchOptions(threads=(), devices=("narrow",))
     assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
     assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
 
 
 def test_the_card_shows_the_measurements(model):
-    """Once, even if kept twice; and not those of another file."""
     found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
         save(found)
     card = model.with_suffix(".md")
-    card.write_text(
-        "# A model\n\n## Parity\n\n| | |\n\n## Latency\n\nold\n\n## Licence\n\nfree\n", encoding="utf-8"
-    )
+    card.write_text("# A model\n\n## Latency\n\nold\n\n## Licence\n\nfree\n", encoding="utf-8")
     save(found)
     save(found)
     page = card.read_text(encoding="utf-8")
@@ -199,50 +168,27 @@ def test_the_card_shows_the_measurements(model):
     assert latency_section(model, content) == ""
 
 
-def test_launch_overhead_marks_a_time(boards, model):
+def test_launch_overhead_marks_a_time(model):
     """~ before a time with an assumed launch overhead, > before one without, and those are listed last."""
-    launch = "launch_overhead: {value: 1 ms, status: assumed, source: test}"
-    text = DEVICE.replace("INT8\n", "")
-    for name, other in (
-        ("free", "{value: 0 s, status: assumed, source: test}"),
-        ("known", "{value: 9 ms, status: measured, source: test}"),
-    ):
-        device = text.replace(launch, f"launch_overhead: {other}")
-        (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
     found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
-    assert {row.device: row.price.launch for row in found.devices} == {
-        "free": "none",
-        "known": "measured",
-        "plain": "assumed",
-    }
+    assert [row.price.launch for row in found.devices] == ["none", "measured", "assumed"]
     lines = shown(tables(found), 100).splitlines()
     times = [line.split("│")[:2] for line in lines if "│" in line]
-    assert [(name.strip(), time.strip()[0]) for name, time in times] == [
-        ("plain", "~"),
-        ("known", "1"),
-        ("free", ">"),
-    ]
+    marks = [(name.strip(), time.strip()[0]) for name, time in times]
+    assert marks == [("plain", "~"), ("known", "1"), ("free", ">")]
     assert [line[:1] for line in lines[-2:]] == ["~", ">"]
 
 
-def test_a_ratio_names_its_precisions(model):
-    """PyTorch computes in fp32, whatever the file's precision."""
+def test_the_command(model, capsys):
+    """Tables within 100 columns; one JSON document; a ratio names its precisions: PyTorch's is fp32."""
+    status, out, _ = run_command(capsys, "bench", model, "--threads", 1, "--runs", 5, "--device", "served")
+    assert (status, "onnxruntime" in out, "served" in out) == (0, True, True)
+    assert max(map(len, out.splitlines())) <= 100
+    status, out, _ = run_command(capsys, "bench", model, "--device", "all", "--predict-only", "--json")
+    assert (status, json.loads(out)["measured"]) == (0, [])
     found = bench(model, BenchOptions(), fake)
     found = replace(found, precision="int8", measured=2 * found.measured)
     assert "PyTorch in fp32 / ONNX Runtime in int8, 1 thread: 1.00" in shown(tables(found), 100)
-
-
-def test_the_command(model, capsys):
-    """Tables within 100 columns; one JSON document."""
-    status, out, _ = run_command(capsys, "bench", model, "--threads", 1, "--runs", 5, "--device", "served")
-    assert status == 0
-    assert "onnxruntime" in out
-    assert "served" in out
-    assert max(map(len, out.splitlines())) <= 100
-    status, out, _ = run_command(capsys, "bench", model, "--device", "all", "--predict-only", "--json")
-    found = json.loads(out)
-    assert status == 0
-    assert found["measured"] == []
 
 
 @pytest.mark.parametrize(
@@ -256,14 +202,12 @@ def test_the_command(model, capsys):
     ],
 )
 def test_bad_input(model, capsys, arguments, message):
-    """One message, exit status 2."""
     status, out, err = run_command(capsys, "bench", model, *arguments)
     assert (status, out) == (2, "")
     assert message in err
 
 
 def test_texts_are_not_parsed(boards):
-    """A run id that looks like a JSON number stays a text."""
-    facts = {"run_id": "12345678901234e5", "scenario": "1", "client": "global", "version": 3}
+    facts = {"run_id": "12345678901234e5", "scenario": "1", "version": 3}
     model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
     assert read_model(model).facts == facts

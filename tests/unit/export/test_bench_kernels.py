@@ -1,57 +1,37 @@
-"""The kernels of ONNX graphs, by hand: products, bytes, free, fused and quantised operators."""
-
-from __future__ import annotations
+"""The kernels of ONNX graphs and what a call holds at once, by hand; tests/oracles has the products."""
 
 import numpy as np
 import pytest
 from graphs import BYTE, SCALE, codes, floats, graph_of, quantise
 
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE
+from edgefl.core.cost import DENSE
 from edgefl.core.errors import UserError
 from edgefl.export.kernels import GraphCost
 
 
 def kernels(graph, dtype=None):
-    """The graph's kernels."""
     return GraphCost(graph, dtype).kernels()
 
 
 @pytest.fixture
 def graph(tmp_path):
-    """(nodes, weights, input shape) -> the graph."""
     return lambda *arguments, **settings: graph_of(tmp_path / "m.onnx", *arguments, **settings)
 
 
-def products(found):
+def products(graph):
     """(class, m, n, k, groups, FLOPs) of the products."""
-    return [
-        (one.kind, one.m, one.n, one.k, one.groups, one.flops)
-        for one in (cost.kernel for cost in found)
-        if one.flops
-    ]
+    found = [cost.kernel for cost in kernels(graph)]
+    return [(one.kind, one.m, one.n, one.k, one.groups, one.flops) for one in found if one.flops]
 
 
-def test_a_convolution(graph):
+def test_convolutions(graph):
     """3x3, 4 to 8 channels, 6x6 padded, batch 2: 2 * 2*36 * 8 * 36 operations; each operand moves once."""
     nodes = [("Conv", ["x", "w", "b"], ["y"], {"pads": [1, 1, 1, 1]})]
-    (found,) = kernels(graph(nodes, {"w": floats(8, 4, 3, 3), "b": floats(8)}, ["batch", 4, 6, 6], batch=2))
-    assert products([found]) == [(DENSE, 72, 8, 36, 1, 41_472)]
-    assert found.kernel.bytes == 4 * (2 * 4 * 36 + 8 * 4 * 9 + 8 + 2 * 8 * 36)
-    assert (found.dtype, found.moved_bytes) == ("fp32", found.kernel.bytes)
-
-
-def test_grouped_convolutions(graph):
-    """One input channel per group is depthwise; more are dense."""
-    for groups, kind in ((4, DEPTHWISE), (2, DENSE), (1, DENSE)):
-        nodes = [("Conv", ["x", "w"], ["y"], {"group": groups})]
-        found = kernels(graph(nodes, {"w": floats(4, 4 // groups, 3, 3)}, ["batch", 4, 5, 5]))
-        assert products(found) == [
-            (kind, 9, 4 // groups, 36 // groups, groups, 2 * 9 * 4 * 36 // groups),
-        ]
-
-
-def test_a_transposed_convolution(graph):
-    """As the tracer counts it: 3x3, 16 to 8 channels in 2 groups on 8x8, 147,456 FLOPs per two samples."""
+    made = graph(nodes, {"w": floats(8, 4, 3, 3), "b": floats(8)}, ["batch", 4, 6, 6], batch=2)
+    assert products(made) == [(DENSE, 72, 8, 36, 1, 41_472)]
+    (found,) = kernels(made)
+    assert found.kernel.bytes == found.moved_bytes == 4 * (2 * 4 * 36 + 8 * 4 * 9 + 8 + 2 * 8 * 36)
+    # Transposed, as the tracer counts it: 3x3, 16 to 8 channels in 2 groups on 8x8.
     nodes = [("ConvTranspose", ["x", "w"], ["y"], {"group": 2})]
     found = kernels(graph(nodes, {"w": floats(16, 4, 3, 3)}, ["batch", 16, 8, 8], batch=4))
     assert sum(one.kernel.flops for one in found) == 2 * 147_456
@@ -60,35 +40,24 @@ def test_a_transposed_convolution(graph):
 def test_products_of_matrices(graph):
     """Gemm with either layout; MatMul is one product with shared weights, and one per batch without."""
     for transposed, weight in ((1, floats(5, 7)), (0, floats(7, 5))):
-        nodes = [("Gemm", ["x", "w"], ["y"], {"transB": transposed})]
-        assert products(kernels(graph(nodes, {"w": weight}, ["batch", 7], batch=3))) == [
-            (DENSE, 3, 5, 7, 1, 210)
-        ]
+        made = graph(
+            [("Gemm", ["x", "w"], ["y"], {"transB": transposed})], {"w": weight}, ["batch", 7], batch=3
+        )
+        assert products(made) == [(DENSE, 3, 5, 7, 1, 210)]
     shared = graph([("MatMul", ["x", "w"], ["y"])], {"w": floats(7, 5)}, ["batch", 4, 7], batch=3)
-    assert products(kernels(shared)) == [(DENSE, 12, 5, 7, 1, 840)]
-    own = graph(
-        [("Transpose", ["x"], ["t"], {"perm": [0, 2, 1]}), ("MatMul", ["x", "t"], ["y"])],
-        {},
-        ["batch", 4, 7],
-        batch=3,
-    )
-    assert products(kernels(own)) == [(DENSE, 4, 4, 7, 3, 2 * 3 * 4 * 4 * 7)]
+    assert products(shared) == [(DENSE, 12, 5, 7, 1, 840)]
+    nodes = [("Transpose", ["x"], ["t"], {"perm": [0, 2, 1]}), ("MatMul", ["x", "t"], ["y"])]
+    assert products(graph(nodes, {}, ["batch", 4, 7], batch=3)) == [(DENSE, 4, 4, 7, 3, 2 * 3 * 4 * 4 * 7)]
 
 
 def test_bytes_of_elementwise_work(graph):
-    """One-byte pixels become four-byte floats."""
+    """One-byte pixels become four-byte floats; in fp16 floats halve; devices halve all bytes."""
     nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Sigmoid", ["f"], ["y"])]
-    found = kernels(graph(nodes, {}, ["batch", 10], kind=BYTE))
-    assert [(one.kernel.kind, one.kernel.bytes) for one in found] == [(ELEMENTWISE, 50), (ELEMENTWISE, 80)]
-
-
-def test_true_bytes_in_another_type(graph):
-    """In fp16 floats halve and pixels do not; devices scale all bytes of a kernel by a half."""
-    nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Sigmoid", ["f"], ["y"])]
-    found = kernels(graph(nodes, {}, ["batch", 10], kind=BYTE), "fp16")
-    assert [one.moved_bytes for one in found] == [30, 40]
-    assert [one.kernel.bytes for one in found] == [60, 80]
-    assert {one.dtype for one in found} == {"fp16"}
+    made = graph(nodes, {}, ["batch", 10], kind=BYTE)
+    found = [
+        (one.moved_bytes, one.kernel.bytes, one.dtype) for one in (*kernels(made), *kernels(made, "fp16"))
+    ]
+    assert found == [(50, 50, "fp32"), (80, 80, "fp32"), (30, 60, "fp16"), (40, 80, "fp16")]
 
 
 def test_shapes_and_constants_are_free(graph):
@@ -101,18 +70,12 @@ def test_shapes_and_constants_are_free(graph):
         ("Add", ["x", "scaled"], ["sum"]),
         ("Reshape", ["sum", "flat"], ["y"]),
     ]
-    weights = {
-        "w": floats(1),
-        "w2": floats(1, 4),
-        "axes": np.array([1]),
-        "flat": np.array([-1]),
-    }
+    weights = {"w": floats(1), "w2": floats(1, 4), "axes": np.array([1]), "flat": np.array([-1])}
     found = kernels(graph(nodes, weights, ["batch", 4]))
     assert [one.kernel.op for one in found] == ["Add"]
 
 
 def test_an_activation_belongs_to_the_product_before_it(graph):
-    """Unless another operator reads the product's result too."""
     weights = {"w": floats(5, 5)}
     fused = graph([("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["y"])], weights, ["batch", 5])
     assert [(one.kernel.op, one.kernel.bytes) for one in kernels(fused)] == [("Gemm", 4 * (5 + 25 + 5))]
@@ -121,13 +84,6 @@ def test_an_activation_belongs_to_the_product_before_it(graph):
     shown = [("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["y"])]
     both = graph(shown, weights, ["batch", 5], outputs=("h", "y"))
     assert [one.kernel.op for one in kernels(both)] == ["Gemm", "Relu"]
-
-
-def test_an_unknown_operator_is_named(graph):
-    """A model is never priced in part."""
-    found = graph([("Det", ["x"], ["y"])], {}, ["batch", 3, 3])
-    with pytest.raises(UserError, match="operator Det"):
-        kernels(found)
 
 
 QUANTISED = [
@@ -161,11 +117,8 @@ def test_a_quantised_graph(graph):
         ("Gemm", "int8", 8 + 32 + 4 * 4),
     ]
     assert [one.kernel.bytes for one in found] == [55, 4 * 130, 4 * 56]
-
-
-def test_a_quantised_graph_in_another_type(graph):
-    """In fp32, quantised values count as floats."""
-    found = kernels(graph(QUANTISED, QUANTISED_WEIGHTS, ["batch", 10]), "fp32")
+    # In fp32, quantised values count as floats.
+    found = kernels(made, "fp32")
     assert {one.dtype for one in found} == {"fp32"}
     assert found[1].moved_bytes == 4 * (10 + 80 + 8) + 4 * 8
 
@@ -182,9 +135,47 @@ def test_operators_without_an_integer_form_run_in_floats(graph):
         assert not GraphCost(made).quantised
 
 
-def test_batches_that_a_model_does_not_take(graph):
-    """A model with a fixed batch takes no other; a dynamic axis beside the batch is an error."""
+def test_what_is_not_priced(graph):
+    """An unknown operator is named; a fixed batch takes no other; other axes are fixed."""
+    with pytest.raises(UserError, match="operator Det"):
+        kernels(graph([("Det", ["x"], ["y"])], {}, ["batch", 3, 3]))
     with pytest.raises(UserError, match="batches of 1, not of 2"):
         graph([("Relu", ["x"], ["y"])], {}, [1, 4], batch=2)
     with pytest.raises(UserError, match="axis 1 of input 'x' has no fixed size"):
         graph([("Relu", ["x"], ["y"])], {}, ["batch", "length"])
+
+
+def test_memory_of_a_chain_is_that_of_two_results(graph):
+    """10 to 40 to 5: 10 + 40 floats per sample; an activation shares its product's memory; fp16 halves."""
+    nodes = [("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["r"]), ("Gemm", ["r", "v"], ["y"])]
+    made = graph(nodes, {"w": floats(10, 40), "v": floats(40, 5)}, ["batch", 10], batch=3)
+    assert GraphCost(made).memory() == (4 * (400 + 200), 4 * 3 * (10 + 40))
+    assert GraphCost(made, "fp16").memory() == (2 * (400 + 200), 2 * 3 * (10 + 40))
+
+
+def test_a_result_that_is_read_late_is_held(graph):
+    """The input of a residual block lives until it is added; views take no memory of their own."""
+    nodes = [
+        ("Gemm", ["x", "w"], ["a"]),
+        ("Reshape", ["a", "flat"], ["b"]),
+        ("Gemm", ["b", "w"], ["c"]),
+        ("Add", ["x", "c"], ["y"]),
+    ]
+    found = GraphCost(graph(nodes, {"w": floats(8, 8), "flat": np.array([-1, 8])}, ["batch", 8])).memory()
+    assert found.activations == 4 * 3 * 8  # x, b and c at the second product; x, c and y at the sum
+
+
+def test_quantised_results_take_a_byte(graph):
+    """Results fused to an integer product never exist as floats; the input and the last sum do."""
+    nodes = [
+        *quantise("x"),
+        ("DequantizeLinear", ["w", "scale", "zero"], ["w_dq"]),
+        ("Gemm", ["x_dq", "w_dq"], ["h"]),
+        *quantise("h"),
+        ("Gemm", ["h_dq", "w_dq"], ["g"]),
+        *quantise("g"),
+        ("Identity", ["g_dq"], ["y"]),
+    ]
+    found = GraphCost(graph(nodes, {"w": codes(64, 64), **SCALE}, ["batch", 64], batch=2)).memory()
+    # The input in floats and in bytes, before any product.
+    assert found == (64 * 64 + 4 + 1, 2 * 64 * (4 + 1))

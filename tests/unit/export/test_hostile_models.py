@@ -1,7 +1,5 @@
 """ONNX files that edgefl did not write, or that were damaged: a result or one message, nothing else."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 
@@ -9,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from commands import run_command
-from graphs import BYTE, FLOAT, floats, write
+from graphs import FLOAT, floats, write
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
@@ -18,7 +16,7 @@ from edgefl.core.errors import EdgeflError, UserError
 from edgefl.core.host import cores
 from edgefl.export import bench as benching
 from edgefl.export.bench import BenchOptions, bench
-from edgefl.export.infer import infer, picture
+from edgefl.export.infer import infer
 
 FACTS = {"class_names": ["a", "b", "c"], "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
 LINEAR = [("Flatten", ["x"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
@@ -81,52 +79,47 @@ def node(op, inputs, **attributes):
     return helper.make_node(op, inputs, ["y"], **attributes)
 
 
-def test_the_model_that_the_others_are_variations_of(tmp_path, image):
-    """All three commands work."""
-    assert survives(write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES, facts=FACTS), image) == 3
-
-
-@pytest.mark.parametrize("nodes", [[("Identity", ["x"], ["y"])], [("Flatten", ["x"], ["y"])]])
-def test_graphs_without_work(tmp_path, image, nodes):
+def test_a_graph_without_work(tmp_path, image):
     """No operator takes time: no rate, rather than a division by zero."""
-    path = write(tmp_path / "m.onnx", nodes, {}, IMAGES, facts=FACTS)
+    path = write(tmp_path / "m.onnx", [("Flatten", ["x"], ["y"])], {}, IMAGES, facts=FACTS)
     price = predicted(path).devices[0].price
-    assert price.seconds == 0
-    assert price.images_per_s is None
+    assert (price.seconds, price.images_per_s) == (0, None)
     assert survives(path, image) == 2
 
 
+CAST = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
 PIXELS = {"UINT8", "FLOAT", "FLOAT16"}
-NUMBERS = {"BOOL", "DOUBLE", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+NUMBERS = {"BOOL", "DOUBLE", "INT32"}
 
 
-@pytest.mark.parametrize("name", sorted(set(TensorProto.DataType.keys()) - {"UNDEFINED"}))
-def test_every_element_type(tmp_path, image, name):
+@pytest.mark.parametrize(
+    "name", sorted({*PIXELS, *NUMBERS, "STRING", "BFLOAT16", "FLOAT8E4M3FN", "COMPLEX64", "INT4"})
+)
+def test_element_types(tmp_path, image, name):
     """Cast to floats at once: all are priced, numbers that NumPy has are measured, pixels are classified."""
-    nodes = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
-    kind = TensorProto.DataType.Value(name)
-    results = 3 if name in PIXELS else 2 if name in NUMBERS else 1
-    assert (
-        survives(write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=FACTS), image) == results
-    )
+    kind, results = TensorProto.DataType.Value(name), 3 if name in PIXELS else 2 if name in NUMBERS else 1
+    path = write(tmp_path / "m.onnx", CAST, WEIGHTS, IMAGES, kind=kind, facts=FACTS)
+    assert survives(path, image) == results
 
 
-VALUES = [None, "x", [], {}, True, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]]]
-VALUES += ["[" * 9999]
-SHAPES = [[1, 4, 4.5], [0, 4, 4], [-1, 4, 4], [1, 2**40, 2**40], [1, 65535, 65535], [2, 4, 4]]
-SHAPES += [["1", "4", "4"]]
+VALUES = [None, "x", [], {}, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]], "[" * 9999]
+VALUES += [
+    [1, 4, 4.5],
+    [0, 4, 4],
+    [-1, 4, 4],
+    [1, 2**40, 2**40],
+    [1, 65535, 65535],
+    [2, 4, 4],
+    ["1", "4", "4"],
+]
 # Of those, what is valid.
 VALID = [("mean", [0.0]), ("class_names", ["1", "4", "4"])]
 
 
-@pytest.mark.parametrize("kind", [FLOAT, BYTE])
-@pytest.mark.parametrize("key", ["mean", "std", "shape", "class_names", "run_id", "client", "precision"])
-def test_metadata_of_other_types(tmp_path, image, key, kind):
-    """Refused as a record, before anything is computed with it."""
-    nodes = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
-    for value in VALUES + SHAPES:
-        facts = FACTS | {key: value}
-        path = write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=facts)
+@pytest.mark.parametrize("key", ["mean", "std", "shape", "class_names", "run_id", "client"])
+def test_metadata_of_other_types(tmp_path, image, key):
+    for value in VALUES:
+        path = write(tmp_path / "m.onnx", CAST, WEIGHTS, IMAGES, facts=FACTS | {key: value})
         survives(path, image, measure=False)
         if key in FACTS and (key, value) not in VALID:
             with pytest.raises(UserError, match="metadata"):
@@ -141,7 +134,7 @@ def test_classes_without_names(tmp_path, image):
         infer(path, [image])
 
 
-@pytest.mark.parametrize("row", [[np.nan] * 3, [np.inf] * 3, [0, np.nan, 1]])
+@pytest.mark.parametrize("row", [[np.inf] * 3, [0, np.nan, 1]])
 def test_outputs_that_are_not_finite(tmp_path, image, row):
     """No class has a probability then; "class 0, nan%" would be taken for a result."""
     weights = {"w": np.array([row] * 16, np.float32)}
@@ -149,42 +142,41 @@ def test_outputs_that_are_not_finite(tmp_path, image, row):
         infer(write(tmp_path / "m.onnx", LINEAR, weights, IMAGES, facts=FACTS), [image])
 
 
-@pytest.mark.parametrize("sides", [(2**20, 2**20), (2**62, 2**62)])
-def test_inputs_larger_than_memory(tmp_path, sides):
-    """Refused before anything is allocated; predictions work."""
-    path = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", *sides])
-    with pytest.raises(UserError, match=r"a call of the model needs .* this host has"):
-        measured(path)
-    assert predicted(path).devices[0].fits is False
-
-
-def test_results_larger_than_memory(tmp_path, monkeypatch):
-    """Operators' results count as inputs do."""
+def test_calls_larger_than_memory(tmp_path, monkeypatch):
+    """Refused before anything is allocated, operators' results as well as inputs; predictions work."""
+    for sides in ((2**20, 2**20), (2**62, 2**62)):
+        path = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", *sides])
+        with pytest.raises(UserError, match=r"a call of the model needs .* this host has"):
+            measured(path)
+        assert predicted(path).devices[0].fits is False
     big = {"s": np.array([1, 2**12, 2**12, 2**12])}
     nodes = [("Expand", ["x", "s"], ["e"]), ("ReduceMean", ["e"], ["y"], {"keepdims": 0})]
     path = write(tmp_path / "m.onnx", nodes, big, ["batch", 1, 1, 1])
-    memory = type("Memory", (), {"available": 2**37})
-    monkeypatch.setattr(benching.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(benching.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 2**37}))
     with pytest.raises(UserError, match="a call of the model needs"):
         measured(path)
 
 
 def graphs():
     """Graphs that are valid, odd, or neither."""
-    sequence = helper.make_tensor_sequence_value_info("x", FLOAT, ["batch", 4])
-    optional = helper.make_value_info(
-        "x", helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, ["batch", 4]))
-    )
-    zero = numpy_helper.from_array(np.int64(0), "i")
-    flat = helper.make_node("Reshape", ["x", "s"], ["f"])
-    rows = numpy_helper.from_array(np.array([-1, 16]), "s")
-    inner = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["t"])],
-        "t",
-        [],
-        [helper.make_tensor_value_info("t", FLOAT, None)],
-    )
-    outside = numpy_helper.from_array(floats(16, 3), "w")
+
+    def of(name, *sides):
+        return helper.make_tensor_value_info(name, FLOAT, sides)
+
+    def weight(value, name="w"):
+        return numpy_helper.from_array(np.asarray(value), name)
+
+    optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, ["batch", 4]))
+    rows = weight(np.array([-1, 16]), "s")
+    t = helper.make_tensor_value_info("t", FLOAT, None)
+    inner = helper.make_graph([helper.make_node("Identity", ["x"], ["t"])], "t", [], [t])
+    true = [
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
+    ]
+    product = [helper.make_node("Reshape", ["x", "s"], ["f"]), node("MatMul", ["f", "w"])]
+    linear = [helper.make_node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"])]
+    outside = weight(floats(16, 3))
     outside.data_location = TensorProto.EXTERNAL
     outside.ClearField("raw_data")
     entry = outside.external_data.add()
@@ -192,81 +184,32 @@ def graphs():
     return {
         "nothing to do": ([], [X], [X]),
         "no outputs": ([node("Relu", ["x"])], [X], []),
-        "no inputs": ([node("Constant", [], value=numpy_helper.from_array(floats(1, 3)))], [], [Y]),
-        "two inputs": (
-            [node("Add", ["x", "z"])],
-            [X, helper.make_tensor_value_info("z", FLOAT, IMAGES)],
-            [Y],
-        ),
+        "no inputs": ([node("Constant", [], value=weight(floats(1, 3)))], [], [Y]),
+        "two inputs": ([node("Add", ["x", "z"])], [X, of("z", *IMAGES)], [Y]),
         "an input without a type": ([node("Relu", ["x"])], [onnx.ValueInfoProto(name="x")], [Y]),
-        "a sequence": ([node("SequenceAt", ["x", "i"])], [sequence], [Y], [zero]),
-        "an optional": ([node("OptionalGetElement", ["x"])], [optional], [Y]),
-        "an unnamed axis": (
-            [node("Relu", ["x"])],
-            [helper.make_tensor_value_info("x", FLOAT, ["batch", None])],
-            [Y],
-        ),
-        "a branch": (
-            [
-                helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
-                helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
-                node("If", ["c"], then_branch=inner, else_branch=inner),
-            ],
-            [X],
-            [Y],
-        ),
+        "an optional": ([node("OptionalGetElement", ["x"])], [helper.make_value_info("x", optional)], [Y]),
+        "an unnamed axis": ([node("Relu", ["x"])], [of("x", "batch", None)], [Y]),
+        "a branch": ([*true, node("If", ["c"], then_branch=inner, else_branch=inner)], [X], [Y]),
         "a shape that depends on values": (
-            [helper.make_node("NonZero", ["x"], ["z"]), node("Cast", ["z"], to=FLOAT)],
-            [X],
-            [Y],
+            [helper.make_node("NonZero", ["x"], ["z"]), node("Cast", ["z"], to=FLOAT)], [X], [Y]
         ),
-        "shapes that do not match": (
-            [node("Gemm", ["x", "w"])],
-            [X],
-            [helper.make_tensor_value_info("y", FLOAT, [None, None])],
-            [numpy_helper.from_array(floats(4, 3), "w")],
-        ),
-        "a product with a vector": (
-            [flat, node("MatMul", ["f", "w"])],
-            [X],
-            [Y],
-            [numpy_helper.from_array(floats(16), "w"), rows],
-        ),
-        "a product with nothing": (
-            [flat, node("MatMul", ["f", "w"])],
-            [X],
-            [Y],
-            [numpy_helper.from_array(floats(16, 0), "w"), rows],
-        ),
-        "no groups": (
-            [node("Conv", ["x", "w"], group=0)],
-            [X],
-            [Y],
-            [numpy_helper.from_array(floats(3, 1, 2, 2), "w")],
-        ),
-        "weights outside the folder": (
-            [helper.make_node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"])],
-            [X],
-            [Y],
-            [outside],
-        ),
+        "shapes that do not fit": ([node("Gemm", ["x", "w"])], [X], [of("y", None)], [weight(floats(4, 3))]),
+        "a product with a vector": (product, [X], [Y], [weight(floats(16)), rows]),
+        "a product with nothing": (product, [X], [Y], [weight(floats(16, 0)), rows]),
+        "no groups": ([node("Conv", ["x", "w"], group=0)], [X], [Y], [weight(floats(3, 1, 2, 2))]),
+        "weights outside the folder": (linear, [X], [Y], [outside]),
         "a weight without values": (
-            [helper.make_node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"])],
-            [X],
-            [Y],
-            [onnx.TensorProto(name="w", data_type=FLOAT, dims=[2**40, 2**20])],
+            linear, [X], [Y], [onnx.TensorProto(name="w", data_type=FLOAT, dims=[2**40, 2**20])]
         ),
-    }
+    }  # fmt: skip
 
 
 # How many commands give a result; none of the others.
 RESULTS = {
-    "nothing to do": 2,
+    **dict.fromkeys(
+        ("nothing to do", "no inputs", "two inputs", "a product with a vector", "a product with nothing"), 2
+    ),
     "no outputs": 1,
-    "no inputs": 2,
-    "two inputs": 2,
-    "a product with a vector": 2,
-    "a product with nothing": 2,
 }
 
 
@@ -277,7 +220,6 @@ def test_odd_graphs(tmp_path, image, name):
 
 
 def test_flipped_bytes(tmp_path, image):
-    """Seeded damage to a small network, cut now and then."""
     nodes = [("Conv", ["x", "k"], ["c"]), ("Relu", ["c"], ["r"]), ("Flatten", ["r"], ["f"])]
     weights = {"k": floats(2, 1, 3, 3), "w": floats(8, 3)}
     path = tmp_path / "m.onnx"
@@ -295,26 +237,6 @@ def test_flipped_bytes(tmp_path, image):
 
 
 def test_threads_without_cores(tmp_path, capsys):
-    """A million threads would never answer."""
     path = write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES)
     status, _, err = run_command(capsys, "bench", path, "--threads", "1000000")
     assert (status, f"use at most {cores()}" in err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    "mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I", "F"]
-)
-@pytest.mark.parametrize("channels", [1, 3])
-def test_images_of_every_mode(tmp_path, mode, channels):
-    """Read, or refused in one message."""
-    file = tmp_path / "image.tiff"
-    try:
-        Image.new(mode, (4, 4)).save(file)
-    except OSError:
-        file = tmp_path / "image.png"
-        Image.new(mode, (4, 4)).convert("RGB").save(file)
-    try:
-        assert picture(file, (channels, 4, 4)).pixels.shape == (channels, 4, 4)
-    except UserError as error:
-        assert mode in {"LAB", "F", "I"}
-        assert "image.tiff" in error.where  # noqa: PT017 - either end is right

@@ -1,18 +1,20 @@
-"""Repairs to float16 models, what stays in float, and errors of the libraries."""
-
-from __future__ import annotations
+"""Smaller models: what stays in float, what is lost, and errors of the libraries."""
 
 import logging
 import sys
 
+import numpy as np
 import onnx
 import pytest
+import torch
 from exported import exported, images
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from edgefl.export import quantise
+from edgefl.export.compact import compare_with_fp32
 from edgefl.export.graph import ExportError
 from edgefl.export.model import ExportForm
+from edgefl.export.verify import BATCHES, compare, runner
 
 FORM = ExportForm()
 
@@ -47,31 +49,54 @@ def test_sums_of_squares_stay_in_float32(mlp):
     assert types[first.output[0]] == TensorProto.FLOAT16
 
 
-def test_int8_is_the_same_twice(mlp):
-    """The same images give the same file."""
-    model, x = mlp
-    assert quantise.to_int8(model, FORM, x, {}) == quantise.to_int8(model, FORM, x, {})
-
-
-@pytest.mark.parametrize(
-    "convert",
-    [
-        lambda: quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {}),
-        lambda: quantise.to_fp16(b"no model", FORM, {}),
-    ],
-    ids=["int8", "fp16"],
-)
-def test_a_librarys_failure_is_one_error(convert):
-    """Whatever it raises."""
+def test_a_librarys_failure_is_one_error():
     with pytest.raises(ExportError, match="ONNX Runtime cannot"):
-        convert()
+        quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {})
+    with pytest.raises(ExportError, match="ONNX Runtime cannot"):
+        quantise.to_fp16(b"no model", FORM, {})
 
 
 def test_the_tools_leave_nothing_behind(mlp, capfd):
-    """No handler on the root logger, nothing on sys.path, nothing printed."""
+    """No handler on the root logger, nothing on sys.path, nothing printed; the same images, the same file."""
     model, x = mlp
     before = list(sys.path), list(logging.getLogger().handlers)
-    quantise.to_int8(model, FORM, x, {})
+    assert quantise.to_int8(model, FORM, x, {}) == quantise.to_int8(model, FORM, x, {})
     quantise.to_fp16(model, FORM, {})
     assert (list(sys.path), list(logging.getLogger().handlers)) == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_drop_is_counted_by_hand():
+    """A model that is wrong on k of 64 loses k/64; a lower limit refuses it, and so do infinite logits."""
+    model, (x, _) = exported("mlp", "fedavg")[1], images((1, 8, 8))
+
+    def with_head(factor):
+        proto = onnx.load_from_string(model)
+        name = next(node.input[1] for node in reversed(proto.graph.node) if node.op_type == "Gemm")
+        (head,) = (tensor for tensor in proto.graph.initializer if tensor.name == name)
+        head.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(head) * np.float32(factor), name))
+        return proto.SerializeToString()
+
+    labels, other = runner(model, FORM)(x).argmax(axis=1), with_head(-1)
+    wrong, labels = int((runner(other, FORM)(x).argmax(axis=1) != labels).sum()), torch.from_numpy(labels)
+    found = compare_with_fp32(other, model, FORM, x, labels, max_drop=wrong / 64)
+    assert (found.drop, found.agreement, found.fp32_accuracy) == (wrong / 64, 1 - wrong / 64, 1)
+    with pytest.raises(ExportError, match=f"accuracy falls by {wrong / 64:.2%}, from 100.00%") as caught:
+        compare_with_fp32(other, model, FORM, x, labels, max_drop=wrong / 64 - 0.001)
+    assert "--max-drop" in caught.value.hint
+    with pytest.raises(ExportError, match="not finite"):
+        compare_with_fp32(with_head(np.inf), model, FORM, x, labels, max_drop=1)
+
+
+@pytest.mark.parametrize("count", [1, 64])
+def test_few_samples_meet_every_batch_size(count):
+    """They repeat in the larger batches, and count once."""
+    sizes = []
+
+    def run(chunk):
+        sizes.append(len(chunk))
+        return np.zeros((len(chunk), 10), np.float32)
+
+    found = compare(run, run, images((1, 8, 8))[0][:count], torch.zeros(count, dtype=torch.int64))
+    assert set(BATCHES) <= set(sizes)
+    assert (found.samples, found.accuracy) == (count, 1)

@@ -1,7 +1,5 @@
 """Pickles of plain data, and of anything else."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from contextlib import suppress
@@ -35,9 +33,8 @@ class _Calls:
         return self.asked
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, 2, 5])
 def test_a_function_is_refused_by_name_and_not_called(protocol, tmp_path):
-    """A pickle that would run a command is refused with the command's function, and nothing runs."""
     mark = tmp_path / "ran"
     hostile = pickle.dumps({1: _Calls(os.system, f"touch {mark}")}, protocol)
     with pytest.raises(UserError, match=r"asks for (posix|nt)\.system"):
@@ -45,17 +42,9 @@ def test_a_function_is_refused_by_name_and_not_called(protocol, tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    ("program", "asked"),
-    [
-        (b"cos\nsystem\n", "os.system"),
-        (b"(ios\nsystem\n", "os.system"),
-        (b"\x8c\x02os\x8c\x06system\x93", "os.system"),
-    ],
-)
-def test_every_spelling_of_a_name_is_refused(program, asked):
-    """Whatever opcode names a function, it is not looked up."""
-    with pytest.raises(UserError, match=asked):
+@pytest.mark.parametrize("program", [b"cos\nsystem\n", b"(ios\nsystem\n", b"\x8c\x02os\x8c\x06system\x93"])
+def test_every_spelling_of_a_name_is_refused(program):
+    with pytest.raises(UserError, match=r"os\.system"):
         load(b"\x80\x05" + program + b".", "f")
 
 
@@ -78,7 +67,6 @@ def test_nesting_and_cycles_are_no_danger():
 
 
 def test_a_pickle_that_is_cut_off_is_refused():
-    """Every beginning of a pickle is refused, and says so."""
     whole = pickle.dumps({1: {"a": 1.5, "b": [1, 2]}})
     for length in range(len(whole)):
         with pytest.raises(UserError, match="cut off"):
@@ -88,7 +76,6 @@ def test_a_pickle_that_is_cut_off_is_refused():
 @given(st.binary(max_size=60), st.integers(0, 40), PLAIN)
 @settings(max_examples=50)
 def test_garbage_is_a_users_mistake(garbage, place, data):
-    """Any bytes, also in the middle of a pickle, are plain data or a UserError."""
     whole = pickle.dumps(data)
     for content in (garbage, whole[:place] + garbage + whole[place + 1 :]):
         with suppress(UserError):

