@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,18 +11,15 @@ from plans import plan
 from recorded import recorded
 from told import times
 
-import edgefl
 from edgefl.analysis.curves import AXES, curves
-from edgefl.analysis.groups import SeedGroup, averages, seeds_together
+from edgefl.analysis.groups import SeedGroup, seeds_together
 from edgefl.analysis.history import History, histories
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
 from edgefl.core.ledger import EnergyTotal
-from edgefl.store import read
 
 
 def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="global"):
-    """A history whose round takes so many seconds and joules; of each round the same of all else."""
     rounds = np.array(rounds)
     ones = np.ones(len(rounds), dtype=np.int64)
     accuracy = np.array(accuracies, dtype=float)
@@ -35,7 +31,6 @@ def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="glo
 
 
 def group(*runs, seeds=(1, 2, 3)):
-    """The curves of one group of runs, a history each."""
     energy = EnergyTotal(1.0, 2, 2)
     named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
@@ -43,7 +38,6 @@ def group(*runs, seeds=(1, 2, 3)):
 
 
 def test_one_run_is_its_history_without_a_band():
-    """Every evaluation is a point."""
     with recorded(plan([times(work=[2, 4])], rounds=3), [0.1, 0.5, 0.4]) as reader:
         run, found = summary(reader), histories(Run(reader))
     (curve,) = curves(seeds_together([run]), lambda _: found)
@@ -103,7 +97,6 @@ def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():
 
 
 def test_the_last_evaluation_of_a_shorter_run_is_paired_with_no_other():
-    """Round 5 is the one's last and of the other one in between."""
     (curve,) = group(history([0, 5], [0.1, 0.5]), history([0, 5, 8], [0.1, 0.2, 0.7]))
     assert curve.accuracy == pytest.approx([0.1, 0.6])
     assert curve.left_out == 1
@@ -117,7 +110,6 @@ def test_an_evaluation_after_the_exchanges_at_the_end_is_none_of_a_round():
 
 
 def test_an_energy_that_is_unknown_is_no_axis():
-    """If one of the runs does not know it; one of some of the clients is, and says so."""
     (curve,) = group(history([0, 1], [0.1, 0.5]), history([0, 1], [0.1, 0.5], joules=math.nan))
     assert curve.x.keys() == AXES.keys() - {"joules"}
     (curve,) = group(history([0, 1], [0.1, 0.5], known=1))
@@ -126,44 +118,7 @@ def test_an_energy_that_is_unknown_is_no_axis():
 
 
 def test_a_single_evaluation_is_a_point():
-    """Of one run, and of several."""
     for runs in ([history([4], [0.3])], [history([4], [0.3]), history([6], [0.5])]):
         (curve,) = group(*runs)
         assert (len(curve), curve.left_out) == (1, 0)
     assert curve.accuracy.tolist() == [0.4]
-
-
-def test_a_group_without_evaluations_has_no_curve():
-    """As on the null engine; the other groups keep their places."""
-    runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2), clients=2) for _ in range(2)]
-    found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
-    groups = [SeedGroup("one", (run,)) for run in runs]
-    (curve,) = curves(groups, lambda run: found[id(run)])
-    assert (curve.group, curve.model) == (1, "personal")
-
-
-def test_the_last_point_is_what_compare_shows(tmp_path):
-    """Trained with two seeds: the averages of accuracy, time, bytes, energy and client-seconds."""
-    few = ["sweep=null", "sweep.seed=[1, 2]", "task.clients=4", "server={rounds: 3, participants: 2}"]
-    fewer = ["evaluate.models=[global, personal]", "local.epochs=1"]
-    result = edgefl.run("quickstart", overrides=[*few, *fewer], out=tmp_path / "runs")
-    runs = result.summary()
-    by_run = {}
-    for run in runs:
-        with read(Path(run.run_dir)) as reader:
-            by_run[run.run_dir] = histories(Run(reader))
-    compared = seeds_together(runs)
-    (average,) = averages(compared)
-    found = {curve.model: curve for curve in curves(compared, lambda run: by_run[run.run_dir])}
-    assert found.keys() == {"global", "personal"}
-    for model, curve in found.items():
-        shown = average.figures[f"accuracy.{model}.value"]
-        assert curve.seeds == [1, 2]
-        assert curve.accuracy[-1] == pytest.approx(shown.mean)
-        band = curve.accuracy_low[-1], curve.accuracy_high[-1]
-        assert band == pytest.approx(tuple(shown.interval_95))
-        assert curve.x["time"][-1] == pytest.approx(average.figures["virtual_s"].mean)
-        assert curve.x["joules"][-1] == pytest.approx(average.figures["joules"].mean)
-        assert curve.x["client_seconds"][-1] == pytest.approx(average.figures["client_s"].mean)
-        both = average.figures["down_bytes"].mean + average.figures["up_bytes"].mean
-        assert curve.x["bytes"][-1] == both

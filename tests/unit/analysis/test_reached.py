@@ -9,7 +9,6 @@ from edgefl.store import read
 
 
 def reckoned(reader, t_s, turn):
-    """What had been wasted by an evaluation."""
     jobs = [
         job
         for job in reader.rows("jobs")

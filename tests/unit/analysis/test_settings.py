@@ -45,7 +45,6 @@ INLINE = {
     ],
 )
 def test_what_differs_is_told(without, changes, found):
-    """Also what only one run sets."""
     other = {key: BASE[key] for key in BASE if key not in without} | changes
     assert differing([BASE, other]) == found
 
@@ -60,7 +59,6 @@ def test_parameters_of_one_name_belong_to_their_component():
 
 
 def test_keys_are_those_of_set():
-    """A list stays whole."""
     scenario = {"method": {"name": "flexchill", "temperature": 4}, "evaluate": {"models": ["global"]}}
     assert dotted(scenario) == {
         "method.name": "flexchill",

@@ -52,7 +52,6 @@ def test_what_others_add_is_sharing(busy_s, up_bytes, settings, parts):
 
 
 def test_each_direction_is_shared_by_its_own_limit():
-    """A server's downlink makes no upload a shared one."""
     plan_ = with_server(plan([prices("train", 1)]), downlink=1e6)
     assert (is_shared(plan_, "down").all(), is_shared(plan_, "up").any()) == (True, False)
 
@@ -66,14 +65,12 @@ def test_each_direction_is_shared_by_its_own_limit():
     ],
 )
 def test_a_run_that_shares_a_link_is_not_blind(settings, seen):
-    """Other times change how long transfers take; what does so is named by its key."""
     plan_ = with_server(plan([prices("train", 1)]), **settings)
     assert list(sights(plan_)) == seen
     assert is_blind(plan_) is (not seen)
 
 
 def test_cells_are_seen():
-    """Clients in cells depend on each other too."""
     plan_ = plan([prices("train", 1)])
     plan_ = replace(plan_, clients=replace(plan_.clients, cell=np.array([0]), cells=("home",)))
     assert list(sights(plan_)) == ["cells"]

@@ -21,12 +21,10 @@ DIFFERENCES = Differences(PLAN, PLAN, LEARNING)
 
 @pytest.fixture(scope="module")
 def merge():
-    """A merge of all clients, in the second round."""
     return [need for need in told(PLAN)[1] if isinstance(need, Merge)][1]
 
 
 def _changed(rows, place, **values):
-    """Rows of which one has other values."""
     rows = rows.copy()
     for name, value in values.items():
         rows[name][place] = value
@@ -53,7 +51,6 @@ def test_equal_merges(merge):
     ],
 )
 def test_clients(merge, kept, words):
-    """Who is missing is named, as far as there are few; so is who is there and was not."""
     fewer = replace(merge, rows=merge.rows[kept])
     assert _found(merge, fewer) == words
     assert _found(fewer, merge) == words.replace("would not", "would also")
@@ -62,7 +59,6 @@ def test_clients(merge, kept, words):
 
 
 def test_a_refused_client(merge):
-    """The reason for which a client is missing."""
     refusal = Refusal(4, "tiny", "train", needs_bytes=2, has_bytes=1, parts={})
     there = Differences(PLAN, replace(PLAN, refusals=(refusal,)), LEARNING)
     rows, none = merge.rows[[0, 1, 2, 3, 5]], merge.rows[:0]
@@ -73,31 +69,22 @@ def test_a_refused_client(merge):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"version": 0}, "would have client 3 with version 0 instead of 1"),
-        ({"steps": 2}, "would have client 3 with steps 2 instead of 4"),
-        ({"round": 0}, "would have client 3 with round 0 instead of 1"),
-        ({"nth": 2}, "would have client 3 with jobs done 2 instead of 1"),
-    ],
-)
-def test_jobs(merge, values, words):
-    """What a job's result depends on."""
-    assert _found(merge, replace(merge, rows=_changed(merge.rows, 3, **values))) == words
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
         ({"exchange": "calibrate"}, "would have exchange calibrate instead of train"),
         ({"round": 4}, "would have round 4 instead of 1"),
         ({"correction": "mix"}, "would have correction mix instead of move"),
         ({"weights": (1.0,) * 5 + (2.0,)}, "would have client 5 with weight 2 instead of 1"),
         ({"scales": (0.5,) + (1.0,) * 5}, "would have client 0 with scale 0.5 instead of 1"),
+        # What a job's result depends on.
+        ({"version": 0}, "would have client 3 with version 0 instead of 1"),
+        ({"steps": 2}, "would have client 3 with steps 2 instead of 4"),
+        ({"nth": 2}, "would have client 3 with jobs done 2 instead of 1"),
     ],
 )
-def test_the_merge_itself(merge, values, words):
-    """How updates are merged."""
+def test_what_is_merged_and_how(merge, values, words):
     merge = replace(merge, weights=(1.0,) * CLIENTS)
-    assert _found(merge, replace(merge, **values)) == words
+    of_job = values.keys() <= {"version", "steps", "nth"}
+    other = {"rows": _changed(merge.rows, 3, **values)} if of_job else values
+    assert _found(merge, replace(merge, **other)) == words
 
 
 def test_late_work_whose_state_is_kept(merge):

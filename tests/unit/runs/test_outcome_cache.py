@@ -34,7 +34,6 @@ def cache():
 
 
 def test_nothing_is_trained_twice_or_without_need(cache):
-    """What was trained ahead is there when it is due; while nothing is missing, nothing is trained."""
     assert trained(cache, [job(0)], [job(1, 1), job(2, 2)]) == [0, 1, 2]
     assert cache.take(job(0)).job == job(0)
     assert trained(cache, [job(1, 1)], [job(2, 2), job(3, 0)]) == []
@@ -42,7 +41,6 @@ def test_nothing_is_trained_twice_or_without_need(cache):
 
 
 def test_a_clients_jobs_follow_each_other(cache):
-    """A job begins where the one before it ends, in this merge or ahead; another client's is no matter."""
     assert trained(cache, [job(0), job(2)], [job(3), job(1, 1)]) == [0, 1, 2, 3]
     assert [begins(cache, each) for each in (job(0), job(1, 1), job(2), job(3))] == [None, None, 0, 2]
     cache.take(job(0))
@@ -51,7 +49,6 @@ def test_a_clients_jobs_follow_each_other(cache):
 
 
 def test_what_is_needed_afresh_is_dropped_with_what_followed_it(cache):
-    """An outcome that is no longer valid is trained again, and so is one that began with its state."""
     assert trained(cache, [job(0)], [job(1), job(2), job(3, 1)]) == [0, 1, 2, 3]
     cache.take(job(0))
     assert [each.id for each in cache.missing([job(1)], [job(2), job(3, 1)], {1})] == [1, 2]
@@ -78,7 +75,6 @@ def test_what_stays_behind_is_passed(cache):
 
 
 def test_work_without_states_depends_on_nothing():
-    """Where no job writes a state, whatever was trained stays good."""
     cache = OutcomeCache(lambda _: False)
     assert trained(cache, [job(0)], [job(1), job(2)]) == [0, 1, 2]
     cache.take(job(0))

@@ -61,8 +61,6 @@ CALLS = [SCENARIO["name"], "ready", "merged", "merged", "over", "done"]
 
 @pytest.fixture
 def printed(monkeypatch):
-    """(how standard error is made): what is printed there."""
-
     def console(**kind):
         file = Terminal() if kind.get("force_terminal") else io.StringIO()
         monkeypatch.setattr(progress, "Console", lambda **given: Console(**{**given, "file": file, **kind}))
@@ -72,7 +70,6 @@ def printed(monkeypatch):
 
 
 def test_a_terminal_shows_progress_and_nothing_else_does(tmp_path, printed):
-    """Names are shown as they are."""
     terminal = printed(force_terminal=True, width=100)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "1")
     assert "[/] rev [b]: clock " in terminal.getvalue()
@@ -82,7 +79,6 @@ def test_a_terminal_shows_progress_and_nothing_else_does(tmp_path, printed):
 
 
 def test_progress_can_be_asked_for_and_turned_off(tmp_path, printed):
-    """Plain lines in a pipe; nothing in a terminal."""
     pipe = printed(force_terminal=False)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "1", progress=True)
     assert "\n[/] rev [b]: clock " in pipe.getvalue()
@@ -92,7 +88,6 @@ def test_progress_can_be_asked_for_and_turned_off(tmp_path, printed):
 
 
 def test_callbacks_take_the_place_of_progress_or_go_beside_it(tmp_path, printed):
-    """A user's callbacks are called in any case."""
     terminal, seen = printed(force_terminal=True), Seen()
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "1", callbacks=seen)
     assert (terminal.getvalue(), seen.calls) == ("", CALLS)
@@ -102,21 +97,8 @@ def test_callbacks_take_the_place_of_progress_or_go_beside_it(tmp_path, printed)
     assert "[/] rev [b]" in terminal.getvalue()
 
 
-def test_what_trains_is_printed_when_it_changes():
-    """Three runs, two engines."""
-    file = io.StringIO()
-    display = Display(Console(file=file, force_terminal=False, markup=False))
-    for line in ("engine: loop (as asked), 1 process",) * 2 + ("engine: [b] (as asked), 2 processes",):
-        display.told(replace(SO_FAR, what="ready", engine=line))
-    assert file.getvalue().splitlines() == [
-        "engine: loop (as asked), 1 process",
-        "engine: [b] (as asked), 2 processes",
-    ]
-
-
 @pytest.mark.parametrize(("callbacks", "hint"), [(Seen, "pass an object, not its class"), (print, "")])
 def test_what_is_no_object_of_callbacks_is_refused(callbacks, hint, tmp_path):
-    """Before anything is planned."""
     with pytest.raises(edgefl.UserError, match=r"subclass of edgefl\.Callbacks") as caught:
         edgefl.run("quickstart", callbacks=callbacks, out=tmp_path / "runs")
     assert caught.value.hint == hint
@@ -136,7 +118,6 @@ CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def display_on(kind, name="study", so_far=SO_FAR, runs=1, file=None):
-    """What is printed of a run that is stopped in the middle."""
     file = file or (Terminal() if kind.get("force_terminal") else io.StringIO())
     with Display(Console(file=file, highlight=False, markup=False, **kind)) as display:
         display.began(replace(BEGAN, name=name, runs=runs, rounds=so_far.rounds))
@@ -168,14 +149,12 @@ def test_no_line_is_wider_than_the_terminal(width, name, rounds):
 
 
 def test_a_run_that_is_stopped_keeps_its_last_figures():
-    """In a terminal they stay above what is printed next; in a pipe they are printed."""
     figures = "study: global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted"
     assert lines_of(display_on({"force_terminal": True, "width": 100}))[-1] == figures
     assert display_on({"force_terminal": False}) == f"{figures}\n"
 
 
 def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
-    """At most one in ten seconds, however often the server merges; and the last."""
     now = [0.0]
     costs = {key: value for key, value in FIGURES.items() if not key.startswith("accuracy")}
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
@@ -213,7 +192,6 @@ def test_where_nothing_can_be_redrawn(settings, kind, file, monkeypatch):
 
 
 def test_no_colour_is_kept(monkeypatch):
-    """NO_COLOR takes colours away and leaves what is redrawn."""
     monkeypatch.setenv("NO_COLOR", "1")
     printed = display_on({"force_terminal": True, "width": 80})
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
@@ -221,14 +199,12 @@ def test_no_colour_is_kept(monkeypatch):
 
 
 def test_progress_in_a_terminal_says_which_run_it_is():
-    """Of a sweep: its number; a run of one has none."""
     assert lines_of(display_on({"force_terminal": True, "width": 80}, runs=4))[0].startswith("1/4 study ")
     first = lines_of(display_on({"force_terminal": True, "width": 80}))[0]
     assert re.fullmatch("study  12/100  0 s  2 min 10 s left  ━━─{18}", first)
 
 
 def test_failures_and_interrupts_are_said():
-    """Of a run that failed, why; of an interrupt, how to go on. A command's own error says itself."""
     file = io.StringIO()
     failed = End("study", "failed", "it diverged", 1, 0.0, dict)
 

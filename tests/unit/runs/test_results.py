@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 import pytest
-from damage import rewritten
 from hooks import Hooks
 
 import edgefl
@@ -27,12 +25,10 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A sweep over temperature and seed on the null engine."""
     return edgefl.run(SCENARIO, engine="null", out=tmp_path_factory.mktemp("runs") / "swept")
 
 
 def test_what_was_run_can_be_opened(swept):
-    """A group and one of its runs: the same names, folders, statuses and figures."""
     assert edgefl.open(str(swept.folder)) == swept
     (only,) = edgefl.open(swept.runs[1].folder).runs
     assert only == swept.runs[1]
@@ -45,7 +41,6 @@ def test_what_was_run_can_be_opened(swept):
 
 
 def test_a_run_in_progress_can_be_opened(tmp_path):
-    """With its figures and rows so far; nothing of it failed."""
     seen = []
 
     class Looks(Hooks):
@@ -60,7 +55,6 @@ def test_a_run_in_progress_can_be_opened(tmp_path):
 
 
 def test_runs_that_cannot_be_read_are_named_and_left_out(swept, tmp_path):
-    """One whose database is damaged, beside a finished one; one that is only being created is no run yet."""
     (tmp_path / "01-done").symlink_to(swept.runs[0].folder)
     store = Store.create(tmp_path / "02-new", lambda *_: b"")
     (tmp_path / "03-broken").mkdir()
@@ -75,7 +69,6 @@ def test_runs_that_cannot_be_read_are_named_and_left_out(swept, tmp_path):
 
 
 def test_a_frame_has_the_settings_in_which_runs_differ(swept):
-    """A sweep over T and seed has both as columns, and no others; jobs of all runs are there."""
     jobs = swept.frame("jobs")
     assert list(jobs.columns[:4]) == ["run", "seed", "method.temperature", "job"]
     assert len(jobs) == 4 * 2 * 2
@@ -89,15 +82,6 @@ def test_a_frame_has_the_settings_in_which_runs_differ(swept):
         swept.frame("jbos")
 
 
-def test_frames_without_rows_keep_their_columns(swept):
-    """Nothing was evaluated on the null engine; settings and columns are there, with their types."""
-    found = swept.frame("evaluations")
-    assert len(found) == 0
-    assert list(found.columns[:5]) == ["run", "seed", "method.temperature", "version", "round"]
-    assert (found["round"].dtype, found["accuracy"].dtype) == ("int64", "float64")
-    assert swept.frame("evaluations", kind="arrow").num_rows == 0
-
-
 @pytest.mark.parametrize(
     ("library", "kind", "message", "extra"),
     [
@@ -108,7 +92,6 @@ def test_frames_without_rows_keep_their_columns(swept):
 def test_without_a_library_one_message_says_what_to_install(
     swept, monkeypatch, library, kind, message, extra
 ):
-    """Frames are the only thing that needs it."""
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(edgefl.UserError, match=message) as caught:
         swept.frame("jobs", kind)
@@ -116,7 +99,6 @@ def test_without_a_library_one_message_says_what_to_install(
 
 
 def test_overrides_may_be_a_mapping(tmp_path):
-    """Values by dotted key, as in YAML; a mistake is placed at its key, and a text alone is one setting."""
     changes = {"server.rounds": 3, "sweep": None, "method": {"name": "fedavg"}, "local.batch_size": 16}
     (run,) = edgefl.run(SCENARIO, overrides=changes, engine="null", out=tmp_path / "1").runs
     assert (run.settings["server.until.rounds"], run.settings["local.batch_size"]) == (3, 16)
@@ -130,34 +112,7 @@ def test_overrides_may_be_a_mapping(tmp_path):
         edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
 
 
-def test_a_run_that_is_gone_is_one_message(tmp_path):
-    """Its tables and figures are read when they are asked for."""
-    run = RunResult("gone", tmp_path / "gone", "done", "")
-    for asked in (run.summary, lambda: run.table("jobs"), lambda: run.settings):
-        with pytest.raises(edgefl.UserError, match="is not a run directory"):
-            asked()
-
-
-@pytest.mark.parametrize("target", [0, 1.5, 90])
-def test_a_target_out_of_range_is_refused(swept, target):
-    """As by the command; a percentage would be "not reached" by every run."""
-    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0 and at most 1"):
-        swept.summary(target)
-
-
-def test_a_run_without_its_settings_is_unreadable(swept, tmp_path):
-    """Where it is opened, so that its group's figures and frames leave it out."""
-    shutil.copytree(swept.folder, tmp_path / "runs")
-    rewritten(tmp_path / "runs" / "02-temperature-0.5-seed-2", "UPDATE plan SET content = 'x'")
-    found = edgefl.open(tmp_path / "runs")
-    assert [run.status for run in found.runs] == ["done", "unreadable", "done", "done"]
-    assert "its plan is damaged" in found.runs[1].reason
-    assert len(found.summary()) == 3
-    assert found.frame("merges")["run"].nunique() == 3
-
-
 def test_where_no_run_can_be_read_that_is_said(tmp_path):
-    """In place of an empty frame, or of nothing to draw."""
     run = RunResult("gone", tmp_path / "gone", "unreadable", "gone: run.sqlite cannot be read")
     for asked in (lambda one: one.summary(), lambda one: one.frame("jobs"), lambda one: one.plot()):
         with pytest.raises(edgefl.UserError, match="gone: run") as caught:
@@ -176,6 +131,5 @@ def test_where_no_run_can_be_read_that_is_said(tmp_path):
     ],
 )
 def test_values_of_another_type_are_refused_in_words(swept, ask, message):
-    """As wrong values are."""
     with pytest.raises(edgefl.UserError, match=message):
         ask(swept)

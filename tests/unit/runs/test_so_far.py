@@ -43,7 +43,6 @@ class Told(edgefl.Callbacks):
 
 
 def told(folder, **settings):
-    """What is told of a run, and its summary."""
     seen = Told()
     result = edgefl.run({**SCENARIO, **settings}, out=folder, callbacks=seen)
     return seen, *result.summary()
@@ -65,12 +64,10 @@ def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_pat
 
 
 def _losses(figures):
-    """The test losses, which a run's record does not have."""
     return {key: value for key, value in figures.items() if key.startswith("loss.")}
 
 
 def test_progress_has_the_last_scores_and_loss(tmp_path):
-    """None before the first evaluation; then those of the run's tables, new where they were measured."""
     seen, _ = told(tmp_path / "run")
     result = edgefl.open(tmp_path / "run").runs[0]
     first = seen.progress[1]
@@ -83,7 +80,6 @@ def test_progress_has_the_last_scores_and_loss(tmp_path):
 
 
 def test_progress_without_training_and_without_energies(tmp_path, monkeypatch):
-    """On the null engine jobs are charged late; an unknown energy is left out, not 0."""
     monkeypatch.setenv("EDGEFL_PATH", str(write(tmp_path / "own")))
     fleet = {"members": [{"device": UNPOWERED, "link": "4g"}]}
     seen, summary = told(tmp_path / "run", engine="null", fleet=fleet)

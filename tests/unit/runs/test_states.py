@@ -23,7 +23,6 @@ MAPS = Path("/proc/self/maps")
 
 
 def _tree(value, floats=4):
-    """A state whose keys no file would keep in this order: by name, and wide types first."""
     weights = {"w": torch.full((floats,), float(value)), "b": torch.zeros(2, 2)}
     return {"head": {}, "count": torch.tensor(value, dtype=torch.int32), "body": weights, "a": _half(value)}
 
@@ -33,7 +32,6 @@ def _half(value):
 
 
 def _bits(tree):
-    """Everything about a tree: keys in their order, types, shapes, strides and bytes."""
     if isinstance(tree, torch.Tensor):
         return (tree.dtype, tuple(tree.shape), tree.stride(), tree.reshape(-1).view(torch.uint8).tolist())
     return [(key, _bits(inner)) for key, inner in tree.items()]
@@ -51,7 +49,6 @@ def _names(folder):
 
 
 def _held(states):
-    """The clients whose state is in memory, the least recently used first."""
     return list(states._held)  # noqa: SLF001 - nothing else tells memory from disk
 
 
@@ -150,20 +147,7 @@ def test_states_are_a_dict(budget, steps):
         beside.store.close("done")
 
 
-def test_nothing_is_written_within_the_budget(tmp_path):
-    """Up to its last byte; the next state makes one file, that of the least recently used state."""
-    states = _filled(tmp_path, 3, 3 * SIZE)
-    assert _names(tmp_path) == set()
-    assert states.path(0) is None
-    states.get(0)
-    states.put(3, 13, _tree(3))
-    assert _names(tmp_path) == {state_file(11)}
-    assert states.path(1) == tmp_path / state_file(11)
-    assert _held(states) == [2, 0, 3]
-
-
 def test_without_a_folder_everything_stays_in_memory():
-    """Whatever the budget."""
     states = _filled(None, 3, 0)
     assert states.held_bytes == 3 * SIZE
     assert [_bits(states.get(client)) for client in range(3)] == [_bits(_tree(client)) for client in range(3)]
@@ -172,7 +156,6 @@ def test_without_a_folder_everything_stays_in_memory():
 
 
 def test_a_state_on_disk_is_not_written_again_for_a_checkpoint(tmp_path):
-    """It is only named, with its file's SHA-256; what was in memory alone is written."""
     states = _filled(tmp_path, 3, SIZE)
     before = {name: (tmp_path / name).stat() for name in (state_file(10), state_file(11))}
     with states.saving() as changed:
@@ -215,7 +198,6 @@ def _full(monkeypatch):
 
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
-    """A put that cannot make room says so; states and rows are there, and go on when there is room."""
     store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 2, 2 * SIZE)
     with states.saving() as changed:
@@ -276,13 +258,6 @@ def test_a_state_holds_its_own_memory_alone(tmp_path, make, budget):
         assert leaf._base is None  # noqa: SLF001 - a view's own tensor
         assert not leaf.requires_grad
         assert torch.equal(leaf, given_leaf)
-
-
-def test_a_tensor_of_its_own_is_not_copied():
-    """It is taken as it is."""
-    states, tensor = States(None, 0), torch.ones(3)
-    states.put(0, 1, {"x": tensor})
-    assert states.get(0)["x"].data_ptr() == tensor.data_ptr()
 
 
 @pytest.mark.skipif(not MAPS.exists(), reason="only Linux lists a process's mappings")

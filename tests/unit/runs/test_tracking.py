@@ -45,38 +45,14 @@ class Params(TrackerParams):
 
 
 def broken(title="", build="pass", began="pass", told="pass", ended="pass") -> str:
-    """Its code."""
     return BROKEN.format(title=title, build=build, began=began, told=told, ended=ended)
 
 
 def run(out, *trackers, engine="null", **overrides):
-    """A short run."""
     return edgefl.run(SCENARIO, overrides={**SHORT, **overrides}, engine=engine, out=out, track=trackers)
 
 
-def test_a_tracker_is_told_of_each_run_of_a_sweep(tmp_path, monkeypatch):
-    """Run by run, under their group's name."""
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    file = tmp_path / "journal"
-    result = run(tmp_path / "runs", {"name": "mine", "file": str(file)}, sweep={"seed": [1, 2]})
-    calls = journal(file)
-    ends = [place for place, call in enumerate(calls) if call[0] == "ended"]
-    assert len(ends) == len(result.runs) == 2
-    for each, some in zip(result.runs, (calls[: ends[0] + 1], calls[ends[0] + 1 :]), strict=True):
-        summary = each.summary()
-        assert some[0] == ["began", each.name, SCENARIO, summary.run_id, summary.seed, "fedavg"]
-        merges = [["merged", row["round"], row["t_s"]] for row in each.table("merges")]
-        assert [call[1:4] for call in some[1:-1]] == [
-            ["ready", -1, 0.0],
-            *merges,
-            ["over", merges[-1][1], summary.virtual_s],
-        ]
-        assert some[-1][1:3] == ["done", ""]
-        assert some[-1][5]["flops"] == summary.flops
-
-
 def test_what_is_unknown_is_left_out(tmp_path, monkeypatch, unfinished):  # noqa: ARG001
-    """Energies of a fleet without powers; no loss and no accuracy where nothing is trained."""
     folders = own_tracker(tmp_path / "more", monkeypatch, JOURNAL).parents[1], tmp_path / "unfinished"
     monkeypatch.setenv("EDGEFL_PATH", ":".join(map(str, folders)))
     file = tmp_path / "journal"
@@ -133,8 +109,6 @@ def test_a_failure_is_said_once_with_its_line(hook, tmp_path, monkeypatch, caplo
 
 
 def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
-    """The run that was going on is ended as interrupted, with what it has; the interrupt goes on."""
-
     class Stop(Hooks):
         def merged(self, so_far):
             if so_far.round == 1:
@@ -163,7 +137,6 @@ def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
     ],
 )
 def test_a_mistake_is_told_before_the_run(asked, message, tmp_path, monkeypatch, capsys):
-    """Exit status 2, one message, no directory."""
     own_tracker(tmp_path, monkeypatch, JOURNAL)
     out = tmp_path / "run"
     status, _, err = run_command(capsys, "run", SCENARIO, "--track", asked, "--out", out)
@@ -174,7 +147,6 @@ def test_a_mistake_is_told_before_the_run(asked, message, tmp_path, monkeypatch,
 
 
 def test_a_file_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, capsys):
-    """With its line; and so is one without build, and one whose build fails."""
     base = "edgefl.trackers import TrackerParams"
     head = f"from {base}\nclass Params(TrackerParams):\n    def build(self):\n"
     for code, message in {
@@ -193,7 +165,6 @@ def test_a_file_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, capsys
 
 
 def test_the_command_tracks(tmp_path, monkeypatch, capsys):
-    """``--track`` may be repeated, with a name or a mapping; notes go to standard error alone."""
     own_tracker(tmp_path, monkeypatch, JOURNAL)
     own_tracker(tmp_path, monkeypatch, broken(told="print('noise'); print(1 / 0)"), "bad")
     asked = [f"{{name: mine, file: {tmp_path / name}}}" for name in ("one", "two")]
