@@ -21,7 +21,6 @@ def _examples(command):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_examples_that_can_be_typed(name):
-    """Each parses: its options exist, and take such values."""
     found = _examples(COMMANDS[name])
     assert found
     for example in found:
@@ -43,13 +42,6 @@ def test_help_breaks_no_word_at_80_columns(name, capsys, monkeypatch):
     assert all(word in words for word in " ".join(texts).split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_a_line_for_each_paragraph(name):
-    """Typer keeps line breaks after the first paragraph, wherever the terminal's are."""
-    _, *paragraphs = (COMMANDS[name].help or "").split("\n\n")
-    assert not [text for text in paragraphs if "\n" in text.strip()]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -62,7 +54,6 @@ def test_help_has_a_line_for_each_paragraph(name):
     ],
 )
 def test_a_wrong_value_of_an_option_is_told(capsys, arguments, words):
-    """With the option's name."""
     status, _, err = run_command(capsys, *arguments)
     assert status == 2
     assert words in " ".join(err.replace("│", " ").split())

@@ -28,14 +28,12 @@ def command(arguments, stdout, **given):
 
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_a_full_disk_is_one_message(arguments):
-    """Exit status 1, and nothing from Python about what it could not flush."""
     with Path("/dev/full").open("w") as full:
         status, err = command(arguments, full)
     assert (status, err) == (1, "error: cannot write to standard output: No space left on device\n")
 
 
 def test_where_results_could_not_be_printed_they_are_saved(tmp_path):
-    """The message names the folder."""
     with Path("/dev/full").open("w") as full:
         given = [
             "--engine",
@@ -65,12 +63,10 @@ def test_a_reader_that_leaves_is_told_nothing(arguments):
 
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_what_is_closed_is_nowhere(arguments):
-    """No message, and no traceback."""
     assert command(arguments, None, preexec_fn=lambda: os.closerange(0, 2)) == (0, "")
 
 
 def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch):
-    """Boxes are in ASCII, and nothing fails."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     main_status(["list", "links"])
@@ -83,7 +79,6 @@ def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch):
 
 
 def main_status(arguments, **given):
-    """The exit status of a command in this process."""
     with pytest.raises(SystemExit) as raised:
         main(arguments, **given)
     return raised.value.code or 0
@@ -104,7 +99,6 @@ def test_only_the_document_is_on_stdout(tmp_path):
 
 
 def test_a_document_is_printed_whole_or_not_at_all(capsys):
-    """A part of one would fail to parse, far from the cause."""
     with pytest.raises(TypeError):
         _print(Answer("", {"a": 1, "b": object()}), as_json=True)
     assert capsys.readouterr().out == ""
@@ -113,7 +107,6 @@ def test_a_document_is_printed_whole_or_not_at_all(capsys):
 
 
 def test_a_number_that_json_lacks_is_null(capsys):
-    """NaN and infinities, however deep; the document stays valid."""
     found = {"a": [float("nan"), {"b": float("inf")}], "c": (1.5, -float("inf"))}
     _print(Answer("", found), as_json=True)
     assert json.loads(capsys.readouterr().out) == {"a": [None, {"b": None}], "c": [1.5, None]}
@@ -121,14 +114,11 @@ def test_a_number_that_json_lacks_is_null(capsys):
 
 @pytest.mark.parametrize(("columns", "width"), [("80", 80), ("200", 200), ("", 100), ("0", 100), ("x", 100)])
 def test_columns_set_the_width(columns, width, monkeypatch):
-    """Also where stdout is no terminal; 100 if COLUMNS is unset or no number."""
     monkeypatch.setenv("COLUMNS", columns)
     assert stdout().width == width
 
 
 def test_whatever_is_raised_ends_in_a_message(capsys):
-    """Also what is no Exception and asks for no end, as a user's `raise GeneratorExit` does."""
-
     def raises(_):
         raise GeneratorExit
 

@@ -31,13 +31,11 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def shown(capsys, *arguments):
-    """What a command wrote to ``out.pftrace``, and its notes."""
     status, _, err = run_command(capsys, "timeline", *arguments, "--out", "out.pftrace", "--force")
     assert status == 0, err
     with open("out.pftrace", "rb") as file:  # noqa: PTH123
@@ -45,17 +43,14 @@ def shown(capsys, *arguments):
 
 
 def clients_of(found):
-    """The clients that have a track."""
     return [int(name.split()[1]) for name in found.tracks if name.startswith("client ")]
 
 
 def jobs_of(found):
-    """The slices that are jobs."""
     return [one for one in found.slices if "job" in one.arguments]
 
 
 def test_the_file_is_named_after_the_run(capsys, here, folder):
-    """In the current folder; the command says where it is, how large, and what opens it."""
     status, out, err = run_command(capsys, "timeline", folder)
     assert (status, err) == (0, "")
     first, second = out.splitlines()
@@ -82,7 +77,6 @@ def test_the_file_is_named_after_the_run(capsys, here, folder):
     ],
 )
 def test_bad_input(capsys, here, folder, arguments, words):
-    """One message, which says what is wrong, where, and what would do; no file is left."""
     status, _, err = run_command(capsys, "timeline", folder, *arguments)
     assert status == 2
     assert words in " ".join(err.split())
@@ -90,7 +84,6 @@ def test_bad_input(capsys, here, folder, arguments, words):
 
 
 def test_a_group_of_several_runs_is_refused(capsys, tmp_path):
-    """Its runs are named, and one is suggested; a group of one run is that run."""
     sweep = {"sweep": {"seed": [1, 2]}, "server.rounds": 1}
     edgefl.run("quickstart", overrides=sweep, engine="null", out=tmp_path / "two")
     status, _, err = run_command(capsys, "timeline", "two")
@@ -103,7 +96,6 @@ def test_a_group_of_several_runs_is_refused(capsys, tmp_path):
 
 
 def test_clients_that_are_asked_for(capsys, folder):
-    """They alone have tracks, with jobs or without, all their jobs and no others; counters stay."""
     whole, _ = shown(capsys, folder)
     some, err = shown(capsys, folder, "--clients", "0-2,19, 7")
     assert clients_of(some) == [0, 1, 2, 7, 19]
@@ -116,7 +108,6 @@ def test_clients_that_are_asked_for(capsys, folder):
 
 
 def test_rounds_that_are_asked_for(capsys, folder):
-    """What happened in their time, and the jobs that were under way in it, as a whole."""
     whole, _ = shown(capsys, folder)
     some, _ = shown(capsys, folder, "--rounds", "3-5")
     rounds = {one.name: one for one in whole.slices if one.track == "server: rounds"}
@@ -141,7 +132,6 @@ def test_rounds_that_are_asked_for(capsys, folder):
 
 
 def test_away_is_shown_of_the_rounds_that_are_asked_for(capsys, folder):
-    """The same times as of the whole run, as far as they are in the rounds."""
     whole, _ = shown(capsys, folder)
     some, _ = shown(capsys, folder, "--rounds", "3-5")
     rounds = {one.name: one for one in whole.slices if one.track == "server: rounds"}
@@ -161,7 +151,6 @@ def test_away_is_shown_of_the_rounds_that_are_asked_for(capsys, folder):
 
 
 def test_large_runs_show_some_clients(capsys, folder, monkeypatch):
-    """Evenly spaced, with a note; clients that were chosen and have too many jobs are refused."""
     whole, _ = shown(capsys, folder)
     jobs = len(jobs_of(whole))
     monkeypatch.setattr(choice, "MOST_JOBS", jobs // 2)
@@ -183,7 +172,6 @@ def test_large_runs_show_some_clients(capsys, folder, monkeypatch):
 
 
 def test_large_fleets_show_some_clients(capsys, folder, monkeypatch):
-    """A trace has no more tracks than a browser can show."""
     monkeypatch.setattr(choice, "MOST_CLIENTS", 7)
     found, err = shown(capsys, folder)
     assert len(clients_of(found)) <= 7
@@ -193,7 +181,6 @@ def test_large_fleets_show_some_clients(capsys, folder, monkeypatch):
 
 
 def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
-    """With a note; the jobs are shown."""
     monkeypatch.setattr(build, "MOST_INTERVALS", 5)
     found, err = shown(capsys, folder)
     assert "when clients were away is not shown" in err
@@ -202,8 +189,6 @@ def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
 
 
 def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
-    """A note says that jobs under way are missing; what is there ends well."""
-
     class Stopping(Hooks):
         """Ctrl-C after the third merge."""
 
@@ -226,7 +211,6 @@ def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
 
 
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
-    """A note says what needs the plan."""
     shutil.copytree(folder, tmp_path / "run")
     rewritten(tmp_path / "run", "UPDATE plan SET content = 'x'")
     found, err = shown(capsys, "run")
@@ -238,7 +222,6 @@ def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path
 
 
 def test_from_python(folder, tmp_path):
-    """It writes the same bytes as the command, and takes numbers."""
     run = edgefl.open(folder).runs[0]
     path = run.timeline(tmp_path / "some.pftrace", clients=[3, 0], rounds=(2, 4))
     found = read_back(path.read_bytes())

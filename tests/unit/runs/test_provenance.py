@@ -55,6 +55,7 @@ SELECTOR = "from edgefl.world.selectors.random import Params\n"
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
+    """What other tests of this process have loaded of their own is not there."""
     for name in [name for name in sys.modules if name.startswith(LOADED)]:
         monkeypatch.delitem(sys.modules, name)
 
@@ -99,7 +100,7 @@ def package(tmp_path):
     return shutil.copytree(PACKAGE, tmp_path / "edgefl", ignore=ignored)
 
 
-def test_versions_machine_and_code_are_told_as_plain_data():
+def test_versions_machine_and_code_are_told_as_plain_data(monkeypatch):
     found = provenance(planned())
     assert json.loads(json.dumps(found)) == found
     assert found["versions"]["torch"] == version("torch")
@@ -109,11 +110,17 @@ def test_versions_machine_and_code_are_told_as_plain_data():
     assert "cuda" not in found["machine"]
     assert found["code"] == digests(PACKAGE)
     assert found["files"] == {}
-
-
-def test_a_cuda_device_is_named_where_it_trains(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"card {device.index}")
     assert provenance(planned(), torch.device("cuda", 1))["machine"]["cuda"] == "card 1"
+
+
+def test_every_method_has_a_provenance():
+    """Also where a parameter is a component that does not say of which kind it is, as a base."""
+    found = planned()
+    for name in catalogue.entries("methods"):
+        scenario = found.plan.scenario.model_copy(update={"method": Component(name=name)})
+        one = replace(found, plan=replace(found.plan, scenario=scenario))
+        assert provenance(one)["files"] == {}, name
 
 
 def test_every_room_of_the_package_is_digested_or_cannot_change_a_result():
@@ -158,13 +165,6 @@ def test_a_users_files_are_those_that_the_run_uses(own):
     ]
 
 
-@pytest.mark.parametrize("name", catalogue.entries("methods"))
-def test_every_method_has_a_provenance(name):
-    found = planned()
-    scenario = found.plan.scenario.model_copy(update={"method": Component(name=name)})
-    assert provenance(replace(found, plan=replace(found.plan, scenario=scenario)))["files"] == {}
-
-
 def test_a_file_that_is_gone_is_no_error(own):
     found = planned(method="mine")
     before = provenance(found)
@@ -179,10 +179,7 @@ def test_a_file_that_is_gone_is_no_error(own):
         ("versions", {"torchvision": "0.2"}, {}, ["torchvision: 0.2 then, none now"]),
         ("machine", {"cuda": "A"}, {"cuda": "B"}, ["the CUDA device: A then, B now"]),
         ("machine", {"capability": "AVX2"}, {"capability": "AVX512"}, ["AVX2 then, AVX512 now"]),
-        ("machine", {"architecture": "x86_64"}, {"architecture": "arm64"}, ["x86_64 then, arm64 now"]),
-        ("code", {"core": "1"}, {"core": "2"}, ["edgefl's core has changed since"]),
         ("code", {"core": "1", "world": "1"}, {"core": "2"}, ["core and world have changed since"]),
-        ("files", {"methods/mine.py": "1"}, {"methods/mine.py": "2"}, ["methods/mine.py has changed since"]),
         ("files", {}, {"methods/mine.py": "2"}, ["methods/mine.py is new"]),
         ("code", {"core": "1"}, {"core": "1"}, []),
     ],
@@ -200,7 +197,7 @@ def test_differences_in_words(key, then, now, words):
         ({"family": "vmapped", "group": 64, "device": "cpu"}, []),
         (
             {"family": "vmapped", "group": 32, "device": "cuda:0"},
-            ["group: 64 then, 32 now", "device: cpu then, "],
+            ["group: 64 then, 32 now", "device: cpu"],
         ),
         ({"family": "loop", "device": "cpu"}, ["trained by vmapped then, by loop now"]),
     ],

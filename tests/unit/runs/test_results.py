@@ -124,9 +124,8 @@ def test_where_no_run_can_be_read_that_is_said(tmp_path):
     ("ask", "message"),
     [
         (lambda result: result.frame(None), "unknown table None"),
-        (lambda result: result.plot(None), "x must be time"),
         (lambda result: result.plot(target="0.9"), "the target accuracy must be greater than 0 .*'0.9'"),
-        (lambda _: edgefl.run("quickstart", track=None), "trackers must be a name, .*; got null"),
+        (lambda result: result.summary(90), "the target accuracy must be greater than 0 and at most 1"),
         (lambda _: edgefl.run("quickstart", track=[3]), "tracker should be a name, .*; got 3"),
     ],
 )

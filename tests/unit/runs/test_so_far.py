@@ -10,7 +10,9 @@ from unfinished import UNPOWERED, write
 
 import edgefl
 from edgefl.analysis.groups import numbers
+from edgefl.core import catalogue
 from edgefl.runs import so_far
+from edgefl.runs.group import run_notes
 
 approx = partial(pytest.approx, rel=0.05)
 
@@ -26,26 +28,26 @@ SCENARIO = {
 }
 
 
-class Told(edgefl.Callbacks):
-    """Notes the calls, and what was told of progress."""
-
+class _Told(edgefl.Callbacks):
     def __init__(self):
         self.calls, self.progress = [], []
 
     def told(self, so_far):
-        """See ``Callbacks``."""
         self.calls.append(so_far.what)
         self.progress.append(so_far)
 
     def ended(self, end):
-        """See ``Callbacks``."""
         self.calls.append(end.status)
 
 
 def told(folder, **settings):
-    seen = Told()
+    seen = _Told()
     result = edgefl.run({**SCENARIO, **settings}, out=folder, callbacks=seen)
     return seen, *result.summary()
+
+
+def _losses(figures):
+    return {key: value for key, value in figures.items() if key.startswith("loss.")}
 
 
 def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_path):
@@ -61,14 +63,7 @@ def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_pat
     last, own = seen.progress[-1].figures, numbers(summary)
     assert last == pytest.approx({key: own[key] for key in last.keys() - _losses(last)} | _losses(last))
     assert last["wasted.bytes"] > 0
-
-
-def _losses(figures):
-    return {key: value for key, value in figures.items() if key.startswith("loss.")}
-
-
-def test_progress_has_the_last_scores_and_loss(tmp_path):
-    seen, _ = told(tmp_path / "run")
+    # None before the first evaluation; then those of the run's tables, new where they were measured.
     result = edgefl.open(tmp_path / "run").runs[0]
     first = seen.progress[1]
     assert not [key for key in first.figures if key.startswith(("accuracy", "loss"))]
@@ -100,3 +95,17 @@ def test_the_time_left_by_hand(tmp_path, monkeypatch):
     server = {key: value for key, value in SCENARIO["server"].items() if key != "rounds"}
     seen, _ = told(tmp_path / "bytes", engine="null", server={**server, "until": until})
     assert seen.progress[2].left_s == approx(1.0)
+
+
+TOLD = [("oort", False, "loss_rms"), ("tiers", False, "loss"), ("oort", True, ""), ("fastest", False, "")]
+
+
+@pytest.mark.parametrize(("selector", "trains", "lacks"), TOLD)
+def test_a_selection_that_lacks_losses_says_so(selector, trains, lacks):
+    """One line where nothing is trained and the selector reads what training reports."""
+    server = SimpleNamespace(selector=catalogue.load("selectors", selector).Params())
+    scenario = SimpleNamespace(name="mine", server=server)
+    plan = SimpleNamespace(scenario=scenario, refusals=(), clients=range(3))
+    planned = SimpleNamespace(plan=plan, learning=SimpleNamespace(measures=()))
+    line = f"mine: selection reads {lacks}, and nothing is trained: it uses its cold-start values"
+    assert run_notes(planned, trains=trains) == ([line] if lacks else [])

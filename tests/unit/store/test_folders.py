@@ -19,7 +19,6 @@ class _Bad(Exception):  # noqa: N818 - no error of the package's
 
 
 def _fail(out):
-    """What a mistake in a scenario does: it ends the claim before anything is written."""
     with suppress(_Bad), claimed(out, "name"):
         raise _Bad
 
@@ -29,7 +28,6 @@ def _left(folder):
 
 
 def test_what_was_made_is_removed(tmp_path):
-    """The directory and those above it; not those that were there."""
     (tmp_path / "old").mkdir()
     _fail(tmp_path / "old" / "a" / "b")
     _fail(tmp_path / "c")
@@ -37,7 +35,6 @@ def test_what_was_made_is_removed(tmp_path):
 
 
 def test_an_empty_folder_of_the_users_stays(tmp_path, monkeypatch):
-    """By name, by a link to it, and as the current one; with nothing in it."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "link").symlink_to("mine")
     for out in (tmp_path / "mine", tmp_path / "link"):
@@ -48,7 +45,6 @@ def test_an_empty_folder_of_the_users_stays(tmp_path, monkeypatch):
 
 
 def test_what_is_written_stays(tmp_path):
-    """Only the lock goes."""
     with claimed(tmp_path / "run", "name") as folder:
         (folder / "result").touch()
     assert _left(tmp_path) == ["run", "run/result"]
@@ -56,7 +52,6 @@ def test_what_is_written_stays(tmp_path):
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_second_command_is_refused(tmp_path, made):
-    """While the first one writes, and afterwards; a new directory and one that was there."""
     out = tmp_path / "run"
     if made:
         out.mkdir()
@@ -91,7 +86,6 @@ def _at_once(count, claim):
 
 
 def test_only_one_of_many_gets_a_folder(tmp_path):
-    """Twenty times, five commands at once."""
     for number in range(20):
         found = _at_once(5, lambda: claimed(tmp_path / f"run-{number}", "name"))  # noqa: B023 - called in the loop
         assert found.count(None) == 4
@@ -112,7 +106,6 @@ def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
 
 
 def test_a_lock_that_was_left_behind_is_taken_over(tmp_path):
-    """Its command was killed: the file means nothing, and goes with the next command."""
     (tmp_path / ".edgefl.lock").touch()
     with claimed(tmp_path, "name") as folder:
         (folder / "result").touch()
@@ -120,7 +113,6 @@ def test_a_lock_that_was_left_behind_is_taken_over(tmp_path):
 
 
 def test_new_names_are_never_shared(tmp_path, monkeypatch):
-    """Thirty commands in one second get thirty directories."""
     monkeypatch.chdir(tmp_path)
     found = _at_once(30, lambda: claimed(None, "name"))
     assert None not in found
@@ -128,7 +120,6 @@ def test_new_names_are_never_shared(tmp_path, monkeypatch):
 
 
 def test_links_to_nowhere_are_refused(tmp_path):
-    """With a message, and untouched."""
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(UserError, match="cannot create"), claimed(tmp_path / "link", "name"):
         pass
@@ -136,8 +127,6 @@ def test_links_to_nowhere_are_refused(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
-    """Whoever asks; permissions do not bind every user."""
-
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 

@@ -13,7 +13,6 @@ from plans import plan, prices, told, told_all
 from toys import TOYS, toy
 
 import edgefl
-from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
 from edgefl.store import Store, read, read_plan
 
@@ -27,7 +26,6 @@ def store(tmp_path):
 
 @pytest.fixture(autouse=True, scope="module")
 def own_policies():
-    """The toy policy is a user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDGEFL_PATH", str(TOYS))
         yield
@@ -63,7 +61,6 @@ def test_events_are_a_view_of_jobs(tmp_path_factory, given_settings):
 
 
 def test_scalars_of_jobs_are_kept(store):
-    """What training told of a job stands in its row, also when it came after the row."""
     _, _, jobs = told(plan([prices("train", 2, compute_s=[1, 2])]))
     store.add_jobs(jobs, ["train"])
     store.add_scalars({0: {"loss": 0.5}})
@@ -72,18 +69,7 @@ def test_scalars_of_jobs_are_kept(store):
         assert [row["scalars"] for row in reader.rows("jobs")] == ['{"loss": 0.5}', None]
 
 
-def test_scalars_of_no_job_are_a_mistake(store):
-    """Of one that has not ended, or that has its scalars."""
-    _, _, jobs = told(plan([prices("train", 2, compute_s=[1, 2])]))
-    store.add_jobs(jobs, ["train"])
-    store.add_scalars({0: {"loss": 0.5}})
-    for job in (0, 9):
-        with pytest.raises(AssertionError, match="has not ended, or has some"):
-            store.add_scalars({job: {"loss": 0.5}})
-
-
 def test_what_is_read_is_of_one_commit(store):
-    """However the run goes on meanwhile."""
     store.add("merges", {**MERGE, "version": 1})
     store.commit()
     with read(store.folder) as reader:
@@ -95,7 +81,6 @@ def test_what_is_read_is_of_one_commit(store):
 
 
 def test_a_run_is_opened_again(store):
-    """To be added to after a checkpoint: what was there by then stays, and it is running until it ends."""
     store.add("merges", {**MERGE, "version": 1})
     store.close("interrupted", reason="KeyboardInterrupt")
     noted = store.folder / "SHA256SUMS"
@@ -111,13 +96,6 @@ def test_a_run_is_opened_again(store):
     with read(store.folder) as reader:
         assert [row["version"] for row in reader.rows("merges")] == [2]
         assert reader.meta["status"] == "done"
-
-
-def test_what_is_no_run_is_not_opened(tmp_path):
-    """Nothing is made of a folder that holds none."""
-    with pytest.raises(UserError, match="not a run directory"):
-        Store.open(tmp_path, write_tree)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plan_is_read_back(tmp_path):

@@ -71,7 +71,6 @@ def test_a_forked_process_gives_nothing_back(tmp_path):
 
 
 def test_a_run_is_not_for_two_nor_for_one_beside_its_group(tmp_path):
-    """Two runs of a group may go on at once, the same one not, and none while a command has the group."""
     (tmp_path / "group.json").touch()
     runs = [tmp_path / name for name in ("01-a", "02-b")]
     for run in runs:
@@ -88,7 +87,6 @@ def test_a_run_is_not_for_two_nor_for_one_beside_its_group(tmp_path):
 
 
 def test_a_run_beside_others_locks_nothing_else(tmp_path):
-    """Its parent is no group: all runs under ``runs/`` are each on their own."""
     (tmp_path / "run").mkdir()
     with locked_run(tmp_path / "run"):
         assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -118,7 +116,6 @@ def test_only_one_of_many_has_it(tmp_path):
 
 
 def test_reading_needs_no_lock(tmp_path):
-    """A folder without one, one that was left behind, and a look that refuses nobody."""
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "missing")
     (tmp_path / ".edgefl.lock").touch()
@@ -127,7 +124,6 @@ def test_reading_needs_no_lock(tmp_path):
 
 
 def test_links_are_not_followed(tmp_path):
-    """A lock's file that is a link elsewhere is refused, and stays what it is."""
     (tmp_path / "other").write_text("mine")
     (tmp_path / ".edgefl.lock").symlink_to("other")
     with pytest.raises(UserError, match="cannot write to"), locked(tmp_path):

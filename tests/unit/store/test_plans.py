@@ -38,7 +38,6 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A plan, and the folder of its store."""
     found = planned(drafts(SCENARIO)[0], DataAccess(need="embedded"))
     folder = tmp_path_factory.mktemp("plans") / "run"
     store = Store.create(folder, write_tree)
@@ -83,24 +82,7 @@ def test_a_plan_is_read_back_whole(written):
     assert (back.fleet, back.assumed) == (one.fleet, one.assumed)
 
 
-def test_tables_by_client_have_every_client(written):
-    """The views join a client with its kind, in the order of clients."""
-    one, folder = written
-    with read(folder) as reader:
-        clients, refusals = reader.rows("clients"), reader.rows("refusals")
-        kinds, prices_ = reader.rows("kinds"), reader.rows("prices")
-    assert [row["client"] for row in clients] == list(range(200))
-    for key in NAMED:
-        assert [row[key] for row in clients] == _names(one.clients, key)
-    assert [row["samples"] for row in clients] == one.clients.samples.tolist()
-    assert [(row["client"], row["device"], row["exchange"]) for row in refusals] == [
-        (each.client, each.device, each.exchange) for each in one.refusals
-    ]
-    assert len(prices_) == len(kinds) * len(one.prices) < 200 * len(one.prices)
-
-
 def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
-    """A plan made by hand, two clients of one kind: both refusals come back."""
     table = replace(prices("train", 2, work_s=[1.0, math.nan]), traces=(_TRACE,))
     hand = plan([table])
     clients = replace(

@@ -37,7 +37,6 @@ def _run(folder, overrides, look=None):
 
 
 def test_a_run_in_progress_is_running_and_a_copy_of_it_was_killed(tmp_path):
-    """Each run of a group has its own lock, for as long as it is the one in progress."""
     look = _Look(tmp_path)
     result = _run(tmp_path / "group", {**TINY, "sweep": {"seed": [1, 2]}}, look)
     assert look.seen == [("running", True)] * 2
@@ -51,7 +50,6 @@ def test_a_run_in_progress_is_running_and_a_copy_of_it_was_killed(tmp_path):
 
 
 def test_a_single_run_holds_the_lock_of_its_folder(tmp_path):
-    """Which is its group's; one that was interrupted says so."""
     look = _Look(tmp_path / "copies", stop=True)
     with suppress(KeyboardInterrupt):
         _run(tmp_path / "run", TINY, look)
@@ -76,13 +74,11 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
 
 
 def _noted(folder: Path, status: str) -> None:
-    """Puts a status into a run's rows."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", [json.dumps(status)])
 
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
-    """It has its plan and no rows yet; what has neither is no run."""
     Store.create(tmp_path / "run", write_tree, planned=True).commit()
     assert status_of(tmp_path / "run") == "planned"
     assert is_planned(tmp_path / "run")

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from history import history
-from plans import plan, prices, told
 from safetensors import SafetensorError
 
 import edgefl
 from edgefl.core import files as files_module
-from edgefl.core.cost import Trace, Work
-from edgefl.core.errors import RunError, UnknownNameError, UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
-    TABLES,
     CheckpointPlace,
     Reader,
     Saved,
     SavedState,
     Store,
-    fresh_folder,
     is_run,
     read,
     runs_in,
@@ -45,9 +38,6 @@ def _tree(value=0.0):
         "head": {},
         "count": torch.tensor(4),
     }
-
-
-_MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def _version(reader, which="last"):
@@ -106,22 +96,14 @@ TREES["overlapping views"] = {"a": TREES["a bare tensor"][:2], "b": TREES["a bar
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES.keys())
 def test_trees_come_back(tree, tmp_path):
-    """What is read is what was written: shapes, types, values, empty dicts and shared tensors included."""
     path = tmp_path / "tree.safetensors"
     write_tree(path, tree)
     assert _same(read_tree(path), tree)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_tree_that_requires_gradients_is_kept(tmp_path):
-    """Parameters are values like others."""
-    write_tree(tmp_path / "t", {"w": torch.ones(2, requires_grad=True)})
-    assert _same(read_tree(tmp_path / "t"), {"w": torch.ones(2)})
-
-
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("broken")])
 def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
-    """A write that fails half way says which file, leaves the old content, and no partial file beside it."""
     path = tmp_path / "tree.safetensors"
     write_tree(path, _tree(1))
 
@@ -136,24 +118,7 @@ def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
     assert _same(read_tree(path), _tree(1))
 
 
-def test_an_interrupted_tree_leaves_the_old_file(tmp_path, monkeypatch):
-    """So does a write that the user stops, and the interrupt goes on."""
-    path = tmp_path / "tree.safetensors"
-    write_tree(path, _tree(1))
-
-    def stopped(leaves, name, metadata):  # noqa: ARG001 - the writer's own signature
-        Path(name).write_bytes(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(trees_module, "save_file", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        write_tree(path, _tree(2))
-    assert list(tmp_path.iterdir()) == [path]
-    assert _same(read_tree(path), _tree(1))
-
-
 def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    """A failing sync leaves the old content alone in its folder."""
     path = tmp_path / "plan.yaml"
     atomically(path, b"old")
 
@@ -171,7 +136,6 @@ def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("key", [3, "a/b", ""])
 def test_keys_that_no_file_can_hold_are_told(tmp_path, key):
-    """A method of the user's own may send a tensor for each class, by number: the hint says what to do."""
     with pytest.raises(RunError, match=rf"must be a name without '/', not {key!r}") as told:
         write_tree(tmp_path / "tree", {"prototypes": {key: torch.zeros(2)}})
     assert "str(label)" in str(told.value)
@@ -180,7 +144,6 @@ def test_keys_that_no_file_can_hold_are_told(tmp_path, key):
 
 @pytest.mark.parametrize("content", [b"", b"junk" * 9, b"\xff" * 200])
 def test_a_damaged_tree_is_a_users_error(tmp_path, content):
-    """A damaged or missing file says so without a traceback."""
     (tmp_path / "tree").write_bytes(content)
     for name in ("tree", "missing"):
         with pytest.raises(UserError, match="cannot be read"):
@@ -215,7 +178,6 @@ def test_best_and_last_are_kept_and_nothing_else(store):
 
 
 def test_a_best_version_stays_best_when_saved_again(store):
-    """Saving the same version a second time, no better than before, does not forget that it is the best."""
     _checkpoint(store, 1, {}, best=True)
     _checkpoint(store, 1, {}, best=False)
     _checkpoint(store, 2, {}, best=False)
@@ -248,7 +210,6 @@ def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
 
 
 def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
-    """If the last of several files cannot be written, rows and files are those of the checkpoint before."""
     _checkpoint(store, 1, {5: 1}, best=True)
     written = []
     original = trees_module.save_file
@@ -269,72 +230,6 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
         assert _same(_version(reader, "last"), _tree(1))
         assert _same(_state(reader, 5), _tree(1))
         assert all(row["client"] != 6 for row in reader.rows("states"))
-
-
-def test_a_run_reads_back(store):
-    """Plan, clients, prices, refusals, events and facts are as they were; unknown energies are None."""
-    table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, radio_w=[1.0, math.nan, 2.0], flops=5)
-    plan_ = plan([table], refused=[2])
-    server, _, jobs = told(plan_)
-    events, _ = history(plan_, server, [jobs])
-    store.write_plan(_with_traces(plan_), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9])
-    store.add_events(server)
-    store.add_jobs(jobs, ["train"])
-    store.add(
-        "merges",
-        {
-            "version": 1,
-            "exchange": "train",
-            "round": 0,
-            "t_s": 4.0,
-            "jobs": 2,
-            "host_s": 0.5,
-        },
-    )
-    store.set_meta({"reason": "é", "list": [1, 2]})
-    store.close("done")
-    with read(store.folder) as reader:
-        assert reader.resolved() == {"scenario": {"seed": 1}, "devices": {}}
-        assert [row["test_samples"] for row in reader.rows("clients")] == [7, 8, 9]
-        assert [row["admitted"] for row in reader.rows("clients")] == [1, 1, 0]
-        assert [row["radio_w"] for row in reader.rows("prices")] == [1.0, None, 2.0]
-        assert json.loads(reader.rows("refusals")[0]["parts"]) == {"weights": 2}
-        rows = reader.rows("events", "seq")
-        assert [(row["t_s"], row["kind"], row["client"]) for row in rows] == [
-            (event.t_s, str(event.kind), event.client) for event in events
-        ]
-        assert [row["joules"] for row in rows] == [event.cost.joules for event in events]
-        assert reader.rows("merges")[0]["loss"] is None
-        assert (reader.meta["status"], reader.meta["reason"], reader.meta["list"]) == ("done", "é", [1, 2])
-
-
-def _with_traces(plan_):
-    trace = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
-    return replace(plan_, prices=tuple(replace(table, traces=(trace,)) for table in plan_.prices))
-
-
-def test_rows_are_durable_with_the_next_commit(store):
-    """Another connection sees what was committed and nothing more."""
-    store.commit()
-    store.add(
-        "merges",
-        {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "host_s": 0},
-    )
-    with read(store.folder) as reader:
-        assert reader.rows("merges") == []
-    store.commit()
-    with read(store.folder) as reader:
-        assert len(reader.rows("merges")) == 1
-    store.close("done")
-
-
-def test_an_unknown_table_suggests_the_nearest(store):
-    """A slip in a table's name is a user's error."""
-    store.close("done")
-    assert "events" in TABLES
-    with read(store.folder) as reader, pytest.raises(UnknownNameError) as caught:
-        reader.rows("event")
-    assert caught.value.hint == "did you mean 'events'?"
 
 
 def _sqlite(path, *statements):
@@ -368,7 +263,6 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, make, says):
-    """Other folders, other databases, damaged ones and other formats are a user's error."""
     folder = tmp_path / "run"
     folder.mkdir()
     make(folder / "run.sqlite")
@@ -378,51 +272,7 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
     assert ("format 99" in says) == ("the edgefl that wrote it" in caught.value.hint)
 
 
-def test_damage_behind_the_first_page_is_found_when_read(store):
-    """A file cut short opens, and says so when the lost rows are asked for."""
-    row = {**_MERGE, "exchange": "x" * 900}
-    for version in range(500):
-        store.add("merges", {"version": version, **row})
-    store.close("done")
-    path = store.folder / "run.sqlite"
-    path.write_bytes(path.read_bytes()[: 4096 * 60] + b"\x00" * 4096 * 60)
-    with pytest.raises(UserError, match="cannot be read"), read(store.folder) as reader:
-        reader.rows("merges")
-
-
-def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path):
-    """--out never overwrites: not a run, not a note."""
-    (tmp_path / "note.txt").write_text("mine", encoding="utf-8")
-    for make in (fresh_folder, lambda folder: Store.create(folder, write_tree)):
-        with pytest.raises(UserError, match="is not empty") as caught:
-            make(tmp_path)
-        assert caught.value.hint == "choose another --out; nothing was changed"
-    assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [
-        ("note.txt", "mine")
-    ]
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
-    """A file in the way, of the folder or of one above it."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UserError, match="cannot create"):
-            fresh_folder(path)
-
-
-def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
-    """An empty folder without permission to write fails the run."""
-
-    def refuse(*_, **__):
-        raise sqlite3.OperationalError("unable to open database file")
-
-    monkeypatch.setattr(writer_module.sqlite3, "connect", refuse)
-    with pytest.raises(RunError, match="cannot write"):
-        Store.create(tmp_path / "run", write_tree)
-
-
 def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
-    """100-x comes after 99-x; a run is a group of one; other folders are none."""
     for name in ("100-c", "99-b", "01-a", "notes"):
         (tmp_path / name).mkdir()
         if name != "notes":
@@ -469,20 +319,9 @@ def test_nothing_is_pickled():
 
 
 def test_a_run_is_read_where_nothing_can_be_written(store, monkeypatch):
-    """A finished run on read-only storage: SQLite makes no files of its own beside the database."""
     store.close("done")
     monkeypatch.setattr(reader_module.os, "access", lambda *_: False)
     with read(store.folder) as reader:
         assert reader.meta["status"] == "done"
         assert reader.rows("states") == []
         assert [path.name for path in store.folder.glob("run.sqlite*")] == ["run.sqlite"]
-
-
-@pytest.mark.parametrize("text", ["{", "[]", None])
-def test_a_damaged_host_file_is_no_error(store, text):
-    """Nothing depends on it."""
-    store.close("done")
-    if text is not None:
-        (store.folder / "host.json").write_text(text, encoding="utf-8")
-    with read(store.folder) as reader:
-        assert reader.host() == {}
