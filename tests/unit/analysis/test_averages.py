@@ -84,12 +84,7 @@ def test_seeds_that_differ_are_unpaired():
 
 
 @pytest.mark.parametrize(
-    "unknown",
-    [
-        {"energy": EnergyTotal(10.0, 19, 20)},
-        {"energy": EnergyTotal(None, 0, 20)},
-        {"joules_between": Interval(10.0, None)},
-    ],
+    "unknown", [{"energy": EnergyTotal(10.0, 19, 20)}, {"joules_between": Interval(10.0, None)}]
 )
 def test_energies_of_some_clients_and_lower_bounds_are_not_subtracted(unknown):
     first, second = seeds("a", [0.5] * 3), seeds("b", [0.5] * 3)
@@ -135,7 +130,6 @@ GAINS = {
     ("key", "groups", "ahead"),
     [
         (ACCURACY, [group(0.7), group(0.9), group(0.8)], (1, None)),
-        (TIME, [timed(9.0), timed(8.0)], (1, None)),
         # Seeds differ by 0.2, methods by the gain ± 4.30 x 0.001 / root 3: their differences count.
         (ACCURACY, [group(*SEEDS), GAINS[0.01]], (1, None)),
         (ACCURACY, [group(*SEEDS), GAINS[0.001]], (1, 3)),
@@ -145,16 +139,11 @@ GAINS = {
         # A run alone is judged by the spread of the others.
         (ACCURACY, [group(0.9), group(0.8, 0.85, 0.9)], (0, 1)),
         (ACCURACY, [group(0.9), group(0.8, 0.801, 0.799)], (0, None)),
-        # Equal figures are tied, and one alone is ahead of nobody.
+        # Equal figures are tied.
         (ACCURACY, [group(0.9), group(0.8), group(0.9)], [0, 2]),
-        (ACCURACY, [group(0.9)], None),
         # A run that is not done may have stopped early, which is cheap.
         (ACCURACY, [group(0.95, status="failed"), group(0.7), group(0.6)], (1, None)),
-        (ACCURACY, [group(0.95, status="failed"), group(0.7)], None),
-        # A model that one lacks is judged among the others.
-        (ACCURACY, [group(None), group(0.9), group(0.8)], (1, None)),
         # An energy that is unknown, or known of some clients, may be the least.
-        ("joules", [group(0.5), group(0.5, energy=EnergyTotal(None, 0, 20))], None),
         ("joules", [group(0.5), group(0.5, energy=EnergyTotal(1.0, 3, 20))], None),
         # A lower bound is never the least, and must be apart as it is: the other takes that or more.
         (TIME, [timed(5.0, low=4.0), timed(7.0, low=6.0, high=9.0)], None),
@@ -162,9 +151,7 @@ GAINS = {
         (TIME, [timed(5.0, 5.0, 5.0), timed(5.3, 5.1, 4.9, low=5.0)], (0, 3)),
         (TIME, [timed(5.0, 5.0, 5.0), timed(7.2, 7.0, 6.8, low=7.0)], (0, None)),
         # Who reached the target is ahead of who did not, and who did in all seeds of who did in some.
-        (TO_TARGET, [reaching(None), reaching(500.0)], (1, None)),
         (TO_TARGET, [reaching(400.0), reaching(500.0), reaching(None)], (0, None)),
-        (TO_TARGET, [reaching(None), reaching(None)], None),
         (TO_TARGET, [reaching(5.0, 5.0, None), reaching(9.0, 9.0, 9.0)], (1, None)),
         (TO_TARGET, [reaching(5.0, None, None), reaching(9.0, None, None)], (0, 1)),
     ],
@@ -202,7 +189,6 @@ def order(groups, found=None, key=TIME):
         ([*APART, BETWEEN], TIME, "open"),
         # What rests on no interval has no order.
         (OVERLAPPING, "bytes", ""),
-        ([timed(1.0), timed(2.0)], TIME, ""),
         # Times of runs that are not blind to them have no bounds, though their devices' numbers have.
         ([group(0.5, virtual_s=one, joules_between=Interval(1, 2)) for one in (1.0, 2.0)], TIME, "open"),
         # What seeds leave open is not said to hold over intervals.

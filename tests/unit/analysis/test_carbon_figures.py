@@ -16,9 +16,7 @@ from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
-from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace, Work
-from edgefl.core.documents import document
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.repricing import Repriced
@@ -125,16 +123,6 @@ def test_hardware_counts_by_the_share_of_its_lifetime():
     assert emitted(two, owned, 5 * HOUR_S).whole["embodied"] == Amount(pytest.approx(1000), 2, 2)
 
 
-def test_what_is_not_asked_for_is_not_counted():
-    found = emitted(worked(1), {"regions": {"x": FLAT}}, virtual_s=HOUR_S)
-    assert document(found)["whole"].keys() == {"devices", "network", "total", "waiting"}
-    assert "not counted: waiting and idle time between jobs, home routers, the server" in found.about
-    both = {"regions": {"x": FLAT}, "server": {"power": "1 W"}, "embodied": "owned"}
-    text = emitted(worked(1), both).about
-    assert "counted: energy of jobs, network, the server, owned hours of devices' making" in text
-    assert text.endswith("not counted: waiting and idle time between jobs, home routers")
-
-
 def test_an_unknown_energy_is_not_zero():
     flat = {"regions": {"x": FLAT}}
     one = emitted(worked(1, clients=2, compute_w=[600, math.nan]), flat).whole
@@ -153,27 +141,6 @@ def test_an_unknown_network_or_hardware_is_not_zero():
     assert found.whole["embodied"] == Amount(None, 0, 1)
     silent = emitted(worked(1), {"regions": {"x": FLAT}, "network": unknown}).whole
     assert silent["network"] == Amount(0, 1, 1)
-
-
-def test_what_lasts_as_long_as_the_run_has_the_bounds_of_its_time():
-    """A run of 2 h that may take 1 h, and no one knows how long at most; the hours are those of the run."""
-    devices = {"sbc": {"made": "10 kg", "lifetime": "100 h"}}
-    carbon = {
-        "regions": {"x": RAMP},
-        "start": 4,
-        "server": {"power": "1 kW", "pue": 1},
-        "embodied": {"hours": "owned", "devices": devices},
-    }
-    one = worked(2)
-    ends = (replace(one.prices[0], compute_w=np.array([factor])) for factor in (600.0, 1200.0))
-    bounded = replace(one, prices=(replace(one.prices[0], corners=tuple(ends)),))
-    for most_s, server, embodied in ((None, None, None), (3 * HOUR_S, 3 * 4.5, 300)):
-        with reading(bounded, carbon) as reader:
-            until = BilledUntil(2 * HOUR_S, Interval(HOUR_S, most_s))
-            found = footprint(Run(reader), until, {}).whole
-        assert (found["server"].amount, found["embodied"].amount) == pytest.approx((9, 200))
-        assert found["server"].between == pytest.approx((4.5, server))
-        assert found["embodied"].between == pytest.approx((100, embodied))
 
 
 def test_bounds_of_numbers_are_bounds_of_grams():
@@ -228,23 +195,6 @@ def test_what_it_took_to_reach_a_target():
     assert found.whole["total"].amount == pytest.approx(300 + 200 + 300)
     to_target = found.to_target["global"]
     assert to_target["total"].amount == pytest.approx(200 + 100 + 200)
-
-
-def test_bounds_until_a_target_have_the_tails_until_then():
-    """One corner is the run itself: a tail that the next job is charged with comes after the target."""
-    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "tail_w": 1000, "tail_s": HOUR_S / 2}
-    one = plan([prices("train", 2, compute_s=HOUR_S, compute_w=1000, **columns)], rounds=3, participants=1)
-    (own,) = one.prices
-    corners = (replace(own), replace(own, compute_w=2 * own.compute_w))
-    with reading(replace(one, prices=(replace(own, corners=corners),)), {"regions": {"x": FLAT}}) as reader:
-        found = footprint(
-            Run(reader),
-            BilledUntil(9 * HOUR_S),
-            {"global": BilledUntil(3 * HOUR_S), "personal": BilledUntil(6 * HOUR_S)},
-        )
-    for until in (found.whole, *found.to_target.values()):
-        assert until["devices"].between.low == pytest.approx(until["devices"].amount)
-        assert until["devices"].between.high > until["devices"].amount
 
 
 def test_a_target_at_the_end_took_the_whole_run():

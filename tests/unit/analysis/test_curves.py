@@ -19,20 +19,20 @@ from edgefl.analysis.summary import summary
 from edgefl.core.ledger import EnergyTotal
 
 
-def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="global"):
+def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2):
     rounds = np.array(rounds)
     ones = np.ones(len(rounds), dtype=np.int64)
     accuracy = np.array(accuracies, dtype=float)
     spent = rounds + 1.0
     return History(
-        model, rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
+        "global", rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
         2 * ones, 3 * spent, 0.5 * spent, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 
-def group(*runs, seeds=(1, 2, 3)):
+def group(*runs):
     energy = EnergyTotal(1.0, 2, 2)
-    named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
+    named = [SimpleNamespace(seed=1 + place, energy=energy, clients=2) for place, _ in enumerate(runs)]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
     return curves([SeedGroup("one", tuple(named))], lambda run: by_run[id(run)])
 
@@ -96,12 +96,6 @@ def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():
     assert curve.left_out == 1
 
 
-def test_the_last_evaluation_of_a_shorter_run_is_paired_with_no_other():
-    (curve,) = group(history([0, 5], [0.1, 0.5]), history([0, 5, 8], [0.1, 0.2, 0.7]))
-    assert curve.accuracy == pytest.approx([0.1, 0.6])
-    assert curve.left_out == 1
-
-
 def test_an_evaluation_after_the_exchanges_at_the_end_is_none_of_a_round():
     """A run that was evaluated twice after round 1, by and by, has its last one with the others' last."""
     (curve,) = group(history([0, 1, 1], [0.1, 0.2, 0.6]), history([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.8]))
@@ -115,10 +109,3 @@ def test_an_energy_that_is_unknown_is_no_axis():
     (curve,) = group(history([0, 1], [0.1, 0.5], known=1))
     assert (curve.energy_known, curve.energy_clients) == (1, 2)
     assert curve.x["joules"].tolist() == [5, 10]
-
-
-def test_a_single_evaluation_is_a_point():
-    for runs in ([history([4], [0.3])], [history([4], [0.3]), history([6], [0.5])]):
-        (curve,) = group(*runs)
-        assert (len(curve), curve.left_out) == (1, 0)
-    assert curve.accuracy.tolist() == [0.4]

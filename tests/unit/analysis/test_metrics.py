@@ -19,13 +19,8 @@ BOTH = {name: score(0.9) for name in ("global", "personal")}
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return rich(tmp_path_factory.mktemp("metrics") / "rich", sweep={"seed": [1, 2]})
-
-
-@pytest.fixture(scope="module")
-def runs(results):
-    return results.summary()
+def runs(tmp_path_factory):
+    return rich(tmp_path_factory.mktemp("metrics") / "rich", sweep={"seed": [1, 2]}).summary()
 
 
 def by_label(*runs):
@@ -60,12 +55,9 @@ def test_a_key_is_the_place_of_its_figure(runs):
         ("accuracy, global", "share", "higher"),
         ("virtual time", "s", "lower"),
         ("bytes to 5%", "B", "lower"),
-        ("work of all clients", "FLOP", "lower"),
         ("wasted energy", "J", "lower"),
-        ("CO2e", "g", "lower"),
         ("one charge lasts", "days", "higher"),
         ("fairness of participation", "index", "higher"),
-        ("jobs late", "", ""),
         ("host time", "s", ""),
     ],
 )
@@ -100,9 +92,8 @@ def test_a_run_that_wasted_nothing_has_no_rows_of_waste(monkeypatch):
     clean, wasteful = dry("server.policy=sync"), dry("server.policy=toy")
     assert not {*WASTED, "jobs late"} & by_label(clean).keys()
     found = by_label(clean, wasteful)
-    assert [found[label].of(clean) for label in WASTED[:3]] == [
-        Value(0.0, whole=clean.bytes), Value(0.0, whole=clean.flops), Value(0.0, whole=clean.client_s)
-    ]  # fmt: skip
+    wholes = clean.bytes, clean.flops, clean.client_s
+    assert [found[label].of(clean) for label in WASTED[:3]] == [Value(0.0, whole=one) for one in wholes]
     assert found["wasted work"].of(wasteful) == Value(wasteful.wasted.flops, whole=wasteful.flops)
     assert found["wasted energy"].of(wasteful).mean == wasteful.wasted.joules > 0
     jobs = [found[f"jobs {ending}"].of(wasteful).mean for ending in wasteful.spent]
@@ -124,7 +115,7 @@ def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [(0.995, "99.5%"), (0.9999999, "99.99999%"), (0.07, "7%"), (1.0, "100%"), (0.1, "10%"), (1e-5, "0.001%")],
+    [(0.9999999, "99.99999%"), (0.07, "7%"), (1.0, "100%"), (1e-5, "0.001%")],
 )
 def test_targets_are_told_with_all_their_digits(target, words):
     run = to_target(run_of(0.9), None, target)
@@ -134,9 +125,8 @@ def test_targets_are_told_with_all_their_digits(target, words):
 
 
 def test_a_run_without_clients_has_no_shares():
-    run = dry(
-        "model=resnet18", "task.dataset=cifar10", "fleet={members: [{device: stm32f746, link: ethernet}]}"
-    )
+    nobody = "fleet={members: [{device: stm32f746, link: ethernet}]}"
+    run = dry("model=resnet18", "task.dataset=cifar10", nobody)
     assert (run.status, run.jobs, run.refused, run.utilisation) == ("failed", 0, 20, None)
     found = by_label(run)
     assert found["clients refused"].of(run) == Value(20)

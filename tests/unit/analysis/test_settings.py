@@ -21,14 +21,7 @@ INLINE = {
 @pytest.mark.parametrize(
     ("without", "changes", "found"),
     [
-        ([], {}, {}),
-        ([], {"local.optimizer.clip_norm": 1.0}, {"local.optimizer.clip_norm": [None, 1.0]}),
         (["local.epochs"], {"local.steps": 5}, {"local.epochs": [1, None], "local.steps": [None, 5]}),
-        (
-            ["local.epochs"],
-            {"local.epochs.fit": 30.0},
-            {"local.epochs": [1, None], "local.epochs.fit": [None, 30.0]},
-        ),
         (
             [],
             {"task.samples.name": "lognormal", "task.samples.mu": 4},

@@ -29,33 +29,30 @@ def test_the_page_is_named_after_the_first_run(capsys, here, folder):
     page = here / "a-group.html"
     assert (status, out) == (0, f"saved a-group.html ({page.stat().st_size / 1e3:.0f} kB)\n")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    status, out, _ = run_command(capsys, "report", *sorted(folder.glob("0*")))
-    assert (status, out.split()[1]) == (0, "01-fedavg-and-2-more.html")
-
-
-def test_json_names_the_file(capsys, here, folder):
-    status, out, _ = run_command(capsys, "report", folder, "--out", "page.html", "--json")
-    assert (status, json.loads(out)) == (
-        0,
-        {"file": "page.html", "bytes": (here / "page.html").stat().st_size},
-    )
+    status, out, _ = run_command(capsys, "report", *sorted(folder.glob("0*")), "--json")
+    page = here / "01-fedavg-and-2-more.html"
+    assert (status, json.loads(out)) == (0, {"file": page.name, "bytes": page.stat().st_size})
 
 
 @pytest.mark.parametrize(
-    ("out", "words"),
+    ("arguments", "words"),
     [
-        ("missing/page.html", "the folder missing does not exist"),
-        ("/dev/null/page.html", "/dev/null is not a folder"),
-        ("page.pdf", "page.pdf must end in .html or .htm"),
-        ("page", "hint:  try --out no-run.html"),
-        (".", ". is a folder"),
-        ("/dev/null", "/dev/null is not a regular file"),
+        (["--out", "missing/page.html"], "the folder missing does not exist"),
+        (["--out", "/dev/null/page.html"], "/dev/null is not a folder"),
+        (["--out", "page.pdf"], "page.pdf must end in .html or .htm"),
+        (["--out", "page"], "hint:  try --out no-run.html"),
+        (["--out", "."], ". is a folder"),
+        (["--out", "/dev/null"], "/dev/null is not a regular file"),
+        (["--sensitivity", "0.5"], "--sensitivity"),
+        (["--target", "3"], "at most 1, not 3.0"),
+        ([], "neither a run nor a group"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused_before_runs_are_read(capsys, out, words):
+def test_a_mistake_is_told_before_runs_are_read(capsys, here, arguments, words):
     """One message and exit status 2, even where the runs do not exist."""
-    status, _, err = run_command(capsys, "report", "no-run", "--out", out)
+    status, _, err = run_command(capsys, "report", "no-run", *arguments)
     assert (status, words in err) == (2, True)
+    assert list(here.iterdir()) == []
 
 
 def test_a_full_disk_leaves_the_page_that_was_there(capsys, here, folder, monkeypatch):

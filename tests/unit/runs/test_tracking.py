@@ -74,7 +74,7 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     assert one.keys() == other.keys()
     assert all(torch.equal(one[key], other[key]) for key in one)
     calls = journal(tmp_path / "journal")
-    assert calls[0] == ["began", tracked.name, SCENARIO, tracked.summary().run_id, 0, "fedavg"]
+    assert calls[0] == ["began", tracked.name, SCENARIO, tracked.summary().run_id, 7, "fedavg"]
     assert calls[2][4]["training_loss"] > 0
     assert (calls[-1][1], calls[-1][-1]["flops"]) == ("done", plain.summary().flops)
 

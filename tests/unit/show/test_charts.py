@@ -76,12 +76,18 @@ def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
     assert axes.lines[0].get_xdata()[-1] == pytest.approx(last)
 
 
-def test_a_loss_that_is_not_finite_is_left_out_with_a_note():
+def test_what_cannot_be_drawn_is_left_out_with_a_note():
+    """A loss that is not finite, and zeros on a logarithmic axis."""
     chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, PlotChoice(y="loss"))
     axes = axes_of(chart)
     assert axes.get_ylabel() == "loss"
     assert axes.lines[0].get_ydata() == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
     assert chart.notes == ["a: 1 of 3 values are not finite and are left out"]
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, PlotChoice(log_x=True))
+    assert lines_of(chart)["a"].get_xdata().tolist() == [10, 20]
+    assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
+    with pytest.raises(UserError, match="all evaluations are at 0"):
+        chart_of({"a": [[history([0.1])]]}, PlotChoice(log_x=True))
 
 
 def test_the_model_is_global_unless_none_was_evaluated():
@@ -112,14 +118,6 @@ def test_an_unknown_energy_is_left_out_and_said():
     assert raised.value.hint == "known: time, round, epochs, bytes, client-seconds"
 
 
-def test_a_logarithmic_axis_has_no_zero():
-    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, PlotChoice(log_x=True))
-    assert lines_of(chart)["a"].get_xdata().tolist() == [10, 20]
-    assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
-    with pytest.raises(UserError, match="all evaluations are at 0"):
-        chart_of({"a": [[history([0.1])]]}, PlotChoice(log_x=True))
-
-
 def test_what_a_target_took_is_a_point_of_each_run():
     """The mean, the interval over seeds and the bounds, in base units; who did not reach it says so."""
     spent = {"a": [4.0, 5.0, 6.0], "b": [9.0, None], "c": [None]}
@@ -138,32 +136,12 @@ def test_what_a_target_took_is_a_point_of_each_run():
     assert chart.caption.endswith("; mean and its 95% interval (Student's t) over 2 or 3 seeds")
     with pytest.raises(UserError, match="the runs have no target"):
         target_chart({"a": [1.0]}, PlotChoice(y="target"), None)
-
-
-@pytest.mark.parametrize(
-    ("times", "log_x", "is_log"),
-    [
-        ((1.0, 30.0), False, False),
-        ((1.0, 31.0), False, True),
-        ((1.0, 2.0), True, True),
-        ((0.0, 9.0), True, False),
-    ],
-)
-def test_a_wide_range_is_logarithmic(times, log_x, is_log):
-    """Beyond thirty times the least; not where that is 0."""
-    found = target_chart({str(time): [time] for time in times}, PlotChoice(y="target", log_x=log_x))
-    assert found.choice.log_x is is_log
-
-
-def test_several_targets_are_points_of_the_same_rows():
-    """Those of one run one below the other; the axis is of no target by its own."""
-    chart = target_chart({"a": [3000.0], "b": [None]}, PlotChoice(y="target", target=[0.5, 0.75], x="joules"))
-    axes = axes_of(chart)
-    assert [text.get_text() for text in axes.texts] == ["50% not reached", "75% not reached"]
-    means = [line for line in axes.lines if line.get_marker() in "os"]
-    assert [line.get_xdata().tolist() for line in means] == [[3], [3]]
-    assert means[0].get_ydata() < 0 < means[1].get_ydata()
-    assert axes.get_xlabel() == "energy to a target (kJ)"
+    # A range beyond thirty times the least is logarithmic; not where that is 0.
+    for times, log_x, is_log in ((30.0, False, False), (31.0, False, True), (2.0, True, True)):
+        found = target_chart({"a": [1.0], "b": [times]}, PlotChoice(y="target", log_x=log_x))
+        assert found.choice.log_x is is_log
+    zero = target_chart({"a": [0.0], "b": [9.0]}, PlotChoice(y="target", log_x=True))
+    assert zero.choice.log_x is False
 
 
 @pytest.mark.parametrize(
@@ -174,7 +152,6 @@ def test_several_targets_are_points_of_the_same_rows():
             {"x": "time,metres"},
             "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'",
         ),
-        ({"columns": 3}, "columns must be 1 or 2, not 3"),
         ({"target": [0.9, 2]}, "the target accuracy must be greater than 0 and at most 1, not 2"),
         ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
     ],

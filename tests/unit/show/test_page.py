@@ -161,8 +161,7 @@ def test_measures_are_the_tables(page, runs):
     for row in runs.runs[0].table("measures"):
         what = ", ".join(filter(None, (row["measure"], row["figure"], row["model"])))
         cells[what, row["client"] is None, row["round"], row["label"]].append(row["value"])
-    lines = [one for one in page.plots["measures"] if one["run"] == 0]
-    maps = [one for one in page.plots["parts"] if one["run"] == 0]
+    lines, maps = ([one for one in page.plots[name] if one["run"] == 0] for name in ("measures", "parts"))
     assert lines
     assert maps
     for one in lines:
@@ -196,11 +195,9 @@ def test_provenance_is_the_runs_own(page, runs):
     settings = Document.parse(fleet, "fleet").data
     assert "links" not in settings
     assert settings["carbon"]["embodied"]["hours"] == "busy"
-
-
-def test_every_number_has_its_source(page):
+    # Every number has its source: what `edgefl show` prints, and each number of the carbon record.
     found = defaultdict(list)
-    for of, *number in page.sections["provenance"].tables[1].rows:
+    for of, *number in section.tables[1].rows:
         found[of.text].append(tuple(cell.text for cell in number))
     for kind, name in [("device", "pixel-6"), ("device", "raspberry-pi-4b"), ("link", "4g")]:
         assert found[f"{kind} {name}"] == describe(kind, name).rows

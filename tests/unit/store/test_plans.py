@@ -7,8 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plans import plan, prices
+from history import history
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans import plan, prices, told_all
+from toys import TOYS, toy
 
+import edgefl
 from edgefl.core.clients import NAMED
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import COLUMNS, Refusal
@@ -16,7 +21,7 @@ from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
 from edgefl.protocol import write_tree
-from edgefl.runs import drafts
+from edgefl.runs import describing, drafts
 from edgefl.store import Store, read, read_plan
 
 # Some cannot train, the energy of others is unknown, and two models share a name.
@@ -80,10 +85,21 @@ def test_a_plan_is_read_back_whole(written):
     assert 0 < len(one.refusals) < 200
     assert back.refusals == one.refusals
     assert (back.fleet, back.assumed) == (one.fleet, one.assumed)
+    # The views join a client with its kind, in the order of clients.
+    with read(folder) as reader:
+        clients, refusals = reader.rows("clients"), reader.rows("refusals")
+    assert [row["client"] for row in clients] == list(range(200))
+    for key in (*NAMED, "samples"):
+        told = one.clients.samples.tolist() if key == "samples" else _names(one.clients, key)
+        assert [row[key] for row in clients] == told
+    assert [row["client"] for row in refusals] == [each.client for each in one.refusals]
 
 
 def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
-    table = replace(prices("train", 2, work_s=[1.0, math.nan]), traces=(_TRACE,))
+    table = replace(
+        prices("train", 2, work_s=[1.0, math.nan]),
+        traces=(Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0),),
+    )
     hand = plan([table])
     clients = replace(
         hand.clients,
@@ -107,16 +123,11 @@ def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
         assert [row["work_s"] for row in reader.rows("prices")] == [1.0, None]
 
 
-_TRACE = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
-
-
 _SHARED = [1, 2.5]
 ODD = [
-    "two\nlines: of text",
     "scenario:\n  seed: 1\nfleet: {}",
     "\n\ndevices:\n",
-    "a long line " * 20,
-    "word: " * 40,
+    "a long line: " * 20,
     "# no comment",
     "- 'quotes' and \"more\" & *none",
     "",
@@ -139,3 +150,75 @@ def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd)
             found = reader.resolved()
             assert found == Document.parse(reader.plan_text(), "plan.yaml", limited=False).data == resolved
             found["scenario"].clear()
+
+
+@pytest.fixture(scope="module")
+def own_policies():
+    """The toy policy is a user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDGEFL_PATH", str(TOYS))
+        yield
+
+
+@given(lost=st.floats(0, 0.9), late=st.floats(0, 0.9), seed=st.integers(0, 99), clients=st.integers(1, 5))
+@settings(max_examples=12)
+def test_events_are_a_view_of_jobs(tmp_path_factory, own_policies, **given_settings):  # noqa: ARG001
+    """Whatever became of the jobs, the world's events are read back, in order and to the bit."""
+    plan_ = toy(**given_settings, radio_w=math.nan)
+    server, _, jobs, tails = told_all(plan_)
+    events, _ = history(plan_, server, [jobs], tails)
+    store = Store.create(tmp_path_factory.mktemp("view") / "run", write_tree)
+    store.add_events(server)
+    store.add_jobs(jobs, ["train"])
+    store.add_tails(tails)
+    store.close("done")
+    with read(store.folder) as reader:
+        rows = [tuple(row.values()) for row in reader.rows("events")]
+    assert rows == [
+        (*event[:2], str(event.kind), *event[3:8], *event.cost[:4], event.cost.joules, *event.cost[5:])
+        for event in events
+    ]
+
+
+FEW = {
+    "task": {"dataset": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.3}},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedavg",
+    "fleet": "home-lab",
+    "server": {"rounds": 1},
+}
+
+
+def _counts(folder, **overrides):
+    (run,) = edgefl.run(FEW, overrides=overrides, engine="null", offline=True, out=folder).runs
+    with read(run.folder) as reader:
+        return run.table("class_counts"), reader.meta["class_counts"]
+
+
+def test_counts_of_classes_are_the_federations(tmp_path, monkeypatch):
+    """Row by row those that planning split by, without zeros; no more than are kept."""
+    monkeypatch.setattr(describing, "MOST_COUNTS", 80)
+    rows, why = _counts(tmp_path / "at")
+    counts = planned(drafts(FEW)[0], DataAccess()).learning.federation.class_counts
+    found = np.zeros_like(counts)
+    for row in rows:
+        found[row["client"], row["label"]] = row["samples"]
+    assert np.array_equal(found, counts)
+    assert (len(rows), why) == (np.count_nonzero(counts), "")
+    monkeypatch.setattr(describing, "MOST_COUNTS", 79)
+    above = "80 counts of clients and classes are more than the 79 that are kept"
+    assert _counts(tmp_path / "above") == ([], above)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"task.samples": 20, "task.partition": "iid"}, "no data"),
+        ({"task.dataset": "mnist"}, "assumed balanced"),
+    ],
+)
+def test_counts_that_are_not_known_are_not_stored(tmp_path, monkeypatch, overrides, words):
+    """No labels, or made-up ones; the run says why."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    rows, why = _counts(tmp_path / "run", **overrides)
+    assert (rows, words in why) == ([], True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import torch
+from plans import plan, prices, told
 from safetensors import SafetensorError
 
 import edgefl
@@ -25,11 +27,12 @@ from edgefl.store import (
     Store,
     is_run,
     read,
+    read_group,
     runs_in,
     state_file,
+    write_group,
 )
 from edgefl.store import reader as reader_module
-from edgefl.store import writer as writer_module
 
 
 def _tree(value=0.0):
@@ -73,9 +76,8 @@ def store(tmp_path):
     return Store.create(tmp_path / "run", write_tree)
 
 
+BARE = torch.arange(3.0)
 TREES = {
-    "nested": _tree(),
-    "empty": {},
     "empty dicts": {"a": {}, "b": {"c": {}, "d": {"e": torch.ones(1)}}},
     "dtypes": {
         "half": torch.ones(2, dtype=torch.float16),
@@ -84,14 +86,15 @@ TREES = {
         "long": torch.tensor([2**40]),
         "bool": torch.tensor([True, False]),
         "none": torch.zeros(0, 3),
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+        "special": torch.tensor([math.inf, -math.inf, -0.0, 1e-45]),
     },
-    "special values": {"x": torch.tensor([math.inf, -math.inf, -0.0, 1e-45])},
     "transposed": {"x": torch.arange(6.0).reshape(2, 3).T},
-    "a bare tensor": torch.arange(3.0),
+    "a bare tensor": BARE,
     "dots in names": {"body": {"layer.0.weight": torch.ones(1), "layer.0": torch.zeros(1)}},
+    "one tensor twice": {"a": BARE, "b": {"c": BARE}},
+    "overlapping views": {"a": BARE[:2], "b": BARE[1:]},
 }
-TREES["one tensor twice"] = {"a": TREES["a bare tensor"], "b": {"c": TREES["a bare tensor"]}}
-TREES["overlapping views"] = {"a": TREES["a bare tensor"][:2], "b": TREES["a bare tensor"][1:]}
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES.keys())
@@ -102,8 +105,12 @@ def test_trees_come_back(tree, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("broken")])
+ERRORS = [OSError(28, "No space left on device"), SafetensorError("broken"), KeyboardInterrupt()]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
+    """It says which file, and leaves no part of one beside it; an interrupt goes on."""
     path = tmp_path / "tree.safetensors"
     write_tree(path, _tree(1))
 
@@ -112,7 +119,7 @@ def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(trees_module, "save_file", half)
-    with pytest.raises(RunError, match=r"cannot write tree\.safetensors"):
+    with pytest.raises((RunError, KeyboardInterrupt), match=r"cannot write tree\.safetensors|^$"):
         write_tree(path, _tree(2))
     assert list(tmp_path.iterdir()) == [path]
     assert _same(read_tree(path), _tree(1))
@@ -174,91 +181,35 @@ def test_best_and_last_are_kept_and_nothing_else(store):
         assert _same(_version(reader), _tree(6))
         assert _same(_state(reader, 5), _tree(21))
         assert _same(_state(reader, 6), _tree(12))
-        assert all(row["client"] != 7 for row in reader.rows("states"))
 
 
 def test_a_best_version_stays_best_when_saved_again(store):
-    _checkpoint(store, 1, {}, best=True)
-    _checkpoint(store, 1, {}, best=False)
-    _checkpoint(store, 2, {}, best=False)
+    for version, best in ((1, True), (1, False), (2, False)):
+        _checkpoint(store, version, {}, best=best)
     store.close("done")
     with read(store.folder) as reader:
         assert _same(_version(reader, "best"), _tree(1))
 
 
-def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
-    """When others see the new rows the old files are still there; then they go."""
-    _checkpoint(store, 1, {5: 1}, best=True)
-    _checkpoint(store, 2, {5: 9}, best=True)
-    seen = []
-    sweep = writer_module.sweep
-
-    def watched(folder, database):
-        with sqlite3.connect(folder / "run.sqlite") as other:
-            rows = other.execute("SELECT file FROM versions UNION SELECT file FROM states").fetchall()
-        other.close()
-        seen.append(({name for (name,) in rows}, _files(store)))
-        sweep(folder, database)
-
-    monkeypatch.setattr(writer_module, "sweep", watched)
-    _checkpoint(store, 3, {5: 12}, best=True)
-    rows, files = seen[0]
-    kept = {"000002.safetensors", "000003.safetensors", "00000009.safetensors", "00000012.safetensors"}
-    assert {name.partition("/")[2] for name in rows} == kept
-    assert {"000001.safetensors", "00000001.safetensors"} <= files
-    assert _files(store) == kept
-
-
-def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
-    _checkpoint(store, 1, {5: 1}, best=True)
-    written = []
-    original = trees_module.save_file
-
-    def third_fails(leaves, name, metadata):
-        written.append(name)
-        if len(written) == 3:
-            raise OSError(28, "No space left on device")
-        original(leaves, name, metadata=metadata)
-
-    monkeypatch.setattr(trees_module, "save_file", third_fails)
-    with pytest.raises(RunError, match="No space left"):
-        _checkpoint(store, 2, {5: 8, 6: 9}, best=True)
-    store.close("failed", reason="disk full")
-    with read(store.folder) as reader:
-        assert reader.meta["status"] == "failed"
-        assert _same(_version(reader, "best"), _tree(1))
-        assert _same(_version(reader, "last"), _tree(1))
-        assert _same(_state(reader, 5), _tree(1))
-        assert all(row["client"] != 6 for row in reader.rows("states"))
-
-
 def _sqlite(path, *statements):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        for statement in statements:
+            database.execute(statement)
 
 
 META = "CREATE TABLE meta (key TEXT, value TEXT)"
+FORMAT_99 = "INSERT INTO meta VALUES ('format', '99')"
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda _: None, "is not a run directory"),
         (lambda path: path.mkdir(parents=True), "is not a run directory"),
-        (lambda path: path.write_bytes(b""), "cannot be read"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4000), "cannot be read"),
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
         (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
-        (lambda path: _sqlite(path, "CREATE TABLE meta (x)"), "cannot be read"),
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
-        (
-            lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 14",
-        ),
+        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 14"),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
 )
@@ -325,3 +276,60 @@ def test_a_run_is_read_where_nothing_can_be_written(store, monkeypatch):
         assert reader.meta["status"] == "done"
         assert reader.rows("states") == []
         assert [path.name for path in store.folder.glob("run.sqlite*")] == ["run.sqlite"]
+
+
+def test_scalars_of_jobs_are_kept(store):
+    """What training told of a job stands in its row, also when it came after the row."""
+    _, _, jobs = told(plan([prices("train", 2, compute_s=[1, 2])]))
+    store.add_jobs(jobs, ["train"])
+    store.add_scalars({0: {"loss": 0.5}})
+    store.close("done")
+    with read(store.folder) as reader:
+        assert [row["scalars"] for row in reader.rows("jobs")] == ['{"loss": 0.5}', None]
+
+
+MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
+
+
+def test_what_is_read_is_of_one_commit(store):
+    store.add("merges", {**MERGE, "version": 1})
+    store.commit()
+    with read(store.folder) as reader:
+        store.add("merges", {**MERGE, "version": 2})
+        store.commit()
+        assert len(reader.rows("merges")) == 1
+    with read(store.folder) as reader:
+        assert len(reader.rows("merges")) == 2
+
+
+def test_a_run_is_opened_again(store):
+    store.add("merges", {**MERGE, "version": 1})
+    store.close("interrupted", reason="KeyboardInterrupt")
+    noted = store.folder / "SHA256SUMS"
+    assert noted.exists()
+    again = Store.open(store.folder, write_tree)
+    again.rewind(None)
+    assert not noted.exists()
+    again.add("merges", {**MERGE, "version": 2})
+    again.commit()
+    with read(store.folder) as reader:
+        assert (reader.meta["status"], "reason" in reader.meta) == ("running", False)
+    again.close("done")
+    with read(store.folder) as reader:
+        assert [row["version"] for row in reader.rows("merges")] == [2]
+        assert reader.meta["status"] == "done"
+
+
+def test_a_flipped_bit_of_a_groups_list_is_noticed(tmp_path):
+    """Wherever it is: a run of another name would be left out of a resume without a word."""
+    listed = "sweep", ["01-seed-1", "02-seed-2"]
+    write_group(tmp_path, *listed)
+    assert read_group(tmp_path) == listed
+    path = tmp_path / "group.json"
+    content = path.read_bytes()
+    for place in range(0, 8 * len(content), 3):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        with pytest.raises(UserError, match=r"group\.json is damaged"):
+            read_group(tmp_path)
