@@ -1,7 +1,5 @@
 """Which runs are taken together and compared, who is ahead and when nobody is, and Pareto fronts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

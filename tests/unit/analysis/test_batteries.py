@@ -1,7 +1,5 @@
 """What jobs take from batteries, reckoned by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

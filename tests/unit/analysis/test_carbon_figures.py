@@ -1,7 +1,5 @@
 """Emissions of small runs, solved by hand."""
 
-from __future__ import annotations
-
 import math
 from contextlib import contextmanager
 from dataclasses import replace

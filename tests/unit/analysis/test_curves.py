@@ -1,7 +1,5 @@
 """Curves: what is taken together of runs that differ in nothing but their seeds."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A figure over seeds, by hand; see laws/test_repetition_laws.py for intervals and differences."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.analysis.values import NOT_REACHED, Value, difference, over_seeds

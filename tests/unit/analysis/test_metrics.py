@@ -1,7 +1,5 @@
 """The figures of runs: which there are, in what order, and where each stands in a run's record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What runs cost in money, against their own joules, bytes and seconds."""
 
-from __future__ import annotations
-
 import pytest
 from compared import cells, dry, every, rich, run_of
 from unfinished import UNPOWERED

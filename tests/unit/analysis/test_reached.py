@@ -1,7 +1,5 @@
 """What had been wasted by the evaluation that reached a target, reckoned job by job."""
 
-from __future__ import annotations
-
 import pytest
 from compared import NO_WASTE, rich
 

@@ -1,7 +1,5 @@
 """The settings in which runs differ, as far as they tell something."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.analysis.settings import differing, dotted

@@ -1,7 +1,5 @@
 """What transfers on shared links were bound by, by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """What transfers take alone on links that change, beside a walk from piece to piece."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

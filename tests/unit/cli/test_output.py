@@ -1,7 +1,5 @@
 """What is printed where standard output is full, closed, read by nobody, or lacks a character."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`edgefl report`: where its page goes, and what it says."""
 
-from __future__ import annotations
-
 import json
 import os
 

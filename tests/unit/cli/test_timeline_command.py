@@ -1,7 +1,5 @@
 """`edgefl timeline` and `RunResult.timeline`: which runs, clients and rounds, and what they say."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine auto: what it chooses follows from the plan, and it says why."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 
@@ -30,26 +28,6 @@ SCENARIO = {
     "server": {"participants": 4, "rounds": 1},
     "evaluate": {"models": ["global"]},
 }
-# Uses an operator that vmap has no rule for.
-SOURCE = """
-'''FedAvg with an operator on lists.'''
-import torch
-from edgefl.methods import MethodParams
-from edgefl.protocol import averaging, local_training, plain_objective
-
-class Params(MethodParams):
-    def build(self, site):
-        plain = plain_objective(site.net)
-
-        def objective(weights, batch, carry):
-            (x,) = torch._foreach_mul([batch.x], 1.0)
-            return plain(weights, batch._replace(x=x), carry)
-
-        train = local_training(site, objective)
-        return averaging(site, train, shared=(*site.net.trained, "buffers"))
-"""
-
-
 FEW = {"server": {"participants": 2, "rounds": 1}}
 MANY = {"task": {**SCENARIO["task"], "clients": 12}, "server": {"rounds": 1}}
 LARGE = {**MANY, "model": {"name": "mlp", "hidden": [2000]}}
@@ -65,10 +43,6 @@ def chosen(out, engine="auto", callbacks=None, **changes):
     (one,) = edgefl.run({**SCENARIO, **changes}, engine=engine, out=out, callbacks=callbacks).runs
     assert one.status == "done"
     return json.loads((one.folder / "host.json").read_text(encoding="utf-8"))["engine"]
-
-
-def learned(folder):
-    return [path.read_bytes() for path in sorted((folder / "versions").iterdir())]
 
 
 def context_of(tmp_path, changes=None):
@@ -126,18 +100,6 @@ def test_the_heaviest_exchange_is_that_of_the_most_steps(at, every, steps, heavi
     assert [job.client for job in jobs] == ([0, 2, 3] if heaviest == "first" else [0, 2, 3, 4])
 
 
-def test_a_stacked_step_waits_for_the_client_with_the_most(tmp_path):
-    """Clients of many sizes: all full batches together, and each size of last ones."""
-    task = {**MANY["task"], "partition": {"name": "dirichlet", "alpha": 0.5}}
-    context = context_of(tmp_path, {**MANY, "task": task})
-    samples = context.builder.samples
-    assert samples[-1] // 32 < max(samples) // 32
-    stacked = max(samples) // 32 + len({count % 32 for count in samples} - {0})
-    shape = auto.shape_of(context)
-    assert shape.units == 1
-    assert shape.together == sum(-(-count // 32) for count in samples) / stacked
-
-
 def test_workers_train_what_takes_long(tmp_path, monkeypatch):
     monkeypatch.setattr(auto, "cores", lambda: 8)
     assert choice(tmp_path, FEW).engine["name"] == "loop"
@@ -181,16 +143,6 @@ def test_the_engine_is_told_once_and_kept_with_the_run(tmp_path):
         assert reader.meta["trainer"] == {"family": "vmapped", "group": 64, "memory": 2e9, "device": "cpu"}
     chosen(tmp_path / "2", "loop", callbacks=told, **FEW)
     assert told.lines[1:] == ("engine: loop (as asked), 1 process",)
-
-
-def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
-    folder = tmp_path / "own" / "methods"
-    folder.mkdir(parents=True)
-    (folder / "lists.py").write_text(SOURCE, encoding="utf-8")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
-    engine = chosen(tmp_path / "1", method="lists", **MANY)
-    assert engine["name"] == "loop"
-    assert "_foreach_mul" in engine["auto"]["why"]
 
 
 def test_the_pinned_engine_takes_the_parameters_that_it_has(tmp_path, monkeypatch):

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from plans import plan, prices, told
 
-from edgefl.core.plan import Refusal
-from edgefl.runs import merge_differences
 from edgefl.runs.merge_differences import Differences
 from edgefl.world.job import stacked
 from edgefl.world.needs import Merge
@@ -58,14 +56,6 @@ def test_clients(merge, kept, words):
     assert _found(replace(merge, rows=merge.rows[[0]]), other) == "would take client 1 in place of client 0"
 
 
-def test_a_refused_client(merge):
-    refusal = Refusal(4, "tiny", "train", needs_bytes=2, has_bytes=1, parts={})
-    there = Differences(PLAN, replace(PLAN, refusals=(refusal,)), LEARNING)
-    rows, none = merge.rows[[0, 1, 2, 3, 5]], merge.rows[:0]
-    found = there.of(merge, replace(merge, rows=rows), (none, none))
-    assert found == f"would not take client 4, since client 4 is refused: {refusal}"
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -98,19 +88,3 @@ def test_late_work_whose_state_is_kept(merge):
     twice = stacked([late, _changed(late[:1], 0, job=99, nth=2)])
     assert not _found(merge, merge, (twice, twice[np.array([2, 0, 1])]))
     assert DIFFERENCES.late(none, late) == "would also come after late work of clients 1 and 4"
-
-
-def test_what_the_server_tells_clients_whose_late_work_is_kept(merge, monkeypatch):
-    """Temperatures of other devices, say, give other states, whether an upload is merged or late."""
-    numbers = iter([1.0, 2.0])
-
-    def builder(*_):
-        told = {"temperature": next(numbers)}
-        return SimpleNamespace(
-            ctx=lambda job: SimpleNamespace(client=job.client, lr=0, work=1, settings=told)
-        )
-
-    monkeypatch.setattr(merge_differences, "_builder", builder)
-    there = replace(PLAN, scenario=plan([prices("train", CLIENTS)], rounds=3).scenario)
-    late, words = merge.rows[[4]], "would have client 4 with temperature 2 instead of 1"
-    assert Differences(PLAN, there, LEARNING).late(late, late) == words

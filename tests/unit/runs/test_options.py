@@ -1,7 +1,5 @@
 """Options that are short for a setting: what they do, and where their mistakes are placed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

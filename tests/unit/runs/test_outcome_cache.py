@@ -1,7 +1,5 @@
 """Training ahead of merges: whose state a job begins with, and what becomes of what nobody merges."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -31,13 +29,6 @@ def begins(cache: OutcomeCache, each: TrainingJob) -> int | None:
 @pytest.fixture
 def cache():
     return OutcomeCache(lambda _: True)
-
-
-def test_nothing_is_trained_twice_or_without_need(cache):
-    assert trained(cache, [job(0)], [job(1, 1), job(2, 2)]) == [0, 1, 2]
-    assert cache.take(job(0)).job == job(0)
-    assert trained(cache, [job(1, 1)], [job(2, 2), job(3, 0)]) == []
-    assert trained(cache, [], [job(2, 2), job(3, 0)]) == []
 
 
 def test_a_clients_jobs_follow_each_other(cache):
@@ -72,14 +63,6 @@ def test_what_stays_behind_is_passed(cache):
     assert trained(cache, [job(3)], [job(1)]) == []
     cache.take(job(3))
     assert trained(cache, [job(1)], []) == [1]
-
-
-def test_work_without_states_depends_on_nothing():
-    cache = OutcomeCache(lambda _: False)
-    assert trained(cache, [job(0)], [job(1), job(2)]) == [0, 1, 2]
-    cache.take(job(0))
-    assert trained(cache, [job(2)], [job(1)]) == []
-    assert begins(cache, job(1)) is None
 
 
 def test_a_job_that_is_trained_again_has_another_outcome(cache):

@@ -1,7 +1,5 @@
 """The display of running scenarios: where it is shown, and beside a user's own callbacks."""
 
-from __future__ import annotations
-
 import io
 import re
 from contextlib import suppress

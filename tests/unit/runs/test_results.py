@@ -1,15 +1,11 @@
 """What ``edgefl.run`` and ``edgefl.open`` return: statuses, summaries, settings, frames."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
-from hooks import Hooks
 
 import edgefl
 from edgefl.runs.results import Result, RunResult
-from edgefl.store import Store
 
 SCENARIO = {
     "name": "swept",
@@ -38,34 +34,6 @@ def test_what_was_run_can_be_opened(swept):
     assert repr(only) == f"RunResult('temperature 0.5, seed 2', done, {str(only.folder)!r})"
     with pytest.raises(edgefl.UserError, match="neither a run nor a group"):
         edgefl.open(swept.folder / "nowhere")
-
-
-def test_a_run_in_progress_can_be_opened(tmp_path):
-    seen = []
-
-    class Looks(Hooks):
-        def evaluated(self, _):
-            result = edgefl.open(tmp_path / "run")
-            (found,) = result.summary()
-            seen.append((result.runs[0].status, result.failed, found.jobs, len(result.frame("merges"))))
-
-    scenario = {**SCENARIO, "sweep": None, "method": "fedavg", "evaluate": {"models": ["global"]}}
-    edgefl.run(scenario, engine="loop", out=tmp_path / "run", callbacks=Looks())
-    assert seen == [("running", (), 2, 1), ("running", (), 4, 2)]
-
-
-def test_runs_that_cannot_be_read_are_named_and_left_out(swept, tmp_path):
-    (tmp_path / "01-done").symlink_to(swept.runs[0].folder)
-    store = Store.create(tmp_path / "02-new", lambda *_: b"")
-    (tmp_path / "03-broken").mkdir()
-    (tmp_path / "03-broken" / "run.sqlite").write_bytes(b"nothing" * 200)
-    found = edgefl.open(tmp_path)
-    store.abandon()
-    assert [run.status for run in found.runs] == ["done", "unreadable"]
-    assert "cannot be read" in found.runs[1].reason
-    assert found.failed == ()
-    assert [one.name for one in found.summary()] == [swept.runs[0].name]
-    assert set(found.frame("jobs")["run"]) == {swept.runs[0].name}
 
 
 def test_a_frame_has_the_settings_in_which_runs_differ(swept):

@@ -1,7 +1,5 @@
 """Client states: what is got is what was put, wherever it lay in between, and memory keeps to its budget."""
 
-from __future__ import annotations
-
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.core.errors import RunError
-from edgefl.protocol import files as trees_module
-from edgefl.protocol import leaves, nbytes, read_tree, write_tree
+from edgefl.protocol import leaves, nbytes, write_tree
 from edgefl.runs.states import States
 from edgefl.store import CheckpointPlace, Saved, Store, read, state_file
 
@@ -139,13 +135,6 @@ def test_states_are_a_dict(budget, steps):
         beside.store.close("done")
 
 
-def test_without_a_folder_everything_stays_in_memory():
-    states = _filled(None, 3, 0)
-    assert states.held_bytes == 3 * SIZE
-    assert [_bits(states.get(client)) for client in range(3)] == [_bits(_tree(client)) for client in range(3)]
-    assert (states.get(3), [states.path(client) for client in range(4)]) == (None, [None] * 4)
-
-
 @pytest.mark.parametrize("budget", [0, SIZE])
 def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp_path, budget):
     """Its file must not be there yet when the sweep deletes what no row refers to; the next one has it."""
@@ -164,45 +153,6 @@ def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp
     store.close("done")
     with read(store.folder) as reader:
         assert {row["client"]: row["job"] for row in reader.rows("states")} == {0: 20, 1: 11, 2: 12, 5: 25}
-
-
-def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
-    store = Store.create(tmp_path / "run", write_tree)
-    states = _filled(store.folder / "states", 2, 2 * SIZE)
-    with states.saving() as changed:
-        store.checkpoint(_place(1), Saved({}, changed))
-    states.put(0, 20, _tree(20))
-    states.put(1, 21, _tree(21))
-
-    def full(leaves, name, metadata):  # noqa: ARG001 - the writer's own signature
-        Path(name).write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trees_module, "save_file", full)
-        with pytest.raises(RunError, match="No space left"):
-            states.put(2, 22, _tree(22))
-        assert _names(store.folder / "states") == {state_file(10), state_file(11)}
-    with read(store.folder) as reader:
-        assert [
-            read_tree(reader.folder / row["file"])["count"].item() for row in reader.rows("states", "client")
-        ] == [0, 1]
-    states.put(3, 23, _tree(23))
-    assert states.held_bytes == 2 * SIZE
-    for client in range(4):
-        assert _bits(states.get(client)) == _bits(_tree(client + 20))
-    store.close("done")
-
-
-@pytest.mark.parametrize("damage", [Path.unlink, None])
-def test_a_lost_file_fails_the_run(tmp_path, damage):
-    """Somebody cleared the run's folder meanwhile, or one bit is another: no bad input, and never used."""
-    states = _filled(tmp_path, 2, SIZE)
-    path = states.path(0)
-    content = path.read_bytes()
-    (damage or (lambda path: path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))))(path)
-    with pytest.raises(RunError, match="a client's state is lost"):
-        states.get(0)
 
 
 VIEWS = {

@@ -1,14 +1,11 @@
 """Trackers beside runs: what they are told, and that nothing they do is noticed by a run."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
 import torch
 from builders import learned
 from commands import run_command
-from hooks import Hooks
 from tracked import JOURNAL, journal, own_tracker
 
 import edgefl
@@ -89,23 +86,6 @@ def test_a_failure_is_said_once_with_its_line(hook, tmp_path, monkeypatch, caplo
     (note,) = [line for line in (record.getMessage() for record in caplog.records) if "tracker" in line]
     assert note.startswith(f"{result.runs[0].name}: the tracker mine failed and was turned off: ")
     assert f"trackers/mine.py failed in {hook}: ValueError: no ({file}:" in note
-
-
-def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
-    class Stop(Hooks):
-        def merged(self, so_far):
-            if so_far.round == 1:
-                raise KeyboardInterrupt
-
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    file = tmp_path / "journal"
-    track = [{"name": "mine", "file": str(file)}]
-    with pytest.raises(KeyboardInterrupt):
-        edgefl.run(
-            SCENARIO, overrides=SHORT, engine="null", out=tmp_path / "run", callbacks=Stop(), track=track
-        )
-    assert [call[0] for call in journal(file)] == ["began", "told", "told", "ended"]
-    assert journal(file)[-1][1:3] == ["interrupted", "KeyboardInterrupt"]
 
 
 HEAD = "from edgefl.trackers import TrackerParams\nclass Params(TrackerParams):\n    def build(self):\n"

@@ -1,7 +1,5 @@
 """What `edgefl explain` says of rounds, in words and at any width."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

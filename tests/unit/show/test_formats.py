@@ -1,7 +1,5 @@
 """A comparison in Markdown, LaTeX and comma-separated values: whatever the names, the text is theirs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

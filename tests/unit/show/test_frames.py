@@ -1,7 +1,5 @@
 """One table of several runs as data frames and files: types, what is missing, types of settings, messages."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil

@@ -1,7 +1,5 @@
 """Laws of tables at any width: no figure is lost, and no line is longer than the terminal."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

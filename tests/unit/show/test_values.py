@@ -1,7 +1,5 @@
 """What a figure reads like, in every state that it may have."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.analysis.values import NOT_REACHED, Difference, Value, over_seeds

@@ -1,22 +1,18 @@
 """A plan in the store: what is read back is what was written, and tables by client are views by kind."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from history import history
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan, prices, told_all
+from plans import told_all
 from toys import TOYS, toy
 
 import edgefl
 from edgefl.core.clients import NAMED
-from edgefl.core.cost import Trace, Work
-from edgefl.core.plan import COLUMNS, Refusal
+from edgefl.core.plan import COLUMNS
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
@@ -93,34 +89,6 @@ def test_a_plan_is_read_back_whole(written):
         told = one.clients.samples.tolist() if key == "samples" else _names(one.clients, key)
         assert [row[key] for row in clients] == told
     assert [row["client"] for row in refusals] == [each.client for each in one.refusals]
-
-
-def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
-    table = replace(
-        prices("train", 2, work_s=[1.0, math.nan]),
-        traces=(Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0),),
-    )
-    hand = plan([table])
-    clients = replace(
-        hand.clients,
-        **{key: np.zeros(3, dtype=np.int64) for key in NAMED},
-        samples=np.array([1, 2, 2]),
-        kind=np.array([0, 1, 1]),
-        slowdown=np.ones(3),
-        admitted=np.array([True, False, False]),
-        cell=np.array([-1, 0, 0]),
-        user=np.arange(3),
-        cells=("home",),
-    )
-    refusals = tuple(Refusal(client, "board", "train", 2, None, {"weights": 2}, "no") for client in (1, 2))
-    hand = replace(hand, clients=clients, refusals=refusals)
-    store = Store.create(tmp_path / "run", write_tree)
-    store.write_plan(hand, {}, [0, 0, 0])
-    store.close("done")
-    with read(tmp_path / "run") as reader:
-        assert [row["client"] for row in reader.rows("refusals")] == [1, 2]
-        assert [row["reason"] for row in reader.rows("refused_kinds")] == ["no"]
-        assert [row["work_s"] for row in reader.rows("prices")] == [1.0, None]
 
 
 _SHARED = [1, 2.5]

@@ -1,7 +1,5 @@
 """The run directory: whole files or none, nothing lost, nothing pickled."""
 
-from __future__ import annotations
-
 import ast
 import math
 import sqlite3
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from plans import plan, prices, told
 from safetensors import SafetensorError
 
 import edgefl
@@ -278,16 +275,6 @@ def test_a_run_is_read_where_nothing_can_be_written(store, monkeypatch):
         assert [path.name for path in store.folder.glob("run.sqlite*")] == ["run.sqlite"]
 
 
-def test_scalars_of_jobs_are_kept(store):
-    """What training told of a job stands in its row, also when it came after the row."""
-    _, _, jobs = told(plan([prices("train", 2, compute_s=[1, 2])]))
-    store.add_jobs(jobs, ["train"])
-    store.add_scalars({0: {"loss": 0.5}})
-    store.close("done")
-    with read(store.folder) as reader:
-        assert [row["scalars"] for row in reader.rows("jobs")] == ['{"loss": 0.5}', None]
-
-
 MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
@@ -300,24 +287,6 @@ def test_what_is_read_is_of_one_commit(store):
         assert len(reader.rows("merges")) == 1
     with read(store.folder) as reader:
         assert len(reader.rows("merges")) == 2
-
-
-def test_a_run_is_opened_again(store):
-    store.add("merges", {**MERGE, "version": 1})
-    store.close("interrupted", reason="KeyboardInterrupt")
-    noted = store.folder / "SHA256SUMS"
-    assert noted.exists()
-    again = Store.open(store.folder, write_tree)
-    again.rewind(None)
-    assert not noted.exists()
-    again.add("merges", {**MERGE, "version": 2})
-    again.commit()
-    with read(store.folder) as reader:
-        assert (reader.meta["status"], "reason" in reader.meta) == ("running", False)
-    again.close("done")
-    with read(store.folder) as reader:
-        assert [row["version"] for row in reader.rows("merges")] == [2]
-        assert reader.meta["status"] == "done"
 
 
 def test_a_flipped_bit_of_a_groups_list_is_noticed(tmp_path):
