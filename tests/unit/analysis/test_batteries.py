@@ -56,38 +56,6 @@ def test_an_unknown_energy_is_no_share():
     assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_bounds_of_a_round_by_hand(rounds):
-    """10 to 65 J of training, half of 2 to 13 J of sharing; what is done at the start is no part."""
-    times = {
-        "greet": (100.0, {"at": "start", "everyone": True}),
-        "train": (10.0, {}),
-        "share": (2.0, {"every": 2}),
-    }
-    tables = []
-    for name, (seconds, when) in times.items():
-        bare = prices(name, 3, compute_s=seconds, compute_w=[5.0] * 3, idle_w=1.0, **when)
-        ends = tuple(replace(bare, compute_w=bare.compute_w * factor) for factor in (0.0, 1.1))
-        tables.append(replace(bare, traces=(NOTHING,), corners=ends))
-    none = {"batteries": (None,) * 2, "throttling": (None,) * 2}
-    plan_ = plan(tables, rounds=rounds, device=[0, 1, 1], participants=1, refused=[2], **none)
-    capacities = {"board": 1000.0, "board 2": 1000.0}
-    found, rows = of_plan(plan_, list(times), 224.0, batteries=capacities, blind=True)
-    assert {name: use.clients for name, use in found.items()} == {"board": 1, "board 2": 1}
-    trained = set(rows["client"][rows["exchange"] > 0])
-    for client, use in enumerate(found.values()):
-        mine = rows[rows["client"] == client]
-        seconds = sum(
-            times[name][0] / times[name][1].get("every", 1)
-            for place, name in enumerate(times)
-            if place and place in mine["exchange"]
-        )
-        expected = pytest.approx((seconds / 1000, 6.5 * seconds / 1000)) if client in trained else None
-        assert use.per_round_between == expected
-        assert use.per_round == (pytest.approx(6 * seconds / 1000) if client in trained else None)
-    assert trained
-
-
 def test_a_battery_gives_all_of_its_clients_energy():
     """Also the tail of the last upload, which no job is charged with; a round's bounds are the energy's."""
     found = dry("server={participants: 3, rounds: 3}", PHONES)

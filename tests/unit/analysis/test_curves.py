@@ -5,15 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plans import plan
-from recorded import recorded
-from told import times
 
 from edgefl.analysis.curves import AXES, curves
-from edgefl.analysis.groups import SeedGroup, seeds_together
-from edgefl.analysis.history import History, histories
-from edgefl.analysis.run import Run
-from edgefl.analysis.summary import summary
+from edgefl.analysis.groups import SeedGroup
+from edgefl.analysis.history import History
 from edgefl.core.ledger import EnergyTotal
 
 
@@ -35,19 +30,6 @@ def group(*runs):
     return curves([SeedGroup("one", tuple(named))], lambda run: by_run[id(run)])
 
 
-def test_one_run_is_its_history_without_a_band():
-    with recorded(plan([times(work=[2, 4])], rounds=3), [0.1, 0.5, 0.4]) as reader:
-        run, found = summary(reader), histories(Run(reader))
-    (curve,) = curves(seeds_together([run]), lambda _: found)
-    assert (curve.group, curve.model, curve.seeds, curve.left_out) == (0, "global", [0], 0)
-    assert curve.accuracy.tolist() == [0.1, 0.5, 0.4]
-    assert curve.x["time"].tolist() == [6, 12, 18]
-    assert curve.x["client_seconds"].tolist() == [10, 20, 30]
-    assert curve.round.tolist() == [0, 1, 2]
-    assert curve.x.keys() == AXES.keys()
-    assert curve.accuracy_low is curve.accuracy_high is curve.loss_low is curve.loss_high is None
-
-
 def test_a_run_of_one_client_is_a_line_beside_others():
     """As long as their curves, at what it ended with; alone, or among its like, it is a curve."""
     energy = EnergyTotal(1.0, 2, 2)
@@ -66,23 +48,6 @@ def test_a_run_of_one_client_is_a_line_beside_others():
     }
     (alone,) = drawn(runs[1])
     assert alone.accuracy.tolist() == [0.3, 0.9, 0.8]
-
-
-def test_runs_of_three_seeds_are_means_in_their_intervals():
-    """Of accuracies, losses and what was spent, evaluation by evaluation: 4.30 deviations over root 3."""
-    half = 4.302652730 / 3**0.5 * 0.1
-    (curve,) = group(
-        history([0, 1], [0.1, 0.5]),
-        history([0, 1], [0.2, 0.5], seconds=20),
-        history([0, 1], [0.3, 0.5], seconds=60),
-    )
-    assert curve.accuracy == pytest.approx([0.2, 0.5])
-    assert curve.accuracy_low == pytest.approx([0.2 - half, 0.5])
-    assert curve.accuracy_high == pytest.approx([0.2 + half, 0.5])
-    assert curve.loss == pytest.approx([0.8, 0.5])
-    assert (curve.loss_low[0], curve.loss_high[0]) == pytest.approx((0.8 - half, 0.8 + half))
-    assert curve.x["time"] == pytest.approx([30, 60])
-    assert (curve.seeds, curve.left_out) == ([1, 2, 3], 0)
 
 
 def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():

@@ -53,11 +53,6 @@ def test_a_sum_over_clients():
     assert Value.over_clients(None, 0, 0, None) is None
 
 
-def test_the_interval_of_a_mean():
-    assert Value(3.0, half=1.0).interval_95 == (2.0, 4.0)
-    assert Value(3.0).interval_95 is Value(None, half=1.0).interval_95 is None
-
-
 @pytest.mark.parametrize(
     ("own", "other", "expected"),
     [

@@ -3,16 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from compared import dry, rich, run_of, score, to_target, took
-from toys import TOYS
+from compared import rich, run_of, score, to_target, took
 
 from edgefl.analysis.history import Target, Waste
 from edgefl.analysis.metrics import main_model, metrics, target_name
 from edgefl.analysis.settings import dotted
-from edgefl.analysis.values import NOT_REACHED, Value
+from edgefl.analysis.values import NOT_REACHED
 from edgefl.core.documents import document
 
-WASTED = ["wasted bytes", "wasted work", "wasted client time", "wasted energy"]
 BOTH = {name: score(0.9) for name in ("global", "personal")}
 
 
@@ -47,23 +45,6 @@ def test_a_key_is_the_place_of_its_figure(runs):
         assert any(key.startswith(start) for key in told), start
 
 
-@pytest.mark.parametrize(
-    ("label", "unit", "better"),
-    [
-        ("accuracy, global", "share", "higher"),
-        ("virtual time", "s", "lower"),
-        ("bytes to 5%", "B", "lower"),
-        ("wasted energy", "J", "lower"),
-        ("one charge lasts", "days", "higher"),
-        ("fairness of participation", "index", "higher"),
-        ("host time", "s", ""),
-    ],
-)
-def test_units_and_directions(runs, label, unit, better):
-    found = by_label(*runs)[label]
-    assert (found.unit, found.better) == (unit, better)
-
-
 def test_what_is_judged():
     """Accuracies, what the target took the first model, then all; the second model's stand behind."""
     reached = took(1.0, wasted=Waste(2, 3.0, 4.0))
@@ -83,19 +64,6 @@ def test_what_is_judged():
     assert (main_model([run]), main_model([run, lacking]), main_model([])) == ("global", "personal", "global")
     (time,) = [one for one in metrics([run, lacking]) if one.label == "time to 90%"]
     assert (time.model, time.main) == ("personal", True)
-
-
-def test_a_run_that_wasted_nothing_has_no_rows_of_waste(monkeypatch):
-    monkeypatch.setenv("EDGEFL_PATH", str(TOYS))
-    clean, wasteful = dry("server.policy=sync"), dry("server.policy=toy")
-    assert not {*WASTED, "jobs late"} & by_label(clean).keys()
-    found = by_label(clean, wasteful)
-    wholes = clean.bytes, clean.flops, clean.client_s
-    assert [found[label].of(clean) for label in WASTED[:3]] == [Value(0.0, whole=one) for one in wholes]
-    assert found["wasted work"].of(wasteful) == Value(wasteful.wasted.flops, whole=wasteful.flops)
-    assert found["wasted energy"].of(wasteful).mean == wasteful.wasted.joules > 0
-    jobs = [found[f"jobs {ending}"].of(wasteful).mean for ending in wasteful.spent]
-    assert (jobs, sum(jobs[1:])) == ([one.jobs for one in wasteful.spent.values()], wasteful.wasted.jobs)
 
 
 def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
@@ -120,12 +88,3 @@ def test_targets_are_told_with_all_their_digits(target, words):
     assert target_name([run]) == words
     assert target_name([run, to_target(run_of(0.9), None, 0.5)]) == "its target"
     assert target_name([run_of(0.9)]) == ""
-
-
-def test_a_run_without_clients_has_no_shares():
-    nobody = "fleet={members: [{device: stm32f746, link: ethernet}]}"
-    run = dry("model=resnet18", "task.dataset=cifar10", nobody)
-    assert (run.status, run.jobs, run.refused, run.utilisation) == ("failed", 0, 20, None)
-    found = by_label(run)
-    assert found["clients refused"].of(run) == Value(20)
-    assert [found[label].of(run) for label in ("utilisation", "energy of all clients")] == [None, None]

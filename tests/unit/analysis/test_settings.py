@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgefl.analysis.settings import differing, dotted
+from edgefl.analysis.settings import differing
 
 BASE = {"local.epochs": 1, "method.name": "fedavg", "fleet": "home-lab"}
 PROX = {"method.name": "fedprox", "method.mu": 0.1, "method.base.name": "fedavg"}
@@ -47,12 +47,3 @@ def test_parameters_of_one_name_belong_to_their_component():
     assert found["method.base.name"] == [None, "fedavg", "fedavg", "fedprox"]
     assert "method.mu" not in found
     assert differing([*runs[:3], {**MOON, "method.mu": 5.0}])["method.mu"] == [None, 0.1, 1.0, 5.0]
-
-
-def test_keys_are_those_of_set():
-    scenario = {"method": {"name": "flexchill", "temperature": 4}, "evaluate": {"models": ["global"]}}
-    assert dotted(scenario) == {
-        "method.name": "flexchill",
-        "method.temperature": 4,
-        "evaluate.models": ["global"],
-    }

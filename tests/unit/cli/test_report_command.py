@@ -1,7 +1,6 @@
 """`edgefl report`: where its page goes, and what it says."""
 
 import json
-import os
 
 import pytest
 from commands import run_command
@@ -51,17 +50,3 @@ def test_a_mistake_is_told_before_runs_are_read(capsys, here, arguments, words):
     status, _, err = run_command(capsys, "report", "no-run", *arguments)
     assert (status, words in err) == (2, True)
     assert list(here.iterdir()) == []
-
-
-def test_a_full_disk_leaves_the_page_that_was_there(capsys, here, folder, monkeypatch):
-    run_command(capsys, "report", folder, "--out", "page.html")
-    before = (here / "page.html").read_bytes()
-
-    def full(_):
-        raise OSError(28, os.strerror(28))
-
-    monkeypatch.setattr("edgefl.core.files.os.fsync", full)
-    status, _, err = run_command(capsys, "report", folder, "--out", "page.html", "--force")
-    assert (status, "No space left on device" in err) == (1, True)
-    assert [path.name for path in here.iterdir()] == ["page.html"]
-    assert (here / "page.html").read_bytes() == before

@@ -15,16 +15,9 @@ from edgefl.runs import Callbacks, Progress, progress
 from edgefl.runs.progress import Display
 from edgefl.trackers import Began, End
 
-SCENARIO = {
-    # Brackets are no markup.
-    "name": "[/] rev [b]",
-    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": "fedavg",
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
-    "server": {"participants": 2, "rounds": 2},
-}
+# Brackets are no markup.
+NAME = "[/] rev [b]"
+FEW = {"name": NAME, "sweep": None, "server": {"participants": 2, "rounds": 2}}
 
 
 class _Seen(Callbacks):
@@ -46,7 +39,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-CALLS = [SCENARIO["name"], "ready", "merged", "merged", "over", "done"]
+CALLS = [NAME, "ready", "merged", "merged", "over", "done"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,7 @@ def test_a_terminal_shows_progress_unless_asked_otherwise(tmp_path, monkeypatch,
     file = _Terminal() if terminal else io.StringIO()
     kind = {"file": file, "force_terminal": terminal, "width": 100}
     monkeypatch.setattr(progress, "Console", lambda **given: Console(**{**given, **kind}))
-    edgefl.run(SCENARIO, engine="null", out=tmp_path / "1", **options)
+    edgefl.run("quickstart", overrides=FEW, engine="null", out=tmp_path / "1", **options)
     assert ("[/] rev [b]: clock " in file.getvalue()) == shows
     assert bool(file.getvalue()) == shows
     if "callbacks" in options:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 import torch
 
 import edgefl
-from edgefl.core import catalogue
-from edgefl.core.params import Component
 from edgefl.core.user_code import LOADED
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -110,15 +107,6 @@ def test_versions_machine_and_code_are_told_as_plain_data(monkeypatch):
     assert found["files"] == {}
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"card {device.index}")
     assert provenance(planned(), torch.device("cuda", 1))["machine"]["cuda"] == "card 1"
-
-
-def test_every_method_has_a_provenance():
-    """Also where a parameter is a component that does not say of which kind it is, as a base."""
-    found = planned()
-    for name in catalogue.entries("methods"):
-        scenario = found.plan.scenario.model_copy(update={"method": Component(name=name)})
-        one = replace(found, plan=replace(found.plan, scenario=scenario))
-        assert provenance(one)["files"] == {}, name
 
 
 def test_every_room_of_the_package_is_digested_or_cannot_change_a_result():

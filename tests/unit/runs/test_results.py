@@ -7,13 +7,8 @@ import pytest
 import edgefl
 from edgefl.runs.results import Result, RunResult
 
-SCENARIO = {
-    "name": "swept",
-    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [8]},
+SWEEP = {
     "method": {"name": "flexchill", "temperature": 1},
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
     "server": {"participants": 2, "rounds": 2},
     "sweep": {"method.temperature": [0.5, 4], "seed": [1, 2]},
 }
@@ -21,19 +16,8 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    return edgefl.run(SCENARIO, engine="null", out=tmp_path_factory.mktemp("runs") / "swept")
-
-
-def test_what_was_run_can_be_opened(swept):
-    assert edgefl.open(str(swept.folder)) == swept
-    (only,) = edgefl.open(swept.runs[1].folder).runs
-    assert only == swept.runs[1]
-    assert only.summary() == swept.summary()[1]
-    assert [one.name for one in swept.summary()] == [run.name for run in swept.runs]
-    assert repr(swept) == f"Result({str(swept.folder)!r}, 4 runs: 4 done)"
-    assert repr(only) == f"RunResult('temperature 0.5, seed 2', done, {str(only.folder)!r})"
-    with pytest.raises(edgefl.UserError, match="neither a run nor a group"):
-        edgefl.open(swept.folder / "nowhere")
+    out = tmp_path_factory.mktemp("runs") / "swept"
+    return edgefl.run("quickstart", overrides=SWEEP, engine="null", out=out)
 
 
 def test_a_frame_has_the_settings_in_which_runs_differ(swept):
@@ -50,34 +34,25 @@ def test_a_frame_has_the_settings_in_which_runs_differ(swept):
         swept.frame("jbos")
 
 
-@pytest.mark.parametrize(
-    ("library", "kind", "message", "extra"),
-    [
-        ("pandas", "pandas", "frames need pandas", "frames"),
-        ("pyarrow", "arrow", "Arrow tables need pyarrow", "parquet"),
-    ],
-)
-def test_without_a_library_one_message_says_what_to_install(
-    swept, monkeypatch, library, kind, message, extra
-):
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(edgefl.UserError, match=message) as caught:
-        swept.frame("jobs", kind)
-    assert caught.value.hint == f"pip install 'edgefl-emulator[{extra}]'"
+def test_without_a_library_one_message_says_what_to_install(swept, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(edgefl.UserError, match="frames need pandas") as caught:
+        swept.frame("jobs")
+    assert caught.value.hint == "pip install 'edgefl-emulator[frames]'"
 
 
 def test_overrides_may_be_a_mapping(tmp_path):
     changes = {"server.rounds": 3, "sweep": None, "method": {"name": "fedavg"}, "local.batch_size": 16}
-    (run,) = edgefl.run(SCENARIO, overrides=changes, engine="null", out=tmp_path / "1").runs
+    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "1").runs
     assert (run.settings["server.until.rounds"], run.settings["local.batch_size"]) == (3, 16)
     assert run.settings["method.name"] == "fedavg"
     with pytest.raises(edgefl.UserError) as caught:
-        edgefl.run(SCENARIO, overrides={"local.batch_size": "many"}, out=tmp_path / "2")
+        edgefl.run("quickstart", overrides={"local.batch_size": "many"}, out=tmp_path / "2")
     assert "overrides['local.batch_size']" in caught.value.where
     with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
-        edgefl.run(SCENARIO, overrides="seed", out=tmp_path / "2")
+        edgefl.run("quickstart", overrides="seed", out=tmp_path / "2")
     with pytest.raises(edgefl.UserError, match="cannot be a tuple"):
-        edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
+        edgefl.run("quickstart", overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
 
 
 def test_where_no_run_can_be_read_that_is_said(tmp_path):

@@ -14,15 +14,12 @@ from edgefl.runs.group import run_notes
 
 approx = partial(pytest.approx, rel=0.05)
 
-SCENARIO = {
-    "name": "told",
-    "task": {"dataset": "digits", "clients": 6, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": "fedavg",
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
+FEW = {
+    "sweep": None,
+    "task.clients": 6,
+    "task.partition": "iid",
     "server": {"policy": {"name": "deadline", "quantile": 0.5}, "participants": 4, "rounds": 3},
-    "evaluate": {"every": 2},
+    "evaluate.every": 2,
 }
 
 
@@ -38,9 +35,10 @@ class _Told(edgefl.Callbacks):
         self.calls.append(end.status)
 
 
-def told(folder, **settings):
+def told(folder, engine="loop", **settings):
     seen = _Told()
-    result = edgefl.run({**SCENARIO, **settings}, out=folder, callbacks=seen)
+    overrides = {**FEW, **settings}
+    result = edgefl.run("quickstart", overrides=overrides, engine=engine, out=folder, callbacks=seen)
     return seen, *result.summary()
 
 
@@ -86,12 +84,11 @@ def test_the_time_left_by_hand(tmp_path, monkeypatch):
     now = iter(range(100))
     clock = SimpleNamespace(perf_counter=lambda: next(now) / 2)
     monkeypatch.setattr(so_far, "time", clock)
-    seen, _ = told(tmp_path / "run", engine="null", server={**SCENARIO["server"], "rounds": 6})
+    seen, _ = told(tmp_path / "run", engine="null", server={"participants": 4, "rounds": 6})
     assert [one.left_s for one in seen.progress] == [None, None, *map(approx, (2.0, 1.5, 1.0, 0.5, 0.0)), 0.0]
     bytes_ = seen.progress[1].figures["bytes"]
     until = {"rounds": 100, "bytes": f"{int(4 * bytes_)} B"}
-    server = {key: value for key, value in SCENARIO["server"].items() if key != "rounds"}
-    seen, _ = told(tmp_path / "bytes", engine="null", server={**server, "until": until})
+    seen, _ = told(tmp_path / "bytes", engine="null", server={"participants": 4, "until": until})
     assert seen.progress[2].left_s == approx(1.0)
 
 

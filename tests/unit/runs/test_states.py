@@ -135,26 +135,6 @@ def test_states_are_a_dict(budget, steps):
         beside.store.close("done")
 
 
-@pytest.mark.parametrize("budget", [0, SIZE])
-def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp_path, budget):
-    """Its file must not be there yet when the sweep deletes what no row refers to; the next one has it."""
-    store = Store.create(tmp_path / "run", write_tree)
-    states = _filled(store.folder / "states", 3, budget)
-    with states.saving() as changed:
-        states.put(0, 20, _tree(20))
-        states.put(5, 25, _tree(25))
-        store.checkpoint(_place(1), Saved({}, changed))
-    assert states.held_bytes <= budget
-    for client, value in ((0, 20), (5, 25), (1, 1)):
-        assert _bits(states.get(client)) == _bits(_tree(value))
-    with states.saving() as changed:
-        assert sorted(changed) == [0, 5]
-        store.checkpoint(_place(2), Saved({}, changed))
-    store.close("done")
-    with read(store.folder) as reader:
-        assert {row["client"]: row["job"] for row in reader.rows("states")} == {0: 20, 1: 11, 2: 12, 5: 25}
-
-
 VIEWS = {
     "a column": lambda: torch.arange(600.0).reshape(3, 200)[:, 1],
     "nothing of a stack": lambda: torch.arange(600.0)[:0],

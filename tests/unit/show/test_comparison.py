@@ -49,15 +49,6 @@ def test_marks_and_notes_are_of_what_is_shown():
     assert r"& -- &" in latex(comparison(best))
 
 
-def test_the_widest_bounds_stand_in_one_line():
-    bounded = [run_of(0.9, virtual_s_between=Interval(5.0, 20.0), joules_between=Interval(8.0, 15.0))]
-    bounded.append(run_of(0.9, name="b", virtual_s_between=Interval(9.0, 10_000.0)))
-    told = "bounds, where known: times 0.5x to 1,000x, energies 0.8x to 1.5x what is shown; each with --all"
-    assert told in lines_of(comparison(bounded))
-    found = lines_of(comparison([run_of(0.9, virtual_s_between=Interval(10.0, None))]))
-    assert "bounds, where known: times at least 1x what is shown; each with --all" in found
-
-
 def test_seeds_and_targets_say_what_they_are():
     told = lines_of(every(seeds("a", [0.5, 0.6])))
     assert any(line.endswith("; of 2 seeds it is 9 times the standard deviation") for line in told)

@@ -22,7 +22,7 @@ from edgefl.show.page.build import page
 from edgefl.show.page.frames import Frame, Plot
 from edgefl.show.page.html import drawn, html
 from edgefl.show.page.records import Told
-from edgefl.show.page.sections import figures, verdict
+from edgefl.show.page.sections import figures
 from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
@@ -119,17 +119,6 @@ def test_a_part_is_told_from_its_whole(record, groups):
     assert told in text
     assert "<bdi>host time</bdi>" in text
     assert "- stands where a run has no such figure." in text
-
-
-def test_what_became_of_a_run_is_said_first(record):
-    """Above the verdict stands which run is not done; it has no number of rounds yet."""
-    first, *others = record.told.runs
-    stopped = replace(first.summary, status="interrupted", reason="KeyboardInterrupt", rounds=None)
-    told = replace(record.told, runs=[replace(first, summary=stopped), *others])
-    text = Parsed(html(replace(record, sections=[verdict.section(told, []), figures.runs(told, [])]))).text
-    words = f"{told.groups[0].name} was interrupted: these are its figures so far"
-    assert text.index(words) < text.index("Verdict: each figure")
-    assert ("not finished" in text, "KeyboardInterrupt" in text) == (True, False)
 
 
 # What is no name: words that the page's scripts and its text depend on.

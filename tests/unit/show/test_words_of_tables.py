@@ -7,10 +7,6 @@ from pathlib import Path
 import pytest
 from commands import shown
 
-from edgefl.planning.learning import DataAccess
-from edgefl.planning.profile import ProfileOptions, profile
-from edgefl.runs import drafts
-from edgefl.show import profile as costs
 from edgefl.show.colours import COLOURS, DASHES, styles
 from edgefl.show.onnx import (
     ClassProbability,
@@ -69,17 +65,6 @@ def test_markup_has_no_way_in():
             assert not re.search(r"add_row\((?!Text\()", text), path
         for call in re.findall(r"(?<!\w)Console\((.+)\)", text):
             assert "markup=False" in call, path
-
-
-def test_networks_and_memory_of_devices():
-    """The commonest network first, then those of single devices; many times too small is a multiple."""
-    options = ProfileOptions(("raspberry-pi-4b", "raspberry-pi-5", "stm32f746"))
-    (draft,) = drafts("quickstart", ["sweep=null"])
-    found = profile(draft, options, DataAccess(need="nothing"))
-    assert costs.networks(found.prices) == "wifi-pi4; wifi-pi5 (raspberry-pi-5)"
-    for share, text in ((9.99, "999.0%"), (2936.4, "2,936x")):
-        row = {**found.prices[0], "memory_share": share, "fits": False}
-        assert text in shown(costs.profile(replace(found, prices=[row])), 80)
 
 
 def test_colour_and_dash_tell_48_runs_apart():

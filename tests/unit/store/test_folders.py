@@ -177,27 +177,6 @@ def test_a_run_is_not_for_two_nor_for_one_beside_its_group(tmp_path):
     assert _left(tmp_path) == ["01-a", "02-b", "group.json"]
 
 
-def test_only_one_of_many_has_it(tmp_path):
-    """Threads that lock and unlock as quickly as they can are never two at once, whoever removes the file."""
-    inside, most, barrier = [], [], Barrier(8)
-
-    def one(number):
-        barrier.wait()
-        for _ in range(200):
-            try:
-                with locked(tmp_path):
-                    inside.append(number)
-                    most.append(len(inside))
-                    inside.remove(number)
-            except UserError:
-                continue
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(one, range(8)))
-    assert set(most) == {1}
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_reading_needs_no_lock_and_links_are_not_followed(tmp_path):
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "missing")

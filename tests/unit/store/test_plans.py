@@ -176,17 +176,3 @@ def test_counts_of_classes_are_the_federations(tmp_path, monkeypatch):
     monkeypatch.setattr(describing, "MOST_COUNTS", 79)
     above = "80 counts of clients and classes are more than the 79 that are kept"
     assert _counts(tmp_path / "above") == ([], above)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        ({"task.samples": 20, "task.partition": "iid"}, "no data"),
-        ({"task.dataset": "mnist"}, "assumed balanced"),
-    ],
-)
-def test_counts_that_are_not_known_are_not_stored(tmp_path, monkeypatch, overrides, words):
-    """No labels, or made-up ones; the run says why."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    rows, why = _counts(tmp_path / "run", **overrides)
-    assert (rows, words in why) == ([], True)
