@@ -149,20 +149,18 @@ def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "file"),
+    ("variable", "value", "kind"),
     [
-        ({"TERM": "dumb"}, {"force_terminal": True}, _Terminal),
-        ({"FORCE_COLOR": "1"}, {}, io.StringIO),
-        ({"TERM": "unknown"}, {"force_terminal": True}, _Terminal),
-        ({}, {"force_jupyter": True}, io.StringIO),
+        ("TERM", "dumb", {"force_terminal": True}),
+        ("FORCE_COLOR", "1", {}),
+        ("X", "", {"force_jupyter": True}),
     ],
 )
-def test_where_nothing_can_be_redrawn(settings, kind, file, monkeypatch):
+def test_where_nothing_can_be_redrawn(variable, value, kind, monkeypatch):
     """A dumb terminal, a log whose owner wants colours, and a notebook, get lines that stay."""
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    console = Console(file=file(), **kind)
-    assert not Display(console).redraws
+    monkeypatch.setenv(variable, value)
+    file = _Terminal() if "force_terminal" in kind else io.StringIO()
+    assert not Display(Console(file=file, **kind)).redraws
 
 
 def test_failures_and_interrupts_are_said():

@@ -7,11 +7,8 @@ import pytest
 import edgefl
 from edgefl.runs.results import Result, RunResult
 
-SWEEP = {
-    "method": {"name": "flexchill", "temperature": 1},
-    "server": {"participants": 2, "rounds": 2},
-    "sweep": {"method.temperature": [0.5, 4], "seed": [1, 2]},
-}
+METHODS = [{"name": "flexchill", "temperature": temperature} for temperature in (0.5, 4)]
+SWEEP = {"server": {"participants": 2, "rounds": 2}, "sweep": {"method": METHODS, "seed": [1, 2]}}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from commands import shown
 from compared import cells, dry, every, lines_of, run_of, seeds, tables_of, to_target, took
 
@@ -62,23 +61,16 @@ def test_seeds_and_targets_say_what_they_are():
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "text"),
-    [
-        ("failed", "a failed: a loss of [/] nan"),
-        ("killed", "a was killed: these are its figures so far"),
-        ("interrupted", "a was interrupted: these are its figures so far"),
-        ("running", "a is still running: these are its figures so far"),
-        ("done", None),
-    ],
-)
-def test_what_became_of_a_run_is_told(status, text):
+def test_what_became_of_a_run_is_told():
     """`run` has told the reason already when a run failed; `compare` has nobody else to tell it."""
-    run = run_of(0.5, name="a", status=status, reason="a loss of [/] nan")
-    told = [line for line in lines_of(every([run])) if line.startswith("a ")]
-    assert told == ([text] if text else [])
-    if status == "failed":
-        assert "a failed" in lines_of(comparison([run], reasons=False))
+    so_far = "these are its figures so far"
+    words = {"killed": f"was killed: {so_far}", "interrupted": f"was interrupted: {so_far}"}
+    words |= {"running": f"is still running: {so_far}", "failed": "failed: a loss of [/] nan"}
+    for status, told in words.items():
+        run = run_of(0.5, name="a", status=status, reason="a loss of [/] nan")
+        assert f"a {told}" in lines_of(every([run]))
+    assert "a failed" in lines_of(comparison([replace(run, status="failed")], reasons=False))
+    assert not any(line.startswith("a ") for line in lines_of(every([run_of(0.5, name="a")])))
 
 
 def test_settings_that_differ_are_rows_and_a_line():
