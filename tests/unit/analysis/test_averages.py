@@ -7,15 +7,7 @@ from compared import run_of, seeds, to_target, took
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.analysis.groups import (
-    SeedGroup,
-    baselines,
-    front,
-    fronts,
-    judged,
-    pairs,
-    seeds_together,
-)
+from edgefl.analysis.groups import SeedGroup, baselines, front, fronts, judged, pairs, seeds_together
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.sensitivity import Dependence, ordered
 from edgefl.core.corners import Interval

@@ -36,10 +36,7 @@ SOME = Value.over_clients(10.0, 19, 20, Interval(5.0, 30.0))
             [SOME, Value.over_clients(20.0, 17, 18, Interval(15.0, 50.0))],
             Value(None, Interval(10.0, 40.0), None, 0, 2, part=15.0, known=(17, 19), clients=(18, 20)),
         ),
-        (
-            [SOME, Value(20.0)],
-            Value(20.0, None, None, 1, 2, part=10.0, known=(19, 19), clients=(20, 20)),
-        ),
+        ([SOME, Value(20.0)], Value(20.0, None, None, 1, 2, part=10.0, known=(19, 19), clients=(20, 20))),
     ],
 )
 def test_the_mean_over_runs(values, expected):

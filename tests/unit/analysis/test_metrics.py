@@ -80,8 +80,7 @@ def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
 
 
 @pytest.mark.parametrize(
-    ("target", "words"),
-    [(0.9999999, "99.99999%"), (0.07, "7%"), (1.0, "100%"), (1e-5, "0.001%")],
+    ("target", "words"), [(0.9999999, "99.99999%"), (0.07, "7%"), (1.0, "100%"), (1e-5, "0.001%")]
 )
 def test_targets_are_told_with_all_their_digits(target, words):
     run = to_target(run_of(0.9), None, target)

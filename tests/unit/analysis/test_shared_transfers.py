@@ -58,11 +58,7 @@ def test_each_direction_is_shared_by_its_own_limit():
 
 
 @pytest.mark.parametrize(
-    ("settings", "seen"),
-    [
-        ({}, []),
-        ({"uplink": 1e6, "downlink": 1e6}, ["server.uplink", "server.downlink"]),
-    ],
+    ("settings", "seen"), [({}, []), ({"uplink": 1e6, "downlink": 1e6}, ["server.uplink", "server.downlink"])]
 )
 def test_a_run_that_shares_a_link_is_not_blind(settings, seen):
     plan_ = with_server(plan([prices("train", 1)]), **settings)

@@ -42,10 +42,7 @@ def test_equal_merges(merge):
 
 @pytest.mark.parametrize(
     ("kept", "words"),
-    [
-        ([0, 3, 5], "would not take clients 1, 2 and 4"),
-        ([0], "would not take clients 1, 2, 3 and 2 others"),
-    ],
+    [([0, 3, 5], "would not take clients 1, 2 and 4"), ([0], "would not take clients 1, 2, 3 and 2 others")],
 )
 def test_clients(merge, kept, words):
     fewer = replace(merge, rows=merge.rows[kept])

@@ -148,31 +148,15 @@ def test_events_are_a_view_of_jobs(tmp_path_factory, own_policies, **given_setti
     ]
 
 
-FEW = {
-    "task": {"dataset": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.3}},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": "fedavg",
-    "fleet": "home-lab",
-    "server": {"rounds": 1},
-}
-
-
-def _counts(folder, **overrides):
-    (run,) = edgefl.run(FEW, overrides=overrides, engine="null", offline=True, out=folder).runs
-    with read(run.folder) as reader:
-        return run.table("class_counts"), reader.meta["class_counts"]
-
-
-def test_counts_of_classes_are_the_federations(tmp_path, monkeypatch):
-    """Row by row those that planning split by, without zeros; no more than are kept."""
-    monkeypatch.setattr(describing, "MOST_COUNTS", 80)
-    rows, why = _counts(tmp_path / "at")
-    counts = planned(drafts(FEW)[0], DataAccess()).learning.federation.class_counts
-    found = np.zeros_like(counts)
-    for row in rows:
-        found[row["client"], row["label"]] = row["samples"]
-    assert np.array_equal(found, counts)
-    assert (len(rows), why) == (np.count_nonzero(counts), "")
-    monkeypatch.setattr(describing, "MOST_COUNTS", 79)
-    above = "80 counts of clients and classes are more than the 79 that are kept"
-    assert _counts(tmp_path / "above") == ([], above)
+def test_counts_of_classes_are_kept_unless_they_are_many(tmp_path, monkeypatch):
+    """20 clients and 10 classes are 200 counts."""
+    few = {"sweep": None, "server.rounds": 1}
+    for most, why in (
+        (200, ""),
+        (199, "200 counts of clients and classes are more than the 199 that are kept"),
+    ):
+        monkeypatch.setattr(describing, "MOST_COUNTS", most)
+        (run,) = edgefl.run("quickstart", overrides=few, engine="null", out=tmp_path / str(most)).runs
+        with read(run.folder) as reader:
+            assert reader.meta["class_counts"] == why
+        assert bool(run.table("class_counts")) == (not why)
