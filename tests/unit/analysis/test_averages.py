@@ -7,7 +7,7 @@ from compared import run_of, seeds, to_target, took
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.analysis.groups import SeedGroup, baselines, front, fronts, judged, pairs, seeds_together
+from edgefl.analysis.groups import SeedGroup, baselines, front, judged, pairs, seeds_together
 from edgefl.analysis.metrics import metrics
 from edgefl.analysis.sensitivity import Dependence, ordered
 from edgefl.core.corners import Interval
@@ -226,16 +226,3 @@ FEW = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 def test_a_front_is_what_no_point_beats(points):
     """Whatever the points are, equal ones and equal costs among them: the definition, and its order."""
     assert front(dict(sorted(points.items()))) == by_definition(points)
-
-
-def test_there_is_a_front_for_each_cost_that_two_groups_have():
-    groups = [group(0.9, virtual_s=9.0), group(0.8, virtual_s=8.0), group(0.7, virtual_s=8.5)]
-    found = {one.cost: one for one in fronts(groups)}
-    assert found.keys() == {"virtual_s", "bytes", "joules"}
-    assert {one.accuracy for one in found.values()} == {ACCURACY}
-    assert found["virtual_s"].groups == [1, 0]
-    failed = [group(0.9, status="failed"), *groups[1:]]
-    assert all(0 not in one.groups for one in fronts(failed))
-    some = [SeedGroup("", (replace(one.first, energy=EnergyTotal(1.0, 1, 20)),)) for one in groups]
-    assert "joules" not in {one.cost for one in fronts(some)}
-    assert list(fronts(groups[:1])) == []

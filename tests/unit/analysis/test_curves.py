@@ -1,12 +1,11 @@
 """Curves: what is taken together of runs that differ in nothing but their seeds."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from edgefl.analysis.curves import AXES, curves
+from edgefl.analysis.curves import curves
 from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History
 from edgefl.core.ledger import EnergyTotal
@@ -64,11 +63,3 @@ def test_an_evaluation_after_the_exchanges_at_the_end_is_none_of_a_round():
     (curve,) = group(history([0, 1, 1], [0.1, 0.2, 0.6]), history([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.8]))
     assert curve.accuracy == pytest.approx([0.1, 0.2, 0.7])
     assert (curve.round[-1], curve.left_out) == (2, 1)
-
-
-def test_an_energy_that_is_unknown_is_no_axis():
-    (curve,) = group(history([0, 1], [0.1, 0.5]), history([0, 1], [0.1, 0.5], joules=math.nan))
-    assert curve.x.keys() == AXES.keys() - {"joules"}
-    (curve,) = group(history([0, 1], [0.1, 0.5], known=1))
-    assert (curve.energy_known, curve.energy_clients) == (1, 2)
-    assert curve.x["joules"].tolist() == [5, 10]

@@ -13,7 +13,6 @@ from edgefl.analysis.run import Run
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
-from edgefl.world.blind import is_blind, sights
 
 MB = 10**6
 
@@ -55,17 +54,6 @@ def test_what_others_add_is_sharing(busy_s, up_bytes, settings, parts):
 def test_each_direction_is_shared_by_its_own_limit():
     plan_ = with_server(plan([prices("train", 1)]), downlink=1e6)
     assert (is_shared(plan_, "down").all(), is_shared(plan_, "up").any()) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("settings", "seen"), [({}, []), ({"uplink": 1e6, "downlink": 1e6}, ["server.uplink", "server.downlink"])]
-)
-def test_a_run_that_shares_a_link_is_not_blind(settings, seen):
-    plan_ = with_server(plan([prices("train", 1)]), **settings)
-    assert list(sights(plan_)) == seen
-    assert is_blind(plan_) is (not seen)
-    plan_ = replace(plan_, clients=replace(plan_.clients, cell=np.array([0]), cells=("home",)))
-    assert "cells" in sights(plan_)
 
 
 @pytest.mark.parametrize(("uplink", "shares"), [(1e12, False), (12.0, True)])

@@ -60,15 +60,10 @@ def test_where_no_run_can_be_read_that_is_said(tmp_path):
         assert caught.value.where == str(tmp_path / "gone")
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda result: result.frame(None), "unknown table None"),
-        (lambda result: result.plot(target="0.9"), "the target accuracy must be greater than 0 .*'0.9'"),
-        (lambda result: result.summary(90), "the target accuracy must be greater than 0 and at most 1"),
-        (lambda _: edgefl.run("quickstart", track=[3]), "tracker should be a name, .*; got 3"),
-    ],
-)
-def test_values_of_another_type_are_refused_in_words(swept, ask, message):
-    with pytest.raises(edgefl.UserError, match=message):
-        ask(swept)
+def test_values_of_another_type_are_refused_in_words(swept):
+    with pytest.raises(edgefl.UserError, match="unknown table None"):
+        swept.frame(None)
+    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0"):
+        swept.plot(target="0.9")
+    with pytest.raises(edgefl.UserError, match="tracker should be a name"):
+        edgefl.run("quickstart", track=[3])

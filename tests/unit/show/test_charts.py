@@ -9,7 +9,6 @@ pytest.importorskip("matplotlib", reason="Matplotlib, which the extra plot bring
 from charted import chart_of, history, target_chart
 from matplotlib.figure import Figure
 
-from edgefl.analysis.curves import AXES
 from edgefl.core.errors import UserError
 from edgefl.show.charts import PlotChoice
 from edgefl.show.colours import styles
@@ -55,25 +54,6 @@ def test_seeds_are_one_line_in_a_band():
     assert chart.caption == told
     chart = chart_of({"a": [[history([0.1, 0.2, 0.3])], [history([0.1, 0.2], first=1)]]})
     assert chart.notes == ["a: 1 evaluation has no counterpart in all seeds and is left out"]
-
-
-@pytest.mark.parametrize(
-    ("x", "seconds", "joules", "unit", "last"),
-    [
-        ("time", 1e-4, 5, " (µs)", 200),
-        ("time", 1e6, 5, " (days)", 2e6 / 86400),
-        ("round", 1, 5, "", 2),
-        ("joules", 1, 2e6, " (MJ)", 4),
-        ("client-seconds", 1, 5, " (s)", 6),
-    ],
-)
-def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
-    """The greatest value is some whole units, not thousands of them or a thousandth of one."""
-    axes = axes_of(
-        chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, PlotChoice(x=x))
-    )
-    assert axes.get_xlabel() == AXES[x.replace("-", "_")].label + unit
-    assert axes.lines[0].get_xdata()[-1] == pytest.approx(last)
 
 
 def test_what_cannot_be_drawn_is_left_out_with_a_note():

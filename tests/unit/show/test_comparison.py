@@ -73,19 +73,6 @@ def test_what_became_of_a_run_is_told():
     assert not any(line.startswith("a ") for line in lines_of(every([run_of(0.5, name="a")])))
 
 
-def test_settings_that_differ_are_rows_and_a_line():
-    """What names say already is neither; of few runs the line has their values."""
-    names = ("fedavg", "flexchill", "spherefed")
-    runs = [
-        run_of(0.5, name=name, settings={"seed": 7, "method.name": name, "local.optimizer.lr": lr})
-        for name, lr in zip(names, (0.5, 0.5, 10.0), strict=True)
-    ]
-    assert not {"method.name", "seed"} & cells(every(runs)).keys()
-    assert "they differ in local.optimizer.lr (0.5, 0.5, 10)" in lines_of(comparison(runs))
-    renamed = [replace(run, name=f"run {place}") for place, run in enumerate(runs)]
-    assert cells(every(renamed))["method.name"] == list(names)
-
-
 def test_amounts_of_a_row_have_one_unit_on_demand():
     """Of 12.4 ms and 3.1 s, as the label says, with as many decimals; words and unknown figures stay."""
     runs = [run_of(0.5, name=name, virtual_s=t_s) for name, t_s in {"a": 0.0124, "b": 3.1, "c": 0.25}.items()]

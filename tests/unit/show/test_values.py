@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgefl.analysis.values import NOT_REACHED, Difference, Value, over_seeds
+from edgefl.analysis.values import NOT_REACHED, Difference, Value
 from edgefl.core.corners import Interval
 from edgefl.show.values import alike, cell, difference_text, setting_text
 
@@ -78,16 +78,6 @@ def test_a_figure_without_its_bounds():
     """As the short table has it; what is unknown has them anyway."""
     values = bounded(12.0, 8.0, 21.0), bounded(12.0, 12.0, None), bounded(None, 8.0, 25.0)
     assert [cell(value, "J", bounds=False) for value in values] == ["12 J", "12 J", "8 to 25 J"]
-
-
-def test_a_figure_over_seeds_that_some_did_not_reach():
-    """Of those that did, and how many these are."""
-    assert cell(over_seeds([Value(2.0), NOT_REACHED, Value(2.0)]), "s") == "2 s (2 of 3)"
-    assert cell(over_seeds([NOT_REACHED, NOT_REACHED]), "s") == "not reached"
-    assert cell(over_seeds([some(10.0), some(20.0)]), "J") == "unknown"
-    # The mean is of the runs that know all clients' energy.
-    for other in (some(10.0), some(None, 0)):
-        assert cell(over_seeds([other, Value(20.0)]), "J") == "20 J (1 of 2)"
 
 
 def apart(mean, half, pairs=5, of=5, *, paired=True):

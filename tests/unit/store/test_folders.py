@@ -15,7 +15,7 @@ import pytest
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
-from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, locked_run, read, status_of
+from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, read, status_of
 from edgefl.store import reader as reader_module
 
 
@@ -158,23 +158,6 @@ def test_a_forked_process_gives_nothing_back(tmp_path):
         assert os.waitpid(child, 0)[1] == 0
         assert is_locked(tmp_path)
         _refused(tmp_path, locked)
-
-
-def test_a_run_is_not_for_two_nor_for_one_beside_its_group(tmp_path):
-    """Two runs of a group may go on at once; a run whose parent is no group locks nothing else."""
-    runs = [tmp_path / name for name in ("01-a", "02-b")]
-    for run in runs:
-        run.mkdir()
-    with locked_run(runs[0]), locked(tmp_path):
-        pass
-    (tmp_path / "group.json").touch()
-    with locked(tmp_path):
-        error = _refused(runs[1], locked_run, hint="wait")
-        assert (error.where, error.hint) == (str(tmp_path), "wait")
-    with locked_run(runs[0]), locked_run(runs[1]):
-        _refused(runs[0], locked_run)
-        _refused(tmp_path, locked)
-    assert _left(tmp_path) == ["01-a", "02-b", "group.json"]
 
 
 def test_reading_needs_no_lock_and_links_are_not_followed(tmp_path):
