@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from compared import rich, run_of, score, to_target, took
+from compared import NO_WASTE, rich, run_of, score, to_target, took
 
 from edgefl.analysis.history import Target, Waste
 from edgefl.analysis.metrics import main_model, metrics, target_name
@@ -87,3 +87,14 @@ def test_targets_are_told_with_all_their_digits(target, words):
     assert target_name([run]) == words
     assert target_name([run, to_target(run_of(0.9), None, 0.5)]) == "its target"
     assert target_name([run_of(0.9)]) == ""
+
+
+def test_jobs_that_are_cut_after_an_evaluation_are_not_wasted_by_then(tmp_path):
+    """At the end of the rounds the server evaluates, and then cuts what is in flight, in no time."""
+    policy = {"server": {"participants": 3, "rounds": 3, "policy": {"name": "fedbuff", "buffer": 2}}}
+    evaluate = {"evaluate": {"every": 3, "target": 0.01, "models": ["global"]}}
+    run = rich(tmp_path / "cut", **policy, **evaluate).runs[0]
+    found = run.summary()
+    cut = [job for job in run.table("jobs") if job["ending"] == "cut"]
+    assert {job["ended_s"] for job in cut} == {found.target.global_.t_s}
+    assert found.target.global_.wasted == NO_WASTE

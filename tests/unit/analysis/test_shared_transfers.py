@@ -13,6 +13,7 @@ from edgefl.analysis.run import Run
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
+from edgefl.world.blind import is_blind, sights
 
 MB = 10**6
 
@@ -52,8 +53,15 @@ def test_what_others_add_is_sharing(busy_s, up_bytes, settings, parts):
 
 
 def test_each_direction_is_shared_by_its_own_limit():
-    plan_ = with_server(plan([prices("train", 1)]), downlink=1e6)
-    assert (is_shared(plan_, "down").all(), is_shared(plan_, "up").any()) == (True, False)
+    """A server's downlink makes no upload a shared one; a run that shares a link is not blind to times."""
+    plan_ = plan([prices("train", 1)])
+    assert (list(sights(plan_)), is_blind(plan_)) == ([], True)
+    limited = with_server(plan_, downlink=1e6)
+    assert (is_shared(limited, "down").all(), is_shared(limited, "up").any()) == (True, False)
+    both = with_server(plan_, uplink=1e6, downlink=1e6)
+    assert (list(sights(both)), is_blind(both)) == (["server.uplink", "server.downlink"], False)
+    home = replace(plan_, clients=replace(plan_.clients, cell=np.array([0]), cells=("home",)))
+    assert list(sights(home)) == ["cells"]
 
 
 @pytest.mark.parametrize(("uplink", "shares"), [(1e12, False), (12.0, True)])

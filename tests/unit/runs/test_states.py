@@ -46,10 +46,8 @@ def _held(states):
 
 CLIENT = st.integers(0, 4)
 PUT = st.tuples(st.just("put"), CLIENT, st.integers(0, 60))
-STEPS = st.lists(
-    st.one_of(PUT, PUT, st.tuples(st.just("get"), CLIENT), st.just(("save",)), st.just(("fail",))),
-    max_size=40,
-)
+OTHER = st.tuples(st.just("get"), CLIENT), st.just(("save",)), st.just(("fail",))
+STEPS = st.lists(st.one_of(PUT, PUT, *OTHER), max_size=40)
 
 
 def _place(needs):
@@ -66,12 +64,8 @@ class _Beside:
     def __init__(self, folder, budget):
         self.store = Store.create(folder, write_tree)
         self.store.commit()
-        self.states = States(folder / "states", budget)
-        self.budget = budget
-        self.model = {}
-        self.saved = {}
-        self.seen = {}
-        self.step = 0
+        self.states, self.budget = States(folder / "states", budget), budget
+        self.model, self.saved, self.seen, self.step = {}, {}, {}, 0
 
     def take(self, kind, *values):
         self.step += 1

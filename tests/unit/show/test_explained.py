@@ -1,4 +1,4 @@
-"""What `edgefl explain` says of rounds, in words and at any width."""
+"""What `edgefl explain` says of rounds, in words."""
 
 from dataclasses import replace
 

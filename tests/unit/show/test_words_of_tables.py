@@ -1,4 +1,4 @@
-"""Tables of images, exported models and costs of devices, and the colours of runs."""
+"""Tables of images and exported models, where tables are made, and the colours of runs."""
 
 import re
 from dataclasses import replace
