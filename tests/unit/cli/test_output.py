@@ -26,9 +26,8 @@ def command(arguments, stdout, **given):
 
 def test_where_results_could_not_be_printed_they_are_saved(tmp_path):
     with Path("/dev/full").open("w") as full:
-        for arguments in COMMANDS:
-            message = "error: cannot write to standard output: No space left on device\n"
-            assert command(arguments, full) == (1, message)
+        message = "error: cannot write to standard output: No space left on device\n"
+        assert command(["--help"], full) == (1, message)
         given = ["--engine", "null", "--set", "server.rounds=1", "--set", "sweep=null", "--json"]
         status, err = command(["run", "quickstart", *given, "--out", str(tmp_path / "made")], full)
     assert status == 1
@@ -46,9 +45,9 @@ def test_a_reader_that_leaves_is_told_nothing(arguments):
         os.close(writer)
 
 
-@pytest.mark.parametrize("arguments", COMMANDS)
-def test_what_is_closed_is_nowhere(arguments):
-    assert command(arguments, None, preexec_fn=lambda: os.closerange(0, 2)) == (0, "")
+def test_what_is_closed_is_nowhere():
+    """No message, and no traceback."""
+    assert command(COMMANDS[1], None, preexec_fn=lambda: os.closerange(0, 2)) == (0, "")
 
 
 def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch):
