@@ -4,11 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from history import history
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from plans import told_all
-from toys import TOYS, toy
 
 import edgefl
 from edgefl.core.clients import NAMED
@@ -118,34 +113,6 @@ def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd)
             found = reader.resolved()
             assert found == Document.parse(reader.plan_text(), "plan.yaml", limited=False).data == resolved
             found["scenario"].clear()
-
-
-@pytest.fixture(scope="module")
-def own_policies():
-    """The toy policy is a user's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EDGEFL_PATH", str(TOYS))
-        yield
-
-
-@given(lost=st.floats(0, 0.9), late=st.floats(0, 0.9), seed=st.integers(0, 99), clients=st.integers(1, 5))
-@settings(max_examples=12)
-def test_events_are_a_view_of_jobs(tmp_path_factory, own_policies, **given_settings):  # noqa: ARG001
-    """Whatever became of the jobs, the world's events are read back, in order and to the bit."""
-    plan_ = toy(**given_settings, radio_w=math.nan)
-    server, _, jobs, tails = told_all(plan_)
-    events, _ = history(plan_, server, [jobs], tails)
-    store = Store.create(tmp_path_factory.mktemp("view") / "run", write_tree)
-    store.add_events(server)
-    store.add_jobs(jobs, ["train"])
-    store.add_tails(tails)
-    store.close("done")
-    with read(store.folder) as reader:
-        rows = [tuple(row.values()) for row in reader.rows("events")]
-    assert rows == [
-        (*event[:2], str(event.kind), *event[3:8], *event.cost[:4], event.cost.joules, *event.cost[5:])
-        for event in events
-    ]
 
 
 def test_counts_of_classes_are_kept_unless_they_are_many(tmp_path, monkeypatch):
