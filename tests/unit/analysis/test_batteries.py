@@ -1,7 +1,5 @@
 """What jobs take from batteries, reckoned by hand."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -31,10 +29,7 @@ def of_plan(plan_, names, virtual_s, **meta):
 
 
 def used(virtual_s, **columns):
-    """By device, of two clients on a battery of 1 kJ and one on each of two boards without one.
-
-    Every round trains for 10 s, every second one shares for 2 s, at 5 W above an idle power of 1 W.
-    """
+    """Two clients with 1 kJ train for 10 s, every second round they share for 2 s, at 5 W above idle."""
     draw = {"compute_w": 5.0, "idle_w": 1.0, **columns}
     tables = [prices("train", 4, compute_s=10.0, **draw), prices("share", 4, compute_s=2.0, every=2, **draw)]
     devices = {"batteries": (None,) * 3, "throttling": (None,) * 3}
@@ -44,10 +39,7 @@ def used(virtual_s, **columns):
 
 
 def test_shares_of_a_battery_by_hand():
-    """Each client trains twice for 60 J and shares once for 12 J in 22 s.
-
-    Two clients take 264 J of 2 kJ; a round takes 60 J and half of 12 J of one.
-    """
+    """Each client trains twice for 60 J and shares once for 12 J in 22 s: 264 J of 2 kJ; of a round, 66 J."""
     per_day = 264 / 2000 * 86_400 / 22
     assert used(22.0) == {
         "board": BatteryUse(
@@ -64,52 +56,12 @@ def test_an_unknown_energy_is_no_share():
     assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_bounds_of_a_round_by_hand(rounds):
-    """None or more of the power above idle: 10 to 65 J of training, and half of 2 to 13 J of sharing.
-
-    What is done once at the start is no part of a round; nor has a device a round that never took part.
-    """
-    times = {
-        "greet": (100.0, {"at": "start", "everyone": True}),
-        "train": (10.0, {}),
-        "share": (2.0, {"every": 2}),
-    }
-    tables = []
-    for name, (seconds, when) in times.items():
-        bare = prices(name, 3, compute_s=seconds, compute_w=[5.0] * 3, idle_w=1.0, **when)
-        ends = tuple(replace(bare, compute_w=bare.compute_w * factor) for factor in (0.0, 1.1))
-        tables.append(replace(bare, traces=(NOTHING,), corners=ends))
-    none = {"batteries": (None,) * 2, "throttling": (None,) * 2}
-    plan_ = plan(tables, rounds=rounds, device=[0, 1, 1], participants=1, refused=[2], **none)
-    capacities = {"board": 1000.0, "board 2": 1000.0}
-    found, rows = of_plan(plan_, list(times), 224.0, batteries=capacities, blind=True)
-    assert {name: use.clients for name, use in found.items()} == {"board": 1, "board 2": 1}
-    trained = set(rows["client"][rows["exchange"] > 0])
-    for client, use in enumerate(found.values()):
-        mine = rows[rows["client"] == client]
-        seconds = sum(
-            times[name][0] / times[name][1].get("every", 1)
-            for place, name in enumerate(times)
-            if place and place in mine["exchange"]
-        )
-        expected = pytest.approx((seconds / 1000, 6.5 * seconds / 1000)) if client in trained else None
-        assert use.per_round_between == expected
-        assert use.per_round == (pytest.approx(6 * seconds / 1000) if client in trained else None)
-    assert trained
-
-
-def test_tails_drain_batteries_too():
-    """All of a client's energy, also the tail of its last upload, which no job is charged with."""
-    found = dry(PHONES)
+def test_a_battery_gives_all_of_its_clients_energy():
+    """Also the tail of the last upload, which no job is charged with; a round's bounds are the energy's."""
+    found = dry("server={participants: 3, rounds: 3}", PHONES)
     (use,) = found.batteries.values()
     assert found.joules_by_phase["tail"] > 0
     assert use.joules == pytest.approx(found.energy.joules)
-
-
-def test_a_round_is_bounded_as_the_energy_is():
-    """With one device and one exchange, jobs x what a round takes is the energy, at both corners too."""
-    found = dry("server={participants: 3, rounds: 3}", PHONES)
-    use, jobs_j = found.batteries["pixel-6"], found.jobs * 17.76 * 3600
+    jobs_j = found.jobs * 17.76 * 3600
     assert use.per_round * jobs_j == pytest.approx(found.energy.joules)
     assert [end * jobs_j for end in use.per_round_between] == pytest.approx(list(found.joules_between))

@@ -1,59 +1,32 @@
 """Curves: what is taken together of runs that differ in nothing but their seeds."""
 
-from __future__ import annotations
-
-import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plans import plan
-from recorded import recorded
-from told import times
 
-import edgefl
-from edgefl.analysis.curves import AXES, curves
-from edgefl.analysis.groups import SeedGroup, averages, seeds_together
-from edgefl.analysis.history import History, histories
-from edgefl.analysis.run import Run
-from edgefl.analysis.summary import summary
+from edgefl.analysis.curves import curves
+from edgefl.analysis.groups import SeedGroup
+from edgefl.analysis.history import History
 from edgefl.core.ledger import EnergyTotal
-from edgefl.store import read
 
 
-def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="global"):
-    """A history whose round takes so many seconds and joules; of each round the same of all else."""
+def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2):
     rounds = np.array(rounds)
     ones = np.ones(len(rounds), dtype=np.int64)
     accuracy = np.array(accuracies, dtype=float)
     spent = rounds + 1.0
     return History(
-        model, rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
+        "global", rounds + 1, rounds, seconds * spent, 100 * (rounds + 1), joules * spent, known * ones,
         2 * ones, 3 * spent, 0.5 * spent, accuracy, 1 - accuracy,
     )  # fmt: skip
 
 
-def group(*runs, seeds=(1, 2, 3)):
-    """The curves of one group of runs, a history each."""
+def group(*runs):
     energy = EnergyTotal(1.0, 2, 2)
-    named = [SimpleNamespace(seed=seed, energy=energy, clients=2) for seed in seeds[: len(runs)]]
+    named = [SimpleNamespace(seed=1 + place, energy=energy, clients=2) for place, _ in enumerate(runs)]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
     return curves([SeedGroup("one", tuple(named))], lambda run: by_run[id(run)])
-
-
-def test_one_run_is_its_history_without_a_band():
-    """Every evaluation is a point."""
-    with recorded(plan([times(work=[2, 4])], rounds=3), [0.1, 0.5, 0.4]) as reader:
-        run, found = summary(reader), histories(Run(reader))
-    (curve,) = curves(seeds_together([run]), lambda _: found)
-    assert (curve.group, curve.model, curve.seeds, curve.left_out) == (0, "global", [0], 0)
-    assert curve.accuracy.tolist() == [0.1, 0.5, 0.4]
-    assert curve.x["time"].tolist() == [6, 12, 18]
-    assert curve.x["client_seconds"].tolist() == [10, 20, 30]
-    assert curve.round.tolist() == [0, 1, 2]
-    assert curve.x.keys() == AXES.keys()
-    assert curve.accuracy_low is curve.accuracy_high is curve.loss_low is curve.loss_high is None
 
 
 def test_a_run_of_one_client_is_a_line_beside_others():
@@ -76,23 +49,6 @@ def test_a_run_of_one_client_is_a_line_beside_others():
     assert alone.accuracy.tolist() == [0.3, 0.9, 0.8]
 
 
-def test_runs_of_three_seeds_are_means_in_their_intervals():
-    """Of accuracies, losses and what was spent, evaluation by evaluation: 4.30 deviations over root 3."""
-    half = 4.302652730 / 3**0.5 * 0.1
-    (curve,) = group(
-        history([0, 1], [0.1, 0.5]),
-        history([0, 1], [0.2, 0.5], seconds=20),
-        history([0, 1], [0.3, 0.5], seconds=60),
-    )
-    assert curve.accuracy == pytest.approx([0.2, 0.5])
-    assert curve.accuracy_low == pytest.approx([0.2 - half, 0.5])
-    assert curve.accuracy_high == pytest.approx([0.2 + half, 0.5])
-    assert curve.loss == pytest.approx([0.8, 0.5])
-    assert (curve.loss_low[0], curve.loss_high[0]) == pytest.approx((0.8 - half, 0.8 + half))
-    assert curve.x["time"] == pytest.approx([30, 60])
-    assert (curve.seeds, curve.left_out) == ([1, 2, 3], 0)
-
-
 def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():
     """Rounds 0 and 2 are in both; rounds 5 and 8 are the last ones; round 4 is in one alone."""
     (curve,) = group(history([0, 2, 5], [0.1, 0.2, 0.9]), history([0, 2, 4, 8], [0.3, 0.4, 0.5, 0.7]))
@@ -102,68 +58,8 @@ def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():
     assert curve.left_out == 1
 
 
-def test_the_last_evaluation_of_a_shorter_run_is_paired_with_no_other():
-    """Round 5 is the one's last and of the other one in between."""
-    (curve,) = group(history([0, 5], [0.1, 0.5]), history([0, 5, 8], [0.1, 0.2, 0.7]))
-    assert curve.accuracy == pytest.approx([0.1, 0.6])
-    assert curve.left_out == 1
-
-
 def test_an_evaluation_after_the_exchanges_at_the_end_is_none_of_a_round():
     """A run that was evaluated twice after round 1, by and by, has its last one with the others' last."""
     (curve,) = group(history([0, 1, 1], [0.1, 0.2, 0.6]), history([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.8]))
     assert curve.accuracy == pytest.approx([0.1, 0.2, 0.7])
     assert (curve.round[-1], curve.left_out) == (2, 1)
-
-
-def test_an_energy_that_is_unknown_is_no_axis():
-    """If one of the runs does not know it; one of some of the clients is, and says so."""
-    (curve,) = group(history([0, 1], [0.1, 0.5]), history([0, 1], [0.1, 0.5], joules=math.nan))
-    assert curve.x.keys() == AXES.keys() - {"joules"}
-    (curve,) = group(history([0, 1], [0.1, 0.5], known=1))
-    assert (curve.energy_known, curve.energy_clients) == (1, 2)
-    assert curve.x["joules"].tolist() == [5, 10]
-
-
-def test_a_single_evaluation_is_a_point():
-    """Of one run, and of several."""
-    for runs in ([history([4], [0.3])], [history([4], [0.3]), history([6], [0.5])]):
-        (curve,) = group(*runs)
-        assert (len(curve), curve.left_out) == (1, 0)
-    assert curve.accuracy.tolist() == [0.4]
-
-
-def test_a_group_without_evaluations_has_no_curve():
-    """As on the null engine; the other groups keep their places."""
-    runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2), clients=2) for _ in range(2)]
-    found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
-    groups = [SeedGroup("one", (run,)) for run in runs]
-    (curve,) = curves(groups, lambda run: found[id(run)])
-    assert (curve.group, curve.model) == (1, "personal")
-
-
-def test_the_last_point_is_what_compare_shows(tmp_path):
-    """Trained with two seeds: the averages of accuracy, time, bytes, energy and client-seconds."""
-    few = ["sweep=null", "sweep.seed=[1, 2]", "task.clients=4", "server={rounds: 3, participants: 2}"]
-    fewer = ["evaluate.models=[global, personal]", "local.epochs=1"]
-    result = edgefl.run("quickstart", overrides=[*few, *fewer], out=tmp_path / "runs")
-    runs = result.summary()
-    by_run = {}
-    for run in runs:
-        with read(Path(run.run_dir)) as reader:
-            by_run[run.run_dir] = histories(Run(reader))
-    compared = seeds_together(runs)
-    (average,) = averages(compared)
-    found = {curve.model: curve for curve in curves(compared, lambda run: by_run[run.run_dir])}
-    assert found.keys() == {"global", "personal"}
-    for model, curve in found.items():
-        shown = average.figures[f"accuracy.{model}.value"]
-        assert curve.seeds == [1, 2]
-        assert curve.accuracy[-1] == pytest.approx(shown.mean)
-        band = curve.accuracy_low[-1], curve.accuracy_high[-1]
-        assert band == pytest.approx(tuple(shown.interval_95))
-        assert curve.x["time"][-1] == pytest.approx(average.figures["virtual_s"].mean)
-        assert curve.x["joules"][-1] == pytest.approx(average.figures["joules"].mean)
-        assert curve.x["client_seconds"][-1] == pytest.approx(average.figures["client_s"].mean)
-        both = average.figures["down_bytes"].mean + average.figures["up_bytes"].mean
-        assert curve.x["bytes"][-1] == both

@@ -1,7 +1,5 @@
 """A figure over seeds, by hand; see laws/test_repetition_laws.py for intervals and differences."""
 
-from __future__ import annotations
-
 import pytest
 
 from edgefl.analysis.values import NOT_REACHED, Value, difference, over_seeds
@@ -38,29 +36,18 @@ SOME = Value.over_clients(10.0, 19, 20, Interval(5.0, 30.0))
             [SOME, Value.over_clients(20.0, 17, 18, Interval(15.0, 50.0))],
             Value(None, Interval(10.0, 40.0), None, 0, 2, part=15.0, known=(17, 19), clients=(18, 20)),
         ),
-        (
-            [SOME, Value(20.0)],
-            Value(20.0, None, None, 1, 2, part=10.0, known=(19, 19), clients=(20, 20)),
-        ),
+        ([SOME, Value(20.0)], Value(20.0, None, None, 1, 2, part=10.0, known=(19, 19), clients=(20, 20))),
     ],
 )
 def test_the_mean_over_runs(values, expected):
-    """With all that is known of it."""
     assert over_seeds(values) == expected
 
 
 def test_a_sum_over_clients():
-    """Known of all, of some or of none; where nobody took part there is none."""
     assert Value.over_clients(3.0, 2, 2) == Value(3.0)
     assert Value(None, Interval(5.0, 30.0), part=10.0, known=(19, 19), clients=(20, 20)) == SOME
     assert Value.over_clients(None, 0, 2, None).part is None
     assert Value.over_clients(None, 0, 0, None) is None
-
-
-def test_the_interval_of_a_mean():
-    """Around it; of one run alone there is none."""
-    assert Value(3.0, half=1.0).interval_95 == (2.0, 4.0)
-    assert Value(3.0).interval_95 is Value(None, half=1.0).interval_95 is None
 
 
 @pytest.mark.parametrize(
@@ -78,6 +65,5 @@ def test_the_interval_of_a_mean():
     ],
 )
 def test_a_difference(own, other, expected):
-    """Of two groups of seeds."""
     found = difference(own, other)
     assert (found and (found.mean, found.half, found.pairs, found.of, found.paired)) == expected

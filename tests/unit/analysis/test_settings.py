@@ -1,10 +1,8 @@
 """The settings in which runs differ, as far as they tell something."""
 
-from __future__ import annotations
-
 import pytest
 
-from edgefl.analysis.settings import differing, dotted
+from edgefl.analysis.settings import differing
 
 BASE = {"local.epochs": 1, "method.name": "fedavg", "fleet": "home-lab"}
 PROX = {"method.name": "fedprox", "method.mu": 0.1, "method.base.name": "fedavg"}
@@ -21,14 +19,7 @@ INLINE = {
 @pytest.mark.parametrize(
     ("without", "changes", "found"),
     [
-        ([], {}, {}),
-        ([], {"local.optimizer.clip_norm": 1.0}, {"local.optimizer.clip_norm": [None, 1.0]}),
         (["local.epochs"], {"local.steps": 5}, {"local.epochs": [1, None], "local.steps": [None, 5]}),
-        (
-            ["local.epochs"],
-            {"local.epochs.fit": 30.0},
-            {"local.epochs": [1, None], "local.epochs.fit": [None, 30.0]},
-        ),
         (
             [],
             {"task.samples.name": "lognormal", "task.samples.mu": 4},
@@ -45,7 +36,6 @@ INLINE = {
     ],
 )
 def test_what_differs_is_told(without, changes, found):
-    """Also what only one run sets."""
     other = {key: BASE[key] for key in BASE if key not in without} | changes
     assert differing([BASE, other]) == found
 
@@ -57,13 +47,3 @@ def test_parameters_of_one_name_belong_to_their_component():
     assert found["method.base.name"] == [None, "fedavg", "fedavg", "fedprox"]
     assert "method.mu" not in found
     assert differing([*runs[:3], {**MOON, "method.mu": 5.0}])["method.mu"] == [None, 0.1, 1.0, 5.0]
-
-
-def test_keys_are_those_of_set():
-    """A list stays whole."""
-    scenario = {"method": {"name": "flexchill", "temperature": 4}, "evaluate": {"models": ["global"]}}
-    assert dotted(scenario) == {
-        "method.name": "flexchill",
-        "method.temperature": 4,
-        "evaluate.models": ["global"],
-    }

@@ -1,7 +1,5 @@
 """Help has examples that can be typed, and fits a terminal of 80 columns."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 
@@ -15,54 +13,32 @@ _GROUP: Any = typer.main.get_command(app)
 COMMANDS = dict(_GROUP.commands)
 
 
-def _examples(command):
-    return [line for line in (command.epilog or "").splitlines() if line.startswith("edgefl ")]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_examples_that_can_be_typed(name):
-    """Each parses: its options exist, and take such values."""
-    found = _examples(COMMANDS[name])
-    assert found
-    for example in found:
-        program, command, *arguments = shlex.split(example)
-        assert (program, command) == ("edgefl", name)
-        COMMANDS[name].make_context(name, arguments)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_breaks_no_word_at_80_columns(name, capsys, monkeypatch):
-    """Examples stand on a line of their own; texts are wrapped between words."""
+    """Texts are wrapped between words; examples stand on a line of their own, and each can be typed."""
     monkeypatch.setenv("COLUMNS", "80")
     status, out, _ = run_command(capsys, name, "--help")
     assert status == 0
-    assert set(_examples(COMMANDS[name])) <= {line.strip() for line in out.splitlines()}
+    examples = [line for line in (COMMANDS[name].epilog or "").splitlines() if line.startswith("edgefl ")]
+    assert examples
+    assert set(examples) <= {line.strip() for line in out.splitlines()}
+    for example in examples:
+        program, command, *arguments = shlex.split(example)
+        assert (program, command) == ("edgefl", name)
+        COMMANDS[name].make_context(name, arguments)
     shown = [each for each in COMMANDS[name].params if not getattr(each, "hidden", False)]
     texts = [COMMANDS[name].help or "", *(getattr(each, "help", "") or "" for each in shown)]
     words = " ".join(out.replace("│", " ").split())
     assert all(word in words for word in " ".join(texts).split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_a_line_for_each_paragraph(name):
-    """Typer keeps line breaks after the first paragraph, wherever the terminal's are."""
-    _, *paragraphs = (COMMANDS[name].help or "").split("\n\n")
-    assert not [text for text in paragraphs if "\n" in text.strip()]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["run", "quickstart", "--seed", "a"], "Invalid value for '--seed'"),
-        (
-            ["compare", "runs", "--target", "95%"],
-            "the target accuracy must be greater than 0 and at most 1, not '95%'",
-        ),
-        (["bench", "m.onnx", "--batch", "0"], "Invalid value for '--batch'"),
+        (["compare", "runs", "--target", "95%"], "must be greater than 0 and at most 1, not '95%'"),
     ],
 )
 def test_a_wrong_value_of_an_option_is_told(capsys, arguments, words):
-    """With the option's name."""
     status, _, err = run_command(capsys, *arguments)
-    assert status == 2
-    assert words in " ".join(err.replace("│", " ").split())
+    assert (status, words in " ".join(err.replace("│", " ").split())) == (2, True)

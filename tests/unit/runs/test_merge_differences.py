@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from plans import plan, prices, told
 
-from edgefl.core.plan import Refusal
-from edgefl.runs import merge_differences
 from edgefl.runs.merge_differences import Differences
 from edgefl.world.job import stacked
 from edgefl.world.needs import Merge
@@ -21,12 +19,10 @@ DIFFERENCES = Differences(PLAN, PLAN, LEARNING)
 
 @pytest.fixture(scope="module")
 def merge():
-    """A merge of all clients, in the second round."""
     return [need for need in told(PLAN)[1] if isinstance(need, Merge)][1]
 
 
 def _changed(rows, place, **values):
-    """Rows of which one has other values."""
     rows = rows.copy()
     for name, value in values.items():
         rows[name][place] = value
@@ -46,42 +42,14 @@ def test_equal_merges(merge):
 
 @pytest.mark.parametrize(
     ("kept", "words"),
-    [
-        ([0, 1, 2, 3, 5], "would not take client 4"),
-        ([0, 3, 5], "would not take clients 1, 2 and 4"),
-        ([0], "would not take clients 1, 2, 3 and 2 others"),
-    ],
+    [([0, 3, 5], "would not take clients 1, 2 and 4"), ([0], "would not take clients 1, 2, 3 and 2 others")],
 )
 def test_clients(merge, kept, words):
-    """Who is missing is named, as far as there are few; so is who is there and was not."""
     fewer = replace(merge, rows=merge.rows[kept])
     assert _found(merge, fewer) == words
     assert _found(fewer, merge) == words.replace("would not", "would also")
     other = replace(merge, rows=merge.rows[[1]])
     assert _found(replace(merge, rows=merge.rows[[0]]), other) == "would take client 1 in place of client 0"
-
-
-def test_a_refused_client(merge):
-    """The reason for which a client is missing."""
-    refusal = Refusal(4, "tiny", "train", needs_bytes=2, has_bytes=1, parts={})
-    there = Differences(PLAN, replace(PLAN, refusals=(refusal,)), LEARNING)
-    rows, none = merge.rows[[0, 1, 2, 3, 5]], merge.rows[:0]
-    found = there.of(merge, replace(merge, rows=rows), (none, none))
-    assert found == f"would not take client 4, since client 4 is refused: {refusal}"
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"version": 0}, "would have client 3 with version 0 instead of 1"),
-        ({"steps": 2}, "would have client 3 with steps 2 instead of 4"),
-        ({"round": 0}, "would have client 3 with round 0 instead of 1"),
-        ({"nth": 2}, "would have client 3 with jobs done 2 instead of 1"),
-    ],
-)
-def test_jobs(merge, values, words):
-    """What a job's result depends on."""
-    assert _found(merge, replace(merge, rows=_changed(merge.rows, 3, **values))) == words
 
 
 @pytest.mark.parametrize(
@@ -92,12 +60,17 @@ def test_jobs(merge, values, words):
         ({"correction": "mix"}, "would have correction mix instead of move"),
         ({"weights": (1.0,) * 5 + (2.0,)}, "would have client 5 with weight 2 instead of 1"),
         ({"scales": (0.5,) + (1.0,) * 5}, "would have client 0 with scale 0.5 instead of 1"),
+        # What a job's result depends on.
+        ({"version": 0}, "would have client 3 with version 0 instead of 1"),
+        ({"steps": 2}, "would have client 3 with steps 2 instead of 4"),
+        ({"nth": 2}, "would have client 3 with jobs done 2 instead of 1"),
     ],
 )
-def test_the_merge_itself(merge, values, words):
-    """How updates are merged."""
+def test_what_is_merged_and_how(merge, values, words):
     merge = replace(merge, weights=(1.0,) * CLIENTS)
-    assert _found(merge, replace(merge, **values)) == words
+    of_job = values.keys() <= {"version", "steps", "nth"}
+    other = {"rows": _changed(merge.rows, 3, **values)} if of_job else values
+    assert _found(merge, replace(merge, **other)) == words
 
 
 def test_late_work_whose_state_is_kept(merge):
@@ -111,19 +84,3 @@ def test_late_work_whose_state_is_kept(merge):
     twice = stacked([late, _changed(late[:1], 0, job=99, nth=2)])
     assert not _found(merge, merge, (twice, twice[np.array([2, 0, 1])]))
     assert DIFFERENCES.late(none, late) == "would also come after late work of clients 1 and 4"
-
-
-def test_what_the_server_tells_clients_whose_late_work_is_kept(merge, monkeypatch):
-    """Temperatures of other devices, say, give other states, whether an upload is merged or late."""
-    numbers = iter([1.0, 2.0])
-
-    def builder(*_):
-        told = {"temperature": next(numbers)}
-        return SimpleNamespace(
-            ctx=lambda job: SimpleNamespace(client=job.client, lr=0, work=1, settings=told)
-        )
-
-    monkeypatch.setattr(merge_differences, "_builder", builder)
-    there = replace(PLAN, scenario=plan([prices("train", CLIENTS)], rounds=3).scenario)
-    late, words = merge.rows[[4]], "would have client 4 with temperature 2 instead of 1"
-    assert Differences(PLAN, there, LEARNING).late(late, late) == words

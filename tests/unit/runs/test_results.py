@@ -1,81 +1,23 @@
 """What ``edgefl.run`` and ``edgefl.open`` return: statuses, summaries, settings, frames."""
 
-from __future__ import annotations
-
-import shutil
 import sys
 
 import pytest
-from damage import rewritten
-from hooks import Hooks
 
 import edgefl
 from edgefl.runs.results import Result, RunResult
-from edgefl.store import Store
 
-SCENARIO = {
-    "name": "swept",
-    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": {"name": "flexchill", "temperature": 1},
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
-    "server": {"participants": 2, "rounds": 2},
-    "sweep": {"method.temperature": [0.5, 4], "seed": [1, 2]},
-}
+METHODS = [{"name": "flexchill", "temperature": temperature} for temperature in (0.5, 4)]
+SWEEP = {"server": {"participants": 2, "rounds": 2}, "sweep": {"method": METHODS, "seed": [1, 2]}}
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A sweep over temperature and seed on the null engine."""
-    return edgefl.run(SCENARIO, engine="null", out=tmp_path_factory.mktemp("runs") / "swept")
-
-
-def test_what_was_run_can_be_opened(swept):
-    """A group and one of its runs: the same names, folders, statuses and figures."""
-    assert edgefl.open(str(swept.folder)) == swept
-    (only,) = edgefl.open(swept.runs[1].folder).runs
-    assert only == swept.runs[1]
-    assert only.summary() == swept.summary()[1]
-    assert [one.name for one in swept.summary()] == [run.name for run in swept.runs]
-    assert repr(swept) == f"Result({str(swept.folder)!r}, 4 runs: 4 done)"
-    assert repr(only) == f"RunResult('temperature 0.5, seed 2', done, {str(only.folder)!r})"
-    with pytest.raises(edgefl.UserError, match="neither a run nor a group"):
-        edgefl.open(swept.folder / "nowhere")
-
-
-def test_a_run_in_progress_can_be_opened(tmp_path):
-    """With its figures and rows so far; nothing of it failed."""
-    seen = []
-
-    class Looks(Hooks):
-        def evaluated(self, _):
-            result = edgefl.open(tmp_path / "run")
-            (found,) = result.summary()
-            seen.append((result.runs[0].status, result.failed, found.jobs, len(result.frame("merges"))))
-
-    scenario = {**SCENARIO, "sweep": None, "method": "fedavg", "evaluate": {"models": ["global"]}}
-    edgefl.run(scenario, engine="loop", out=tmp_path / "run", callbacks=Looks())
-    assert seen == [("running", (), 2, 1), ("running", (), 4, 2)]
-
-
-def test_runs_that_cannot_be_read_are_named_and_left_out(swept, tmp_path):
-    """One whose database is damaged, beside a finished one; one that is only being created is no run yet."""
-    (tmp_path / "01-done").symlink_to(swept.runs[0].folder)
-    store = Store.create(tmp_path / "02-new", lambda *_: b"")
-    (tmp_path / "03-broken").mkdir()
-    (tmp_path / "03-broken" / "run.sqlite").write_bytes(b"nothing" * 200)
-    found = edgefl.open(tmp_path)
-    store.abandon()
-    assert [run.status for run in found.runs] == ["done", "unreadable"]
-    assert "cannot be read" in found.runs[1].reason
-    assert found.failed == ()
-    assert [one.name for one in found.summary()] == [swept.runs[0].name]
-    assert set(found.frame("jobs")["run"]) == {swept.runs[0].name}
+    out = tmp_path_factory.mktemp("runs") / "swept"
+    return edgefl.run("quickstart", overrides=SWEEP, engine="null", out=out)
 
 
 def test_a_frame_has_the_settings_in_which_runs_differ(swept):
-    """A sweep over T and seed has both as columns, and no others; jobs of all runs are there."""
     jobs = swept.frame("jobs")
     assert list(jobs.columns[:4]) == ["run", "seed", "method.temperature", "job"]
     assert len(jobs) == 4 * 2 * 2
@@ -89,75 +31,28 @@ def test_a_frame_has_the_settings_in_which_runs_differ(swept):
         swept.frame("jbos")
 
 
-def test_frames_without_rows_keep_their_columns(swept):
-    """Nothing was evaluated on the null engine; settings and columns are there, with their types."""
-    found = swept.frame("evaluations")
-    assert len(found) == 0
-    assert list(found.columns[:5]) == ["run", "seed", "method.temperature", "version", "round"]
-    assert (found["round"].dtype, found["accuracy"].dtype) == ("int64", "float64")
-    assert swept.frame("evaluations", kind="arrow").num_rows == 0
-
-
-@pytest.mark.parametrize(
-    ("library", "kind", "message", "extra"),
-    [
-        ("pandas", "pandas", "frames need pandas", "frames"),
-        ("pyarrow", "arrow", "Arrow tables need pyarrow", "parquet"),
-    ],
-)
-def test_without_a_library_one_message_says_what_to_install(
-    swept, monkeypatch, library, kind, message, extra
-):
-    """Frames are the only thing that needs it."""
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(edgefl.UserError, match=message) as caught:
-        swept.frame("jobs", kind)
-    assert caught.value.hint == f"pip install 'edgefl-emulator[{extra}]'"
+def test_without_a_library_one_message_says_what_to_install(swept, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(edgefl.UserError, match="frames need pandas") as caught:
+        swept.frame("jobs")
+    assert caught.value.hint == "pip install 'edgefl-emulator[frames]'"
 
 
 def test_overrides_may_be_a_mapping(tmp_path):
-    """Values by dotted key, as in YAML; a mistake is placed at its key, and a text alone is one setting."""
     changes = {"server.rounds": 3, "sweep": None, "method": {"name": "fedavg"}, "local.batch_size": 16}
-    (run,) = edgefl.run(SCENARIO, overrides=changes, engine="null", out=tmp_path / "1").runs
+    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "1").runs
     assert (run.settings["server.until.rounds"], run.settings["local.batch_size"]) == (3, 16)
     assert run.settings["method.name"] == "fedavg"
     with pytest.raises(edgefl.UserError) as caught:
-        edgefl.run(SCENARIO, overrides={"local.batch_size": "many"}, out=tmp_path / "2")
+        edgefl.run("quickstart", overrides={"local.batch_size": "many"}, out=tmp_path / "2")
     assert "overrides['local.batch_size']" in caught.value.where
     with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
-        edgefl.run(SCENARIO, overrides="seed", out=tmp_path / "2")
+        edgefl.run("quickstart", overrides="seed", out=tmp_path / "2")
     with pytest.raises(edgefl.UserError, match="cannot be a tuple"):
-        edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
-
-
-def test_a_run_that_is_gone_is_one_message(tmp_path):
-    """Its tables and figures are read when they are asked for."""
-    run = RunResult("gone", tmp_path / "gone", "done", "")
-    for asked in (run.summary, lambda: run.table("jobs"), lambda: run.settings):
-        with pytest.raises(edgefl.UserError, match="is not a run directory"):
-            asked()
-
-
-@pytest.mark.parametrize("target", [0, 1.5, 90])
-def test_a_target_out_of_range_is_refused(swept, target):
-    """As by the command; a percentage would be "not reached" by every run."""
-    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0 and at most 1"):
-        swept.summary(target)
-
-
-def test_a_run_without_its_settings_is_unreadable(swept, tmp_path):
-    """Where it is opened, so that its group's figures and frames leave it out."""
-    shutil.copytree(swept.folder, tmp_path / "runs")
-    rewritten(tmp_path / "runs" / "02-temperature-0.5-seed-2", "UPDATE plan SET content = 'x'")
-    found = edgefl.open(tmp_path / "runs")
-    assert [run.status for run in found.runs] == ["done", "unreadable", "done", "done"]
-    assert "its plan is damaged" in found.runs[1].reason
-    assert len(found.summary()) == 3
-    assert found.frame("merges")["run"].nunique() == 3
+        edgefl.run("quickstart", overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
 
 
 def test_where_no_run_can_be_read_that_is_said(tmp_path):
-    """In place of an empty frame, or of nothing to draw."""
     run = RunResult("gone", tmp_path / "gone", "unreadable", "gone: run.sqlite cannot be read")
     for asked in (lambda one: one.summary(), lambda one: one.frame("jobs"), lambda one: one.plot()):
         with pytest.raises(edgefl.UserError, match="gone: run") as caught:
@@ -165,17 +60,10 @@ def test_where_no_run_can_be_read_that_is_said(tmp_path):
         assert caught.value.where == str(tmp_path / "gone")
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda result: result.frame(None), "unknown table None"),
-        (lambda result: result.plot(None), "x must be time"),
-        (lambda result: result.plot(target="0.9"), "the target accuracy must be greater than 0 .*'0.9'"),
-        (lambda _: edgefl.run("quickstart", track=None), "trackers must be a name, .*; got null"),
-        (lambda _: edgefl.run("quickstart", track=[3]), "tracker should be a name, .*; got 3"),
-    ],
-)
-def test_values_of_another_type_are_refused_in_words(swept, ask, message):
-    """As wrong values are."""
-    with pytest.raises(edgefl.UserError, match=message):
-        ask(swept)
+def test_values_of_another_type_are_refused_in_words(swept):
+    with pytest.raises(edgefl.UserError, match="unknown table None"):
+        swept.frame(None)
+    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0"):
+        swept.plot(target="0.9")
+    with pytest.raises(edgefl.UserError, match="tracker should be a name"):
+        edgefl.run("quickstart", track=[3])

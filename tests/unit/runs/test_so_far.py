@@ -1,7 +1,5 @@
 """What callbacks are told of a run's progress, and when."""
 
-from __future__ import annotations
-
 from functools import partial
 from types import SimpleNamespace
 
@@ -10,43 +8,42 @@ from unfinished import UNPOWERED, write
 
 import edgefl
 from edgefl.analysis.groups import numbers
+from edgefl.core import catalogue
 from edgefl.runs import so_far
+from edgefl.runs.group import run_notes
 
 approx = partial(pytest.approx, rel=0.05)
 
-SCENARIO = {
-    "name": "told",
-    "task": {"dataset": "digits", "clients": 6, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": "fedavg",
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
+FEW = {
+    "sweep": None,
+    "task.clients": 6,
+    "task.partition": "iid",
     "server": {"policy": {"name": "deadline", "quantile": 0.5}, "participants": 4, "rounds": 3},
-    "evaluate": {"every": 2},
+    "evaluate.every": 2,
 }
 
 
-class Told(edgefl.Callbacks):
-    """Notes the calls, and what was told of progress."""
-
+class _Told(edgefl.Callbacks):
     def __init__(self):
         self.calls, self.progress = [], []
 
     def told(self, so_far):
-        """See ``Callbacks``."""
         self.calls.append(so_far.what)
         self.progress.append(so_far)
 
     def ended(self, end):
-        """See ``Callbacks``."""
         self.calls.append(end.status)
 
 
-def told(folder, **settings):
-    """What is told of a run, and its summary."""
-    seen = Told()
-    result = edgefl.run({**SCENARIO, **settings}, out=folder, callbacks=seen)
+def told(folder, engine="loop", **settings):
+    seen = _Told()
+    overrides = {**FEW, **settings}
+    result = edgefl.run("quickstart", overrides=overrides, engine=engine, out=folder, callbacks=seen)
     return seen, *result.summary()
+
+
+def _losses(figures):
+    return {key: value for key, value in figures.items() if key.startswith("loss.")}
 
 
 def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_path):
@@ -62,16 +59,7 @@ def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_pat
     last, own = seen.progress[-1].figures, numbers(summary)
     assert last == pytest.approx({key: own[key] for key in last.keys() - _losses(last)} | _losses(last))
     assert last["wasted.bytes"] > 0
-
-
-def _losses(figures):
-    """The test losses, which a run's record does not have."""
-    return {key: value for key, value in figures.items() if key.startswith("loss.")}
-
-
-def test_progress_has_the_last_scores_and_loss(tmp_path):
-    """None before the first evaluation; then those of the run's tables, new where they were measured."""
-    seen, _ = told(tmp_path / "run")
+    # None before the first evaluation; then those of the run's tables, new where they were measured.
     result = edgefl.open(tmp_path / "run").runs[0]
     first = seen.progress[1]
     assert not [key for key in first.figures if key.startswith(("accuracy", "loss"))]
@@ -82,14 +70,13 @@ def test_progress_has_the_last_scores_and_loss(tmp_path):
     assert _losses(seen.progress[-1].figures) == {f"loss.{row['model']}": row["loss"] for row in rows}
 
 
-def test_progress_without_training_and_without_energies(tmp_path, monkeypatch):
-    """On the null engine jobs are charged late; an unknown energy is left out, not 0."""
+def test_an_unknown_energy_is_left_out(tmp_path, monkeypatch):
+    """And not 0; on the null engine jobs are charged late."""
     monkeypatch.setenv("EDGEFL_PATH", str(write(tmp_path / "own")))
     fleet = {"members": [{"device": UNPOWERED, "link": "4g"}]}
-    seen, summary = told(tmp_path / "run", engine="null", fleet=fleet)
+    seen, _ = told(tmp_path / "run", engine="null", fleet=fleet)
     assert [one.figures["jobs"] for one in seen.progress[:3]] == [0, 4, 8]
     assert not any({"joules", "training_loss"} & one.figures.keys() for one in seen.progress)
-    assert seen.progress[-1].figures["jobs"] == summary.jobs
 
 
 def test_the_time_left_by_hand(tmp_path, monkeypatch):
@@ -97,10 +84,23 @@ def test_the_time_left_by_hand(tmp_path, monkeypatch):
     now = iter(range(100))
     clock = SimpleNamespace(perf_counter=lambda: next(now) / 2)
     monkeypatch.setattr(so_far, "time", clock)
-    seen, _ = told(tmp_path / "run", engine="null", server={**SCENARIO["server"], "rounds": 6})
+    seen, _ = told(tmp_path / "run", engine="null", server={"participants": 4, "rounds": 6})
     assert [one.left_s for one in seen.progress] == [None, None, *map(approx, (2.0, 1.5, 1.0, 0.5, 0.0)), 0.0]
     bytes_ = seen.progress[1].figures["bytes"]
     until = {"rounds": 100, "bytes": f"{int(4 * bytes_)} B"}
-    server = {key: value for key, value in SCENARIO["server"].items() if key != "rounds"}
-    seen, _ = told(tmp_path / "bytes", engine="null", server={**server, "until": until})
+    seen, _ = told(tmp_path / "bytes", engine="null", server={"participants": 4, "until": until})
     assert seen.progress[2].left_s == approx(1.0)
+
+
+TOLD = [("oort", False, "loss_rms"), ("tiers", False, "loss"), ("oort", True, ""), ("fastest", False, "")]
+
+
+@pytest.mark.parametrize(("selector", "trains", "lacks"), TOLD)
+def test_a_selection_that_lacks_losses_says_so(selector, trains, lacks):
+    """One line where nothing is trained and the selector reads what training reports."""
+    server = SimpleNamespace(selector=catalogue.load("selectors", selector).Params())
+    scenario = SimpleNamespace(name="mine", server=server)
+    plan = SimpleNamespace(scenario=scenario, refusals=(), clients=range(3))
+    planned = SimpleNamespace(plan=plan, learning=SimpleNamespace(measures=()))
+    line = f"mine: selection reads {lacks}, and nothing is trained: it uses its cold-start values"
+    assert run_notes(planned, trains=trains) == ([line] if lacks else [])

@@ -1,14 +1,11 @@
 """Trackers beside runs: what they are told, and that nothing they do is noticed by a run."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
 import torch
 from builders import learned
 from commands import run_command
-from hooks import Hooks
 from tracked import JOURNAL, journal, own_tracker
 
 import edgefl
@@ -18,9 +15,10 @@ SHORT = {"sweep": None, "server.rounds": 3, "method": "fedavg"}
 
 # A tracker whose functions do what a test puts in their place.
 BROKEN = '''
-"""Broken: {title}."""
+"""Broken."""
 
 import edgefl
+from edgefl.trackers import TrackerParams
 
 
 class Tracker(edgefl.Callbacks):
@@ -34,9 +32,6 @@ class Tracker(edgefl.Callbacks):
         {ended}
 
 
-from edgefl.trackers import TrackerParams
-
-
 class Params(TrackerParams):
     def build(self):
         {build}
@@ -44,48 +39,12 @@ class Params(TrackerParams):
 '''
 
 
-def broken(title="", build="pass", began="pass", told="pass", ended="pass") -> str:
-    """Its code."""
-    return BROKEN.format(title=title, build=build, began=began, told=told, ended=ended)
+def broken(**code) -> str:
+    return BROKEN.format(**(dict.fromkeys(("build", "began", "told", "ended"), "pass") | code))
 
 
 def run(out, *trackers, engine="null", **overrides):
-    """A short run."""
     return edgefl.run(SCENARIO, overrides={**SHORT, **overrides}, engine=engine, out=out, track=trackers)
-
-
-def test_a_tracker_is_told_of_each_run_of_a_sweep(tmp_path, monkeypatch):
-    """Run by run, under their group's name."""
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    file = tmp_path / "journal"
-    result = run(tmp_path / "runs", {"name": "mine", "file": str(file)}, sweep={"seed": [1, 2]})
-    calls = journal(file)
-    ends = [place for place, call in enumerate(calls) if call[0] == "ended"]
-    assert len(ends) == len(result.runs) == 2
-    for each, some in zip(result.runs, (calls[: ends[0] + 1], calls[ends[0] + 1 :]), strict=True):
-        summary = each.summary()
-        assert some[0] == ["began", each.name, SCENARIO, summary.run_id, summary.seed, "fedavg"]
-        merges = [["merged", row["round"], row["t_s"]] for row in each.table("merges")]
-        assert [call[1:4] for call in some[1:-1]] == [
-            ["ready", -1, 0.0],
-            *merges,
-            ["over", merges[-1][1], summary.virtual_s],
-        ]
-        assert some[-1][1:3] == ["done", ""]
-        assert some[-1][5]["flops"] == summary.flops
-
-
-def test_what_is_unknown_is_left_out(tmp_path, monkeypatch, unfinished):  # noqa: ARG001
-    """Energies of a fleet without powers; no loss and no accuracy where nothing is trained."""
-    folders = own_tracker(tmp_path / "more", monkeypatch, JOURNAL).parents[1], tmp_path / "unfinished"
-    monkeypatch.setenv("EDGEFL_PATH", ":".join(map(str, folders)))
-    file = tmp_path / "journal"
-    fleet = {"members": [{"device": "unpowered-phone", "share": 1, "link": "ethernet"}]}
-    run(tmp_path / "run", {"name": "mine", "file": str(file)}, fleet=fleet)
-    figures = {key for call in journal(file) if call[0] == "told" for key in call[4]}
-    costs = {"bytes", "down_bytes", "up_bytes", "flops", "client_s", "jobs"}
-    assert figures == {"virtual_s", "wasted.bytes", *costs}
-    assert "joules" not in journal(file)[-1][5]
 
 
 def test_trackers_change_no_result(tmp_path, monkeypatch):
@@ -104,10 +63,7 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     assert tracked.summary().run_id == plain.summary().run_id
     for table in ("jobs", "events", "evaluations", "client_evaluations"):
         rows = [
-            [
-                {key: value for key, value in row.items() if not key.startswith("host_")}
-                for row in one.table(table)
-            ]
+            [{key: value for key, value in row.items() if key[:5] != "host_"} for row in one.table(table)]
             for one in (plain, tracked)
         ]
         assert rows[0] == rows[1]
@@ -115,15 +71,15 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     assert one.keys() == other.keys()
     assert all(torch.equal(one[key], other[key]) for key in one)
     calls = journal(tmp_path / "journal")
+    assert calls[0] == ["began", tracked.name, SCENARIO, tracked.summary().run_id, 7, "fedavg"]
     assert calls[2][4]["training_loss"] > 0
-    assert calls[-1][1] == "done"
-    assert calls[-1][-1]["flops"] == plain.summary().flops
+    assert (calls[-1][1], calls[-1][-1]["flops"]) == ("done", plain.summary().flops)
 
 
 @pytest.mark.parametrize("hook", ["began", "told", "ended"])
 def test_a_failure_is_said_once_with_its_line(hook, tmp_path, monkeypatch, caplog):
     """A note with what was raised, and where in the user's file; every run of the sweep is done."""
-    file = own_tracker(tmp_path, monkeypatch, broken(hook, **{hook: "raise ValueError('no')"}))
+    file = own_tracker(tmp_path, monkeypatch, broken(**{hook: "raise ValueError('no')"}))
     out = tmp_path / "runs"
     result = run(out, "mine", sweep={"seed": [1, 2]})
     assert [one.status for one in result.runs] == ["done", "done"]
@@ -132,68 +88,32 @@ def test_a_failure_is_said_once_with_its_line(hook, tmp_path, monkeypatch, caplo
     assert f"trackers/mine.py failed in {hook}: ValueError: no ({file}:" in note
 
 
-def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
-    """The run that was going on is ended as interrupted, with what it has; the interrupt goes on."""
-
-    class Stop(Hooks):
-        def merged(self, so_far):
-            if so_far.round == 1:
-                raise KeyboardInterrupt
-
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    file = tmp_path / "journal"
-    track = [{"name": "mine", "file": str(file)}]
-    with pytest.raises(KeyboardInterrupt):
-        edgefl.run(
-            SCENARIO, overrides=SHORT, engine="null", out=tmp_path / "run", callbacks=Stop(), track=track
-        )
-    assert [call[0] for call in journal(file)] == ["began", "told", "told", "ended"]
-    assert journal(file)[-1][1:3] == ["interrupted", "KeyboardInterrupt"]
+HEAD = "from edgefl.trackers import TrackerParams\nclass Params(TrackerParams):\n    def build(self):\n"
+RETURNS = "build in trackers/mine.py returned None instead of"
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("code", "asked", "message"),
     [
-        ("tensorbord", "unknown tracker 'tensorbord'"),
-        ("{name: mine, fil: x}", "fil"),
-        ("{name: mine}", "file"),
-        ("3", "tracker should be a name"),
-        ("{file: x}", "name"),
-        ("{name: mine", "--track"),
+        (JOURNAL, "tensorbord", "unknown tracker 'tensorbord'"),
+        (JOURNAL, "{name: mine, fil: x}", "fil"),
+        (JOURNAL, "3", "tracker should be a name"),
+        (JOURNAL, "{name: mine", "--track"),
+        ("import nothing_such\n", "mine", "mine.py:1"),
+        ('"""A tracker."""\n', "mine", "has no class Params derived from edgefl.trackers.TrackerParams"),
+        (f"{HEAD}        1 / 0\n", "mine", "mine.py:4"),
+        (f"{HEAD}        pass\n", "mine", RETURNS),
     ],
 )
-def test_a_mistake_is_told_before_the_run(asked, message, tmp_path, monkeypatch, capsys):
-    """Exit status 2, one message, no directory."""
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    out = tmp_path / "run"
-    status, _, err = run_command(capsys, "run", SCENARIO, "--track", asked, "--out", out)
-    assert status == 2
-    assert message in err
-    assert "--track" in err
-    assert not out.exists()
-
-
-def test_a_file_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, capsys):
-    """With its line; and so is one without build, and one whose build fails."""
-    base = "edgefl.trackers import TrackerParams"
-    head = f"from {base}\nclass Params(TrackerParams):\n    def build(self):\n"
-    for code, message in {
-        "import nothing_such\n": "mine.py:1",
-        '"""A tracker."""\n': "this tracker has no class Params derived from edgefl.trackers.TrackerParams",
-        f"{head}        1 / 0\n": "mine.py:4",
-        f"{head}        pass\n": "build in trackers/mine.py returned None instead of",
-    }.items():
-        own_tracker(tmp_path, monkeypatch, code)
-        out = tmp_path / "run"
-        status, _, err = run_command(capsys, "run", SCENARIO, "--track", "mine", "--out", out)
-        assert status == 2
-        assert message in err
-        assert not out.exists()
-        sys.modules.pop("edgefl_user.trackers.mine", None)
+def test_a_mistake_is_told_before_the_run(code, asked, message, tmp_path, monkeypatch, capsys):
+    own_tracker(tmp_path, monkeypatch, code)
+    monkeypatch.delitem(sys.modules, "edgefl_user.trackers.mine", raising=False)
+    status, _, err = run_command(capsys, "run", SCENARIO, "--track", asked, "--out", tmp_path / "run")
+    assert (status, message in err, "--track" in err or code != JOURNAL) == (2, True, True)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_command_tracks(tmp_path, monkeypatch, capsys):
-    """``--track`` may be repeated, with a name or a mapping; notes go to standard error alone."""
     own_tracker(tmp_path, monkeypatch, JOURNAL)
     own_tracker(tmp_path, monkeypatch, broken(told="print('noise'); print(1 / 0)"), "bad")
     asked = [f"{{name: mine, file: {tmp_path / name}}}" for name in ("one", "two")]

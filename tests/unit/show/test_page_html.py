@@ -1,38 +1,35 @@
 """The page as HTML: one file, small, whose text is text and whose data are those of the record."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import json
 import re
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 
 import pytest
+from compared import rich
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import edgefl
 from edgefl.analysis.groups import Judged
 from edgefl.analysis.metrics import Metric
 from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
+from edgefl.show.page.frames import Frame, Plot
 from edgefl.show.page.html import drawn, html
-from edgefl.show.page.sections import figures, verdict
+from edgefl.show.page.records import Told
+from edgefl.show.page.sections import figures
 from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
 
 
 class Parsed(HTMLParser):
-    """A page's elements and text.
-
-    Attributes:
-        elements: (name, attributes) in order.
-        text: of all elements but script and style, in one line.
-        scripts: what stands in each script element.
-        unclosed: elements that do not end.
-    """
+    """A page's elements and their attributes in order, its text, its scripts, and what is open."""
 
     def __init__(self, text):
         super().__init__()
@@ -68,63 +65,47 @@ def record(tmp_path_factory):
     return page([folder])
 
 
-@pytest.fixture(scope="module")
-def parsed(record):
-    """Its HTML, parsed."""
-    return Parsed(html(record))
-
-
-def test_it_is_well_formed(parsed):
-    """Each element is closed where it was opened, and no id is there twice."""
+def test_it_is_one_well_formed_file_whose_policy_names_its_scripts(record):
+    """Nothing is twice or outside; scripts, Plotly's unpacked one too, have the hashes in the policy."""
+    parsed = Parsed(html(record))
     assert parsed.unclosed == []
     ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-
-
-def test_it_refers_to_nothing_outside(parsed):
-    """No element has an address but places in the page."""
     for _, attributes in parsed.elements:
         for key in ("src", "href", "action", "srcset", "data"):
             assert attributes.get(key, "#").startswith(("#", "data:,"))
-
-
-def test_the_policy_names_the_scripts_that_run(parsed):
-    """The page's own script and Plotly's, unpacked, have the hashes in the policy; there are no others."""
     (policy,) = [found["content"] for _, found in parsed.elements if "http-equiv" in found]
-    _, plotly, script = parsed.scripts
+    data, plotly, script = parsed.scripts
     running = [script.encode(), gzip.decompress(base64.b64decode(plotly))]
     hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(one).digest()).decode()}'" for one in running]
     parts = dict(part.split(" ", 1) for part in policy.split("; "))
     assert sorted(parts["script-src"].split()) == sorted(hashes)
     assert (parts["default-src"], parts["connect-src"]) == ("'none'", "'none'")
-
-
-def test_the_data_are_the_record(parsed, record):
-    """Unpacked, the data are what scripts read of the page's record."""
-    packed = json.loads(gzip.decompress(base64.b64decode(parsed.scripts[0])))
+    assert re.search(r"<!--\s*/\*\*.*plotly\.js.*Copyright.*MIT license.*?\*/\s*-->", html(record), re.DOTALL)
+    packed = json.loads(gzip.decompress(base64.b64decode(data)))
     assert packed == {"page": json.loads(json.dumps(drawn(record)))}
 
 
-def test_plotly_keeps_its_licence(record):
-    """The notice of Plotly's licence can be read in the page."""
-    assert re.search(r"<!--\s*/\*\*.*plotly\.js.*Copyright.*MIT license.*?\*/\s*-->", html(record), re.DOTALL)
+def test_every_figure_and_sign_is_in_the_text(record):
+    """As below a comparison in a terminal; and sections about learning have words for that there was none."""
+    text = Parsed(html(record)).text
+    for row in record.told.figures:
+        for told in (row.metric.label, *(cell(value, row.metric.unit) for value in row.values)):
+            assert " ".join(told.replace(" (", "(").split()) in text.replace(" (", "(")
+    assert "to a target: until the first evaluation at or above it" in record.told.signs
+    assert all(words in text for words in record.told.signs)
+    assert "No run has evaluated a model yet." in text
+    assert "The scenarios ask for no measures." not in text
 
 
 def test_it_is_small(tmp_path):
     """Ten runs of 200 rounds are at most 3.2 MB: Plotly once, and the data of each."""
-    settings = {"server.rounds": 200, "sweep": None}
-    edgefl.run("quickstart", overrides=settings, engine="null", out=tmp_path / "run")
+    overrides = {"server.rounds": 200, "sweep": None}
+    edgefl.run("quickstart", overrides=overrides, engine="null", out=tmp_path / "run")
     text = html(page([tmp_path / "run"]))
     data_of_one = len(Parsed(text).scripts[0])
     assert data_of_one > 10_000
     assert len(text) + 9 * data_of_one <= 3.2e6
-
-
-def test_every_figure_is_in_the_text(parsed, record):
-    """Of each row of the comparison, the label and each group's text."""
-    for row in record.told.figures:
-        for text in (row.metric.label, *(cell(value, row.metric.unit) for value in row.values)):
-            assert " ".join(text.replace(" (", "(").split()) in parsed.text.replace(" (", "(")
 
 
 @pytest.mark.parametrize("groups", [3, 5])
@@ -140,45 +121,68 @@ def test_a_part_is_told_from_its_whole(record, groups):
     assert "- stands where a run has no such figure." in text
 
 
-def test_signs_are_explained(record, parsed):
-    """What stands below a comparison in a terminal stands below all figures."""
-    assert "to a target: until the first evaluation at or above it" in record.told.signs
-    assert all(words in parsed.text for words in record.told.signs)
+# What is no name: words that the page's scripts and its text depend on.
+KEPT = {"id", "colour", "dash", "sign", "edgefl", "mark", "runs", "unit"}
+ODD = [
+    *(
+        "",
+        "\x00\x07\x1b[31m",
+        "\udcff",
+        "\u202e\u2067x\u2029",
+        "</script><img src=x>",
+        "<!--",
+        "]]>",
+        "{{ x }}",
+    ),
+    *("\"'><svg onload=x>", "&lt;&#0;", "\n\n \t", "=1+1", "x" * 10_000, "\ufeff\U0001f3c3\u200d"),
+]
 
 
-def run_of(record, **summed):
-    """What is known of the page's runs, as if the first one had ended so."""
-    first, *others = record.told.runs
-    first = replace(first, summary=replace(first.summary, **summed))
-    return replace(record.told, runs=[first, *others])
+def renamed(value, text, name=""):
+    """The same page with a text behind each of its texts."""
+    found = value
+    if name in KEPT:
+        pass
+    elif isinstance(value, str):
+        # What is not said stays unsaid.
+        found = value and value + text
+    elif isinstance(value, Plot):
+        blocks = [renamed(one, text) for one in value.frame.blocks]
+        found = replace(value, title=value.title + text, frame=Frame(value.frame.columns, blocks))
+    elif isinstance(value, Told):
+        found = replace(value, groups=[replace(one, name=one.name + text) for one in value.groups])
+    elif is_dataclass(value):
+        own = {one.name: renamed(getattr(value, one.name), text, one.name) for one in fields(value)}
+        found = replace(value, **own)
+    elif hasattr(value, "_fields"):
+        found = value._replace(**{one: renamed(getattr(value, one), text, one) for one in value._fields})
+    elif isinstance(value, Mapping):
+        found = {key: renamed(one, text, key) for key, one in value.items()}
+    elif isinstance(value, list):
+        found = [renamed(one, text) for one in value]
+    return found
 
 
-def test_words_for_what_is_not_there_yet(record):
-    """A run that is not finished has no number of rounds; one that a key stopped has no class's name."""
-    told = run_of(record, rounds=None, status="interrupted", reason="KeyboardInterrupt")
-    text = Parsed(html(replace(record, sections=[verdict.section(told, []), figures.runs(told, [])]))).text
-    assert "not finished" in text
-    assert "KeyboardInterrupt" not in text
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A page with something in every section, and its elements with the names of their attributes."""
+    found = page([rich(tmp_path_factory.mktemp("texts") / "rich", sweep={"seed": [1, 2]}).folder])
+    return found, _elements(html(found))
 
 
-def test_a_section_without_data_says_why(parsed):
-    """Nothing was trained: the sections about learning have words."""
-    assert "No run has evaluated a model yet." in parsed.text
-    assert "The scenarios ask for no measures." not in parsed.text
+def _elements(text):
+    return [(tag, list(attributes)) for tag, attributes in Parsed(text).elements]
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        ("failed", "failed: it diverged"),
-        ("interrupted", "was interrupted: these are its figures so far"),
-        ("running", "is still running: these are its figures so far"),
-        ("killed", "was killed: these are its figures so far"),
-    ],
-)
-def test_what_became_of_a_run_is_said_first(record, status, words):
-    """Above the verdict stands which run is not done, and why."""
-    told = run_of(record, status=status, reason="it diverged")
-    text = Parsed(html(replace(record, sections=[verdict.section(told, [])]))).text
-    assert f"{told.groups[0].name} {words}" in text
-    assert text.index(words) < text.index("Verdict: each figure")
+@settings(max_examples=10)
+@given(text=st.sampled_from(ODD) | st.text(st.characters(), max_size=40))
+def test_texts_are_texts(whole, text):
+    """No element or attribute comes from a text, no control character is left; the data have it as it is."""
+    odd = renamed(whole[0], text)
+    found = html(odd)
+    found.encode("utf-8")
+    assert _elements(found) == whole[1]
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", found)
+    packed = re.search(r'id="data">([^<]*)<', found)[1]
+    own = json.loads(json.dumps(drawn(odd)))
+    assert json.loads(gzip.decompress(base64.b64decode(packed))) == {"page": own}

@@ -1,20 +1,14 @@
 """Laws of tables at any width: no figure is lost, and no line is longer than the terminal."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
 
-import pytest
 from commands import shown
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Group
 from rich.text import Text
 
-from edgefl.show.formats import latex, markdown, notebook_html
-from edgefl.show.table import Column, Line, Table
+from edgefl.show.formats import notebook_html
+from edgefl.show.table import Line, Table
 
 # They look like markup, emoji and numbers.
 NAMES = st.lists(st.text("ab[]:±", min_size=1, max_size=20), min_size=1, max_size=5).map("-".join)
@@ -42,7 +36,6 @@ def columns_of(text):
 
 @given(grids(), WIDTHS, st.integers(1, 2))
 def test_tables_hold_at_any_width(cells, width, names):
-    """Every column is there, whole from its heading to its end; of several tables, each has the names."""
     heads, *rows = cells
     text = shown(Table(heads, rows, names=min(names, len(heads))), width)
     assert max(map(len, text.splitlines())) <= width
@@ -52,90 +45,23 @@ def test_tables_hold_at_any_width(cells, width, names):
 
 @given(TEXTS, WIDTHS)
 def test_notes_hold_at_any_width(text, width):
-    """Lines keep every character and its order."""
     found = shown(Line(text), width)
     assert max(map(len, found.splitlines()), default=0) <= width
     assert re.sub(r"\s", "", found) == re.sub(r"\s", "", text)
 
 
-def lines(width, **how):
-    """A table's lines at a width, without white space at their ends."""
-    heads = ("name", "time taken", "energy used", "rate", "share")
-    found = Table(heads, [(NAME, "12.3 ms", "4.56 mJ", "1,234", "99%")], **how)
-    return [line.rstrip() for line in shown(found, width).splitlines()]
-
-
-@pytest.mark.parametrize(("width", "tables", "heading"), [(100, 1, True), (60, 1, False), (50, 2, False)])
-def test_names_and_figures_are_whole_where_there_is_room(width, tables, heading):
-    """Headings wrap first; then columns stand in a table below, beside the names."""
-    text = "\n".join(lines(width))
-    assert all(whole in text for whole in ("12.3 ms", "4.56 mJ", "1,234", "99%"))
-    assert text.count(NAME) == tables
-    assert ("time taken" in text) == heading
-
-
-def test_columns_are_dropped_where_the_caller_said_so():
-    """The last ones, and no table stands below."""
-    found = lines(45, drops=True)
-    assert [head.strip() for head in found[1].split("┃")] == ["name", "taken", "used"]
-    assert "" not in found
-
-
-def test_a_text_goes_on_below_itself():
-    """In the width that is left."""
-    found = shown(Table(["name", "text"], [(NAME, "some words " * 10)]), 60)
-    assert NAME in found
-    assert found.count("some words") > 1
-
-
 def test_what_a_terminal_would_obey_is_shown_as_text():
-    """Escapes, carriage returns and a file name's bytes that are no UTF-8."""
     table = Table(("x\x07", "y"), [("a\x1b[31m\r", "b\udcff\tc"), (Text("[b]", "red"), "[/]")])
     for found in (shown(table, 80), notebook_html(table)):
         for text in ("a\\x1b[31m\\r", "b\\udcff c", "x\\x07", "[b]", "[/]"):
             assert text in found
 
 
-def test_rows_without_headings_stand_alone():
-    """Names, and texts beside them."""
+def test_text_goes_on_below_itself_and_rows_without_headings_stand_alone():
+    found = shown(Table(["name", "text"], [("raspberry-pi-zero-2w", "some words " * 10)]), 60)
+    assert found.splitlines()[3].startswith(" " * 20)
+    assert found.count("some words") > 1
     assert (
         shown(Table(["", ""], [("down", "1 MB"), ("up", "2 MB")], names=2), 80)
         == "down │ 1 MB\nup   │ 2 MB\n"
     )
-
-
-class Record(NamedTuple):
-    """A row."""
-
-    name: str
-    inner: Mapping[str, float]
-    seconds: float | None
-
-
-def test_a_column_says_what_it_shows_of_a_record():
-    """An attribute or a function, with its format; None has a word of its own."""
-    columns = [
-        Column("name", "name"),
-        ("first", lambda row: row.inner["a"], "{:.1f}".format),
-        Column("time", "seconds", "{} s".format, missing="unknown"),
-        Column("none", lambda _: None),
-    ]
-    found = Table(columns, [Record("x", {"a": 1.25}, 2), Record("y", {"a": 0}, None)])
-    assert found.rows == [["x", "1.2", "2 s", "-"], ["y", "0.0", "unknown", "-"]]
-    assert found.heads == ["name", "first", "time", "none"]
-
-
-def test_each_row_has_as_many_cells_as_columns():
-    """Else it is no table."""
-    for row in (["a"], ["a", "b", "c"]):
-        with pytest.raises(ValueError, match="zip"):
-            Table(["name", "time"], [row])
-
-
-def test_every_format_has_every_cell():
-    """Of one table in a view, whatever is around it."""
-    table = Table(["name", "a\nb"], [["x", "1 s"], ["y", Text("2 s", "red")]], "title")
-    view = Group(Line("before"), Line(), Group(table), "after")
-    assert "<td" in notebook_html(view)
-    for text in (shown(view, 80), notebook_html(view), markdown(view), latex(view)):
-        assert all(cell in text for cell in ("name", "x", "1 s", "y", "2 s", "before", "after"))

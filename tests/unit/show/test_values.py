@@ -1,10 +1,8 @@
 """What a figure reads like, in every state that it may have."""
 
-from __future__ import annotations
-
 import pytest
 
-from edgefl.analysis.values import NOT_REACHED, Difference, Value, over_seeds
+from edgefl.analysis.values import NOT_REACHED, Difference, Value
 from edgefl.core.corners import Interval
 from edgefl.show.values import alike, cell, difference_text, setting_text
 
@@ -22,11 +20,9 @@ def some(joules, known=12, clients=24, between=None):
 CELLS = [
     (None, "J", "-"),
     (NOT_REACHED, "s", "not reached"),
-    (Value(12.0), "J", "12 J"),
     (Value(None), "J", "unknown"),
     # Bounds: the unit once where all have the same; an end that is equal as shown is not repeated.
     (bounded(12.0, 8.0, 21.0), "J", "12 J (8 to 21)"),
-    (bounded(12.0, 12.0, 12.0), "J", "12 J"),
     (bounded(12.0, 12.001, 12.002), "J", "12 J"),
     (bounded(12.0, 12.0, 21.0), "J", "12 J (at most 21 J)"),
     (bounded(12.0, 12.0, None), "J", ">12 J"),
@@ -46,12 +42,9 @@ CELLS = [
     (Value(1.5, half=0.25, runs=3, of=3), "s", "1.5 s ±250 ms"),
     (bounded(15.0, 10.0, 27.5, half=3.0, runs=2, of=2), "g", "15 ±3 g (10 to 27.5)"),
     (Value(2.0, runs=1, of=3), "s", "2 s (1 of 3)"),
-    (Value(2.0, half=1.0, runs=2, of=3), "s", "2 ±1 s (2 of 3)"),
     (Value(0.3, half=1e-17, runs=2, of=2), "J", "300 mJ"),
     # Sums over some clients.
     (some(10.0), "J", "unknown"),
-    (some(10.0, between=Interval(8.0, 25.0)), "J", "8 to 25 J"),
-    (Value(10.0, known=(12, 12), clients=(24, 24)), "J", "10 J (12 of 24 clients)"),
     (Value(10.0, known=(9, 12), clients=(2000, 2400)), "J", "10 J (9 to 12 of 2,000 to 2,400 clients)"),
     # A share of a whole, or how many times it; of nothing there is none.
     (Value(3.0, whole=10.0), "J", "3 J (30%)"),
@@ -63,21 +56,14 @@ CELLS = [
     (Value(0.123), "share", "12.3%"),
     (Value(0.95, half=0.01, runs=2, of=2), "share", "95.0 ±1.0%"),
     (Value(5e6), "FLOP", "5 MFLOP"),
-    (Value(1000.0), "B", "1 kB"),
     (Value(1234.0), "", "1,234"),
     (Value(0.1), "index", "0.10"),
     (Value(1.82779), "nats", "1.83 nats"),
-    (Value(0.0), "battery", "0%"),
     (Value(2e-6), "battery", "<0.001%"),
-    (Value(1.234e-5), "battery", "0.00123%"),
     (Value(0.0312), "battery", "3.12%"),
-    (Value(9.99), "battery", "999%"),
     (Value(23.4), "battery", "2,340%"),
-    (bounded(0.02, 0.01, 0.03), "battery", "2% (1 to 3)"),
-    (Value(0.5), "days", "12 h 00 min"),
     (Value(0.99), "days", "23 h 46 min"),
     (Value(1.001), "days", "1 day"),
-    (Value(32.14), "days", "32.1 days"),
     (Value(4321.0), "days", "4,321 days"),
 ]
 
@@ -88,28 +74,10 @@ def test_a_figure_in_words(value, unit, text):
     assert cell(value, unit) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (bounded(12.0, 8.0, 21.0), "12 J"),
-        (bounded(12.0, 12.0, None), "12 J"),
-        # What is unknown has them anyway.
-        (bounded(None, 8.0, 25.0), "8 to 25 J"),
-    ],
-)
-def test_a_figure_without_its_bounds(value, text):
-    """As the short table has it."""
-    assert cell(value, "J", bounds=False) == text
-
-
-def test_a_figure_over_seeds_that_some_did_not_reach():
-    """Of those that did, and how many these are."""
-    assert cell(over_seeds([Value(2.0), NOT_REACHED, Value(2.0)]), "s") == "2 s (2 of 3)"
-    assert cell(over_seeds([NOT_REACHED, NOT_REACHED]), "s") == "not reached"
-    assert cell(over_seeds([some(10.0), some(20.0)]), "J") == "unknown"
-    # The mean is of the runs that know all clients' energy.
-    for other in (some(10.0), some(None, 0)):
-        assert cell(over_seeds([other, Value(20.0)]), "J") == "20 J (1 of 2)"
+def test_a_figure_without_its_bounds():
+    """As the short table has it; what is unknown has them anyway."""
+    values = bounded(12.0, 8.0, 21.0), bounded(12.0, 12.0, None), bounded(None, 8.0, 25.0)
+    assert [cell(value, "J", bounds=False) for value in values] == ["12 J", "12 J", "8 to 25 J"]
 
 
 def apart(mean, half, pairs=5, of=5, *, paired=True):
@@ -121,12 +89,10 @@ def apart(mean, half, pairs=5, of=5, *, paired=True):
     ("found", "unit", "text"),
     [
         (apart(-1.5, 0.25), "s", "-1.5 s ±250 ms"),
-        (apart(-1.5, 1.25), "s", "-1.5 ±1.25 s"),
         (apart(0.012, 0.03), "share", "+1.2 ±3.0 points (not separable at 5 seeds)"),
         (apart(0.012, 0.03, 3), "share", "+1.2 ±3.0 points (not separable at 3 of 5 seeds)"),
         (apart(12.0, 3.0, 3), "J", "+12 ±3 J (3 of 5 seeds)"),
         (apart(12.0, 3.0, 3, 3, paired=False), "B", "+12 ±3 B (unpaired)"),
-        (apart(12.0, 13.0, 3, 3, paired=False), "", "+12 ±13 (not separable at 3 seeds, unpaired)"),
         (apart(12.0, None, 1), "FLOP", "+12 FLOP (one seed)"),
         (apart(12.0, 0.0, 2, 2), "B", "+12 B"),
         (apart(0.0, 0.0, 2, 2), "B", "equal"),
@@ -143,13 +109,11 @@ def test_a_difference_in_words(found, unit, text):
     ("unit", "amounts", "name", "shown"),
     [
         ("s", [0.0124, 3.1], "s", ["0.012", "3.100"]),
-        ("s", [90, 30], "s", ["90.0", "30.0"]),
         ("s", [5400, 0], "min", ["90.0", "0.0"]),
         ("s", [1e-5, 200], "min", ["<0.0001", "3.3333"]),
         ("s", [86400 * 4, 7200], "days", ["4.000", "0.083"]),
         ("B", [1_240_000, 86_000_000], "MB", ["1.2", "86.0"]),
         ("J", [-0.5, 0.002], "mJ", ["-500.0", "2.0"]),
-        ("FLOP", [3.2e12], "TFLOP", ["3.20"]),
         ("g", [2e-6, 5e-6], "µg", ["2.00", "5.00"]),
     ],
 )
@@ -167,9 +131,7 @@ def test_the_unit_of_a_row_suits_the_greatest(unit, amounts, name, shown):
     ("value", "key", "text"),
     [
         (None, "", "-"),
-        (True, "", "true"),
         (0.5, "", "0.5"),
-        (10.0, "", "10"),
         ([1, 2], "", "1, 2"),
         ([], "", "none"),
         ({"name": "sgd", "lr": 0.1}, "", "name sgd, lr 0.1"),

@@ -1,17 +1,22 @@
-"""Directories of runs: each is one command's alone, and nothing is removed that was not made for it."""
+"""Folders of runs: each is one command's alone, what was not made for it stays, and how runs stand."""
 
-from __future__ import annotations
-
+import json
 import os
+import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from threading import Barrier
 
 import pytest
 
+import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import claimed
+from edgefl.protocol import write_tree
+from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, read, status_of
+from edgefl.store import reader as reader_module
 
 
 class _Bad(Exception):  # noqa: N818 - no error of the package's
@@ -28,48 +33,43 @@ def _left(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_what_was_made_is_removed(tmp_path):
-    """The directory and those above it; not those that were there."""
+def test_what_was_made_is_removed(tmp_path, monkeypatch):
+    """The directory and those above it; not those that were there, by name, by a link or as current one."""
     (tmp_path / "old").mkdir()
-    _fail(tmp_path / "old" / "a" / "b")
-    _fail(tmp_path / "c")
-    assert _left(tmp_path) == ["old"]
-
-
-def test_an_empty_folder_of_the_users_stays(tmp_path, monkeypatch):
-    """By name, by a link to it, and as the current one; with nothing in it."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "link").symlink_to("mine")
-    for out in (tmp_path / "mine", tmp_path / "link"):
-        _fail(out)
-    monkeypatch.chdir(tmp_path / "mine")
+    (tmp_path / "link").symlink_to("old")
+    for out in ("old/a/b", "c", "old", "link"):
+        _fail(tmp_path / out)
+    monkeypatch.chdir(tmp_path / "old")
     _fail(Path())
-    assert _left(tmp_path) == ["link", "mine"]
-
-
-def test_what_is_written_stays(tmp_path):
-    """Only the lock goes."""
+    assert _left(tmp_path) == ["link", "old"]
     with claimed(tmp_path / "run", "name") as folder:
         (folder / "result").touch()
-    assert _left(tmp_path) == ["run", "run/result"]
+    assert _left(tmp_path) == ["link", "old", "run", "run/result"]
+
+
+def _refused(folder, how, words="another command writes into", **options):
+    with pytest.raises(UserError, match=words) as caught, how(folder, **options):
+        pass
+    return caught.value
 
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_second_command_is_refused(tmp_path, made):
-    """While the first one writes, and afterwards; a new directory and one that was there."""
+    """While the first one writes, and afterwards; what a killed one left behind means nothing."""
     out = tmp_path / "run"
     if made:
         out.mkdir()
+        (out / ".edgefl.lock").touch()
     with claimed(out, "name"):
-        with pytest.raises(UserError, match="another command writes into") as caught, claimed(out, "name"):
-            pass
-        assert caught.value.hint == "choose another --out"
+        error = _refused(out, claimed, name="name")
+        assert error.hint == "choose another --out"
         (out / "result").touch()
-        with pytest.raises(UserError, match="is not empty"), claimed(out, "name"):
-            pass
-    with pytest.raises(UserError, match="is not empty"), claimed(out, "name"):
-        pass
+        _refused(out, claimed, "is not empty", name="name")
+    _refused(out, claimed, "is not empty", name="name")
     assert _left(tmp_path) == ["run", "run/result"]
+    (tmp_path / "link").symlink_to("nowhere")
+    _refused(tmp_path / "link", claimed, "cannot create", name="name")
+    assert (tmp_path / "link").readlink() == Path("nowhere")
 
 
 def _at_once(count, claim):
@@ -90,11 +90,12 @@ def _at_once(count, claim):
         return list(pool.map(one, range(count)))
 
 
-def test_only_one_of_many_gets_a_folder(tmp_path):
-    """Twenty times, five commands at once."""
+def test_only_one_of_many_gets_a_folder_and_new_names_are_never_shared(tmp_path, monkeypatch):
     for number in range(20):
         found = _at_once(5, lambda: claimed(tmp_path / f"run-{number}", "name"))  # noqa: B023 - called in the loop
         assert found.count(None) == 4
+    monkeypatch.chdir(tmp_path)
+    assert len({*_at_once(30, lambda: claimed(None, "name")), None}) == 31
 
 
 def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
@@ -111,36 +112,96 @@ def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
     assert _left(tmp_path) == ["run.sqlite"]
 
 
-def test_a_lock_that_was_left_behind_is_taken_over(tmp_path):
-    """Its command was killed: the file means nothing, and goes with the next command."""
-    (tmp_path / ".edgefl.lock").touch()
-    with claimed(tmp_path, "name") as folder:
-        (folder / "result").touch()
-    assert _left(tmp_path) == ["result"]
+# Locks a folder; a worker process that it started and one that it forked live on when it is killed.
+_KILLED = """
+import os, subprocess, sys, time
+from pathlib import Path
+from edgefl.store import locked
+
+with locked(Path(sys.argv[1])):
+    subprocess.Popen(["cat"], close_fds=False, stdout=subprocess.DEVNULL)
+    if os.fork() == 0:
+        sys.stdin.read()
+        os._exit(0)
+    print("locked", flush=True)
+    time.sleep(600)
+"""
 
 
-def test_new_names_are_never_shared(tmp_path, monkeypatch):
-    """Thirty commands in one second get thirty directories."""
-    monkeypatch.chdir(tmp_path)
-    found = _at_once(30, lambda: claimed(None, "name"))
-    assert None not in found
-    assert len(set(found)) == 30
+def test_a_killed_command_holds_no_lock(tmp_path):
+    """Killed by SIGKILL: free at once, though processes that it started and forked still live."""
+    command = [sys.executable, "-c", _KILLED, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"locked\n"
+        assert is_locked(tmp_path)
+        _refused(tmp_path, locked)
+        process.kill()
+        process.wait()
+        assert (tmp_path / ".edgefl.lock").exists()
+        assert not is_locked(tmp_path)
+        with locked(tmp_path):
+            assert is_locked(tmp_path)
+        # Its children end with this pipe, and close theirs.
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_links_to_nowhere_are_refused(tmp_path):
-    """With a message, and untouched."""
-    (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(UserError, match="cannot create"), claimed(tmp_path / "link", "name"):
-        pass
-    assert (tmp_path / "link").readlink() == Path("nowhere")
+def test_a_forked_process_gives_nothing_back(tmp_path):
+    """Where it leaves the block, too: the lock is its parent's."""
+    with ExitStack() as stack:
+        stack.enter_context(locked(tmp_path))
+        child = os.fork()
+        if child == 0:
+            stack.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert is_locked(tmp_path)
+        _refused(tmp_path, locked)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
-    """Whoever asks; permissions do not bind every user."""
+def test_reading_needs_no_lock_and_links_are_not_followed(tmp_path):
+    assert not is_locked(tmp_path)
+    assert not is_locked(tmp_path / "missing")
+    (tmp_path / ".edgefl.lock").touch(0o400)
+    assert not is_locked(tmp_path)
+    (tmp_path / ".edgefl.lock").unlink()
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / ".edgefl.lock").symlink_to("other")
+    _refused(tmp_path, locked, "cannot write to")
+    assert (tmp_path / "other").read_text() == "mine"
+    assert not is_locked(tmp_path)
 
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("edgefl.store.locks.os.open", refuse)
-    with pytest.raises(UserError, match=r"cannot write to .*: Permission denied"), claimed(tmp_path, "name"):
-        pass
+def _noted(folder, status):
+    with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
+        database.execute("UPDATE meta SET value = ? WHERE key = 'status'", [json.dumps(status)])
+
+
+def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
+    """The lock is looked at before the row that says "running", never after it."""
+    few = {"server.rounds": 1, "sweep": {"seed": [1]}}
+    (run,) = edgefl.run("quickstart", overrides=few, engine="null", out=tmp_path / "run").runs
+    _noted(run.folder, "running")
+    assert status_of(run.folder) == "killed"
+    with locked(run.folder):
+        assert status_of(run.folder) == "running"
+
+    def ending(folder):
+        _noted(folder, "done")
+        return False
+
+    monkeypatch.setattr(reader_module, "is_locked", ending)
+    with read(run.folder, trusted=True) as found:
+        assert found.status == "done"
+
+
+def test_a_run_that_has_not_begun_is_planned(tmp_path):
+    """It has its plan and no rows yet; what has neither is no run."""
+    Store.create(tmp_path / "run", write_tree, planned=True).commit()
+    assert status_of(tmp_path / "run") == "planned"
+    assert (is_planned(tmp_path / "run"), is_run(tmp_path / "run")) == (True, False)
+    Store.open(tmp_path / "run", write_tree).abandon()
+    assert status_of(tmp_path / "run") == "killed"
+    with pytest.raises(UserError, match="is not a run directory"):
+        status_of(tmp_path)

@@ -1,22 +1,18 @@
 """A plan in the store: what is read back is what was written, and tables by client are views by kind."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from plans import plan, prices
 
+import edgefl
 from edgefl.core.clients import NAMED
-from edgefl.core.cost import Trace, Work
-from edgefl.core.plan import COLUMNS, Refusal
+from edgefl.core.plan import COLUMNS
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
 from edgefl.protocol import write_tree
-from edgefl.runs import drafts
+from edgefl.runs import describing, drafts
 from edgefl.store import Store, read, read_plan
 
 # Some cannot train, the energy of others is unknown, and two models share a name.
@@ -38,7 +34,6 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A plan, and the folder of its store."""
     found = planned(drafts(SCENARIO)[0], DataAccess(need="embedded"))
     folder = tmp_path_factory.mktemp("plans") / "run"
     store = Store.create(folder, write_tree)
@@ -81,60 +76,21 @@ def test_a_plan_is_read_back_whole(written):
     assert 0 < len(one.refusals) < 200
     assert back.refusals == one.refusals
     assert (back.fleet, back.assumed) == (one.fleet, one.assumed)
-
-
-def test_tables_by_client_have_every_client(written):
-    """The views join a client with its kind, in the order of clients."""
-    one, folder = written
+    # The views join a client with its kind, in the order of clients.
     with read(folder) as reader:
         clients, refusals = reader.rows("clients"), reader.rows("refusals")
-        kinds, prices_ = reader.rows("kinds"), reader.rows("prices")
     assert [row["client"] for row in clients] == list(range(200))
-    for key in NAMED:
-        assert [row[key] for row in clients] == _names(one.clients, key)
-    assert [row["samples"] for row in clients] == one.clients.samples.tolist()
-    assert [(row["client"], row["device"], row["exchange"]) for row in refusals] == [
-        (each.client, each.device, each.exchange) for each in one.refusals
-    ]
-    assert len(prices_) == len(kinds) * len(one.prices) < 200 * len(one.prices)
-
-
-def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
-    """A plan made by hand, two clients of one kind: both refusals come back."""
-    table = replace(prices("train", 2, work_s=[1.0, math.nan]), traces=(_TRACE,))
-    hand = plan([table])
-    clients = replace(
-        hand.clients,
-        **{key: np.zeros(3, dtype=np.int64) for key in NAMED},
-        samples=np.array([1, 2, 2]),
-        kind=np.array([0, 1, 1]),
-        slowdown=np.ones(3),
-        admitted=np.array([True, False, False]),
-        cell=np.array([-1, 0, 0]),
-        user=np.arange(3),
-        cells=("home",),
-    )
-    refusals = tuple(Refusal(client, "board", "train", 2, None, {"weights": 2}, "no") for client in (1, 2))
-    hand = replace(hand, clients=clients, refusals=refusals)
-    store = Store.create(tmp_path / "run", write_tree)
-    store.write_plan(hand, {}, [0, 0, 0])
-    store.close("done")
-    with read(tmp_path / "run") as reader:
-        assert [row["client"] for row in reader.rows("refusals")] == [1, 2]
-        assert [row["reason"] for row in reader.rows("refused_kinds")] == ["no"]
-        assert [row["work_s"] for row in reader.rows("prices")] == [1.0, None]
-
-
-_TRACE = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
+    for key in (*NAMED, "samples"):
+        told = one.clients.samples.tolist() if key == "samples" else _names(one.clients, key)
+        assert [row[key] for row in clients] == told
+    assert [row["client"] for row in refusals] == [each.client for each in one.refusals]
 
 
 _SHARED = [1, 2.5]
 ODD = [
-    "two\nlines: of text",
     "scenario:\n  seed: 1\nfleet: {}",
     "\n\ndevices:\n",
-    "a long line " * 20,
-    "word: " * 40,
+    "a long line: " * 20,
     "# no comment",
     "- 'quotes' and \"more\" & *none",
     "",
@@ -157,3 +113,17 @@ def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd)
             found = reader.resolved()
             assert found == Document.parse(reader.plan_text(), "plan.yaml", limited=False).data == resolved
             found["scenario"].clear()
+
+
+def test_counts_of_classes_are_kept_unless_they_are_many(tmp_path, monkeypatch):
+    """20 clients and 10 classes are 200 counts."""
+    few = {"sweep": None, "server.rounds": 1}
+    for most, why in (
+        (200, ""),
+        (199, "200 counts of clients and classes are more than the 199 that are kept"),
+    ):
+        monkeypatch.setattr(describing, "MOST_COUNTS", most)
+        (run,) = edgefl.run("quickstart", overrides=few, engine="null", out=tmp_path / str(most)).runs
+        with read(run.folder) as reader:
+            assert reader.meta["class_counts"] == why
+        assert bool(run.table("class_counts")) == (not why)
