@@ -97,7 +97,7 @@ def test_a_fleet_is_also_given_by_its_path(capsys, tmp_path, monkeypatch):
 
 def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
     """Ranges over the runs, of which one of each kind is planned; a wrong file does not stop the others."""
-    names, real = ("quickstart", "costs"), catalogue.entries
+    names, real = ("quickstart", "async"), catalogue.entries
     few = {name: real("scenarios")[name] for name in names}
     monkeypatch.setattr(catalogue, "entries", lambda kind: few if kind == "scenarios" else real(kind))
     status, out, err = run_command(capsys, "check")

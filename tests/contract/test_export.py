@@ -143,11 +143,7 @@ def test_smaller_files_keep_names_batch_and_metadata(variant, precision):
 
 @pytest.mark.parametrize(("name", "method"), PAIRS)
 def test_every_model_has_smaller_files(name, method, tmp_path):
-    """Float16 gives the classes that float32 gives; int8 has integer weights and runs in integers.
-
-    One scale for each channel, and every matrix product fused with the quantisation around it. But for a
-    linear layer whose result SphereFed scales to length 1: that is done in floats.
-    """
+    """Float16 gives float32's classes; int8 runs in integers, but for a layer that SphereFed scales after."""
     form, (_, model) = ExportForm(), exported(name, method)
     x, _ = images(MODELS[name][0])
     classes = runner(model, form)(x).argmax(axis=1)

@@ -65,7 +65,6 @@ def test_mistakes_are_one_message(tmp_path, capsys):
     folder = made(tmp_path / "run", engine="null")
     for arguments, what in (
         (("features",), "ran on the null engine and trained nothing"),
-        (("jobs", "--out", tmp_path / "jobs.parquet"), "must end in .csv"),
         (("featurs",), "did you mean 'features'?"),
     ):
         status, out, err = run_command(capsys, "table", folder, *arguments)

@@ -48,10 +48,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize(("name", "given"), paired(NAMES, OPTIMIZERS))
 def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
-    """The traced kernels of a second step are those of the first: pricing one step prices them all.
-
-    Methods that need plain SGD refuse the others.
-    """
+    """A second step's kernels are those of the first; methods that need plain SGD refuse the others."""
     optimizer = OPTIMIZERS[given]
     if name in SGD_ALONE and not isinstance(optimizer, Sgd):
         with pytest.raises(UserError, match=f"{name} cannot be combined with {optimizer.name}"):

@@ -103,7 +103,7 @@ def test_the_images_are_part_of_a_runs_identity(here):
             Image.fromarray(_pixels(200, 98)).save(here / "shades" / "train" / "dark" / "train00.png")
         scenario = _scenario()
         scenario["task"]["dataset"] = dataset
-        (run,) = edgefl.run(scenario, engine="null", out=here / f"out{nth}").runs
+        (run,) = edgefl.run(scenario, out=here / f"out{nth}").runs
         with read(run.folder) as reader:
             ids.append(reader.meta["run_id"])
     assert ids[0] == ids[1] != ids[2]

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import merge_need
 from small import SKEWED, SMALL
 
 import edgefl
@@ -16,7 +15,6 @@ from edgefl.planning.plan import plan
 from edgefl.protocol import flatten
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
-from edgefl.runs.learner import mean_scalars
 from edgefl.runs.states import States
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -123,14 +121,6 @@ def test_phases_end_in_their_order(engine):
         sent = flatten(outcome.upload["body"])
         moved.append(any(not torch.equal(leaf, received[key]) for key, leaf in sent.items()))
     assert moved == [False, False, False, True, True]
-
-
-def test_means_leave_out_jobs_without_steps():
-    """A merge's scalars are means over the jobs that have some, by their weights."""
-    jobs = tuple(jobs_of([0, 3, 3]))
-    need = merge_need(jobs, weights=(5.0, 1.0, 3.0))
-    assert mean_scalars(need, {0: {}, 1: {"loss": 4.0}, 2: {"loss": 2.0}}) == {"loss": 2.5}
-    assert mean_scalars(need, {0: {}}) == {}
 
 
 def test_a_run_trains_the_steps_that_its_jobs_say(tmp_path, monkeypatch):

@@ -98,14 +98,6 @@ def test_tensors_of_workers_are_aligned_as_in_the_driver(tmp_path):
 
 
 @pytest.mark.usefixtures("preloaded_processes")
-def test_workers_that_stack_clients_share_the_groups(tmp_path):
-    """Groups do not depend on the workers: one process and two workers give the same bits."""
-    alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
-    spread = run(tmp_path / "spread", {"name": "processes", "workers": 2, "inner": "vmapped", "group": 2})
-    assert bits(spread) == bits(alone)
-
-
-@pytest.mark.usefixtures("preloaded_processes")
 def test_killed_workers_change_nothing(tmp_path, accident):
     """The jobs of workers that are killed, twice in a round, are done by others, with the same result."""
     changes = {"method": {"name": accident(TWICE)}, "server": {"participants": 7, "rounds": 1}}
@@ -196,12 +188,3 @@ def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
     (tmp_path / "random.py").write_text("raise ImportError('this is not the random that was meant')")
     monkeypatch.chdir(tmp_path)
     assert run(tmp_path / "one", {"name": "processes", "workers": 1}).status == "done"
-
-
-@pytest.mark.usefixtures("preloaded_processes")
-def test_no_tensor_files_are_left(tmp_path, monkeypatch):
-    """A finished run leaves nothing in shared memory or in the temporary folder."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("edgefl.compute.trees._SHARED_MEMORY", tmp_path / "none")
-    run(tmp_path / "one", {"name": "processes", "workers": 1})
-    assert [path.name for path in tmp_path.iterdir()] == ["one"]

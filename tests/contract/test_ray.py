@@ -218,10 +218,7 @@ main(sys.argv[2:])
 @needs_ray
 @pytest.mark.usefixtures("cluster")
 def test_without_an_address_a_cluster_lives_for_the_run(loop, mine, tmp_path):
-    """It starts on this computer, beside others, and is gone afterwards, with its folder.
-
-    It prints nothing, also where a worker is killed.
-    """
+    """It is gone afterwards, with its folder, and prints nothing, also where a worker is killed."""
     path, out = tmp_path / "scenario.json", tmp_path / "far"
     path.write_text(json.dumps({**SCENARIO, "method": mine(True)}))
     command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]

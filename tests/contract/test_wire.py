@@ -133,10 +133,7 @@ def test_engines_carry_the_same(tmp_path):
 
 
 def test_what_is_merged_is_what_was_decoded():
-    """Also late: the change is the one from the version that the client was sent, as it was received.
-
-    A late upload u of a client that received r counts as c + (u - r), where c is what it would receive now.
-    """
+    """A late upload u of a client that received r counts as c + (u - r): c is what it would receive now."""
     context = Context(
         plan(drafts({**SHORT, "wire": {"up": TOPK, "down": "fp16"}})[0], DataAccess()), States(None, 0)
     )
