@@ -102,8 +102,10 @@ def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
     monkeypatch.setattr(catalogue, "entries", lambda kind: few if kind == "scenarios" else real(kind))
     status, out, err = run_command(capsys, "check")
     assert status == 0
-    assert len([line for line in out.splitlines() if line.strip().startswith(names)]) == 4
-    assert " runs are valid. " in " ".join(out.split())
+    assert len([line for line in out.splitlines() if line.strip().startswith(names)]) == 2
+    assert "8 runs are valid. Of those that differ only in seed and learning rate one" in " ".join(
+        out.split()
+    )
     assert len([line for line in err.splitlines() if "numbers are assumed" in line]) == 1
     found = json.loads(run_command(capsys, "check", "--json")[1])["scenarios"]
     (first,) = [one for one in found if one["scenario"] == "quickstart"]

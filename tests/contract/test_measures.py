@@ -135,13 +135,8 @@ def test_scores_inside_a_local_training(own, tmp_path, method, engine):
     people = {}
     for steps in (3, 7):
         local = {"steps": steps, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}}
-        changes = {
-            "method": method,
-            "engine": engine,
-            "local": local,
-            "server": {"participants": 4, "rounds": 1},
-        }
-        _, seen = observed(own, tmp_path / str(steps), RETRAINS, **changes)
+        changes = {"method": method, "engine": engine, "server": {"participants": 4, "rounds": 1}}
+        _, seen = observed(own, tmp_path / str(steps), RETRAINS, local=local, **changes)
         people[steps] = seen[-1][1]
     for short, whole in zip(people[3], people[7], strict=True):
         assert (short.client, short.steps, whole.steps) == (whole.client, 3, 7)

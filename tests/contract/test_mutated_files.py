@@ -133,25 +133,20 @@ def test_a_wrong_setting_has_a_place():
 
 
 @pytest.mark.parametrize(
-    ("setting", "what", "where"),
+    ("setting", "what"),
     [
-        ("local.epochs=9223372036854775807", "does not fit into 64 bits", "scenario.yaml"),
-        (
-            "model={name: mlp, hidden: [9223372036854775807]}",
-            "'mlp' cannot be built",
-            "--set model=",
-        ),
-        ("task.clients=9223372036854775807", "100000000", "--set task.clients=9223372036854775807"),
-        ("fleet.jitter={name: lognormal, sigma: 1000}", "draws of 'jitter' can be infinite", ""),
+        ("local.epochs=9223372036854775807", "does not fit into 64 bits"),
+        ("model={name: mlp, hidden: [9223372036854775807]}", "the model 'mlp' cannot be built"),
+        ("task.clients=9223372036854775807", "100000000"),
+        ("fleet.jitter={name: lognormal, sigma: 1000}", "draws of 'jitter' can be infinite"),
     ],
 )
-def test_numbers_that_are_too_large(setting, what, where):
+def test_numbers_that_are_too_large(setting, what):
     """What no counter, no memory and no clock holds is refused before anything is simulated."""
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")
     with pytest.raises(UserError) as caught:
         _scenario(text, ["sweep=null", "engine=null", setting])
     assert what in caught.value.what.replace(",", "")
-    assert caught.value.where.startswith(where)
     assert PLACED.search(caught.value.where)
 
 

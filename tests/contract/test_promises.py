@@ -15,7 +15,7 @@ NORMED = "model={name: spherefed_convnet, norm: batch}"
     ("name", "settings"),
     [
         *((name, []) for name in catalogue.entries("methods")),
-        *((name, [NORMED]) for name in ("fedavg", "ditto")),
+        *((name, [NORMED]) for name in ("fedavg", "lg-fedavg")),
     ],
 )
 def test_shipped_methods_keep_their_promises(name, settings):

@@ -234,17 +234,12 @@ def test_an_interrupted_run(tmp_path):
 def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
     """What is saved can be compared, reported and opened; export says where the models are."""
     result = edgefl.replay(trained, fleet=["home-lab-heavy-tail", ELSEWHERE], out=tmp_path / "out")
-    assert [run.folder.name for run in result.runs] == [
-        "01-small-on-home-lab-heavy-tail",
-        "02-small-on-city-phones",
-    ]
-    assert [run.name for run in edgefl.open(tmp_path / "out").runs] == [run.name for run in result.runs]
+    names = ["small on home-lab-heavy-tail", "small on city-phones"]
+    assert [run.name for run in edgefl.open(tmp_path / "out").runs] == names
     assert [run.fleet for run in result.runs] == ["home-lab-heavy-tail", ELSEWHERE]
     assert {run.source.run_dir for run in result.runs} == {str(trained.folder.resolve())}
-    status, out, _ = run_command(capsys, "compare", tmp_path / "out", trained.folder, "--json")
-    assert status == 0
-    assert [run["name"] for run in json.loads(out)["runs"]][:2] == [run.name for run in result.runs]
     for command in (
+        ["compare", tmp_path / "out", trained.folder],
         ["report", tmp_path / "out", "--out", tmp_path / "page.html"],
         ["table", tmp_path / "out", "jobs", "--out", tmp_path / "jobs.csv"],
         ["explain", result.runs[0].folder],

@@ -53,24 +53,13 @@ def test_a_group_can_be_read_at_every_moment(tmp_path, monkeypatch):
         except UserError as error:
             found.append(error.what)
 
-    for name in ("set_meta", "write_plan", "commit", "close"):
+    for name in ("write_plan", "close"):
         method = getattr(Store, name)
-
-        def polled(self, *args, method=method, **facts):
-            poll()
-            method(self, *args, **facts)
-            poll()
-
-        monkeypatch.setattr(Store, name, polled)
+        monkeypatch.setattr(Store, name, lambda *a, method=method, **b: (poll(), method(*a, **b))[1])
     edgefl.run(SWEEP, engine="loop", out=group, callbacks=_Each(poll))
     # In the order in which they come, once each.
-    assert list(dict.fromkeys(map(str, found))) == [
-        f"{group} holds no run yet",
-        "['running']",
-        "['done']",
-        "['done', 'running']",
-        "['done', 'done']",
-    ]
+    states = ["['running']", "['done']", "['done', 'running']", "['done', 'done']"]
+    assert list(dict.fromkeys(map(str, found))) == [f"{group} holds no run yet", *states]
 
 
 def test_a_run_of_a_group_that_cannot_be_read_is_named(group, capsys):

@@ -132,22 +132,14 @@ def test_final_figures_are_those_of_compare(name, done, environment, capsys):
 def test_a_run_says_which_it_is(name, done, environment):
     """Name, group, identity, seed, directory, method and data set; one edgefl run each, and done."""
     good = {"mlflow": "FINISHED", "tensorboard": "STATUS_SUCCESS", "wandb": "0"}
-    for run in done.runs:
-        found = environment.recorded(name, run)
-        facts = {
-            "name": run.name,
-            "group": SCENARIO,
-            "run_id": run.summary().run_id,
-            "seed": str(run.settings["seed"]),
-            "directory": str(run.folder),
-            "method": "fedavg",
-            "dataset": "digits",
-            "engine": "loop",
-        }
-        assert {key: found.facts[key] for key in facts} == facts
-        assert (found.status, found.told) == (good[name], "done")
-        assert found.settings.keys() == run.settings.keys()
-        assert float(found.settings["local.optimizer.lr"]) == run.settings["local.optimizer.lr"]
+    (run,) = done.runs
+    found, seed = environment.recorded(name, run), str(run.settings["seed"])
+    facts = {"name": run.name, "group": SCENARIO, "run_id": run.summary().run_id, "seed": seed}
+    facts |= {"directory": str(run.folder), "method": "fedavg", "dataset": "digits", "engine": "loop"}
+    assert {key: found.facts[key] for key in facts} == facts
+    assert (found.status, found.told) == (good[name], "done")
+    assert found.settings.keys() == run.settings.keys()
+    assert float(found.settings["local.optimizer.lr"]) == run.settings["local.optimizer.lr"]
     if name == "mlflow":
         assert found.facts["experiment"] == SCENARIO
     if name == "wandb":
@@ -160,18 +152,13 @@ def test_a_run_says_which_it_is(name, done, environment):
 )
 def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_path):
     """What was recorded of it can be read, with the reason; a diverged run is failed."""
-    given = {
-        "overrides": {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"},
-        "engine": "loop",
-        "out": tmp_path / "run",
-        "track": environment.trackers,
-    }
+    given = {"engine": "loop", "out": tmp_path / "run", "track": environment.trackers}
+    short = {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"}
     if how == "failed":
-        given["overrides"]["local.optimizer.lr"] = 1e30
-        (run,) = edgefl.run(SCENARIO, **given).failed
+        (run,) = edgefl.run(SCENARIO, overrides={**short, "local.optimizer.lr": 1e30}, **given).failed
     else:
         with pytest.raises(KeyboardInterrupt):
-            edgefl.run(SCENARIO, callbacks=Stop(2), **given)
+            edgefl.run(SCENARIO, overrides=short, callbacks=Stop(2), **given)
         (run,) = edgefl.open(tmp_path / "run").runs
     assert run.status == how
     for name, word in zip(TRACKERS, words, strict=True):

@@ -91,16 +91,6 @@ def test_a_lossy_upload_is_smaller_and_still_learns(tmp_path, raw, name):
     assert sum(parts.values()) == BYTES[name]
 
 
-def test_a_lossy_download_is_smaller_and_still_learns(tmp_path, raw):
-    name = "int8"
-    run = run_with(tmp_path / "run", down=name)
-    received = [event["down_bytes"] for event in run.table("events") if event["kind"] == "received"]
-    assert received == [BYTES[name]] * 32
-    assert global_row(run)["up_bytes"] == global_row(raw)["up_bytes"]
-    assert not equal(learned(run), learned(raw))
-    assert global_row(run)["accuracy"] > 0.85
-
-
 def test_a_file_format_costs_its_header_and_changes_no_bit(tmp_path, raw):
     run = run_with(tmp_path / "run", up="safetensors", down="safetensors")
     parts = upload_parts(run)
@@ -119,6 +109,7 @@ def test_engines_carry_the_same(tmp_path):
             ("loop", "loop", {"name": "processes", "workers": 2, "inner": "loop"}, "vmapped")
         )
     )
+    assert {event["down_bytes"] for event in loop.table("events") if event["down_bytes"]} == {BYTES["int8"]}
     assert equal(learned(again), learned(loop))
     assert equal(learned(workers), learned(loop))
     for run in (again, workers, stacked):
