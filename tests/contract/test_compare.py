@@ -80,22 +80,6 @@ def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch)
     assert "chatter" in out
 
 
-def test_rows_are_chosen_by_label_or_key(runs, capsys):
-    """In their order and in every table; a label has commas of its own."""
-    names = "virtual_s, Accuracy, global,target.global.t_s,bytes of all clients, local.epochs"
-    labels = ["virtual time", "accuracy, global", "time to 1%", "bytes of all clients", "local.epochs"]
-    for more in ([], ["--all"]):
-        _, out, _ = run_command(capsys, "compare", runs, "--rows", names, *more)
-        tables = out.partition("against")[0].splitlines()
-        found = [line.partition("│")[0].strip() for line in tables if "│" in line]
-        assert found[: len(labels)] == labels
-    _, out, _ = run_command(capsys, "compare", runs, "--rows", names, "--all", "--format", "latex")
-    assert re.findall(r"^(\S.*?) (?:\(.*\) )?& ", out, re.MULTILINE)[: len(labels)] == [
-        label.replace("%", r"\%") for label in labels
-    ]
-    assert "bytes up" not in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -31,17 +31,6 @@ def run(group):
     return edgefl.open(group).runs[0]
 
 
-def test_the_first_line_is_the_answer(capsys, run):
-    """How long the rounds took, in what phase, and on which devices; the tables are below it."""
-    status, out, err = run_command(capsys, "explain", run.folder)
-    assert (status, err) == (0, "")
-    first = out.splitlines()[0]
-    assert first.startswith(f"{run.name}: {ROUNDS} rounds took ")
-    assert "of it compute (kernel launches)" in first
-    for word in ("critical path", "all rounds would save with", "median device", "longest: round"):
-        assert word in out
-
-
 def test_a_round_is_explained(capsys, run):
     status, out, _ = run_command(capsys, "explain", run.folder, "--round", "1")
     assert status == 0

@@ -269,26 +269,3 @@ def test_linear_cka_to_a_reference(tmp_path):
         with pytest.raises(UserError) as caught:
             edgefl.run(small(asked, model=model), out=tmp_path / "other")
         assert "is not a version of this model" in caught.value.what
-
-
-def test_all_readers_have_them(tmp_path, capsys):
-    scenario = {**small("forgetting", "logit-entropy"), "sweep": {"seed": [0, 1]}}
-    frame = edgefl.run(scenario, out=tmp_path / "runs").frame("measures")
-    columns = "run seed version round measure figure model client label value"
-    assert set(columns.split()) == set(frame)
-    _, out, _ = run_command(capsys, "compare", tmp_path / "runs", "--all")
-    lines = {line.partition("│")[0].rstrip(): line.partition("│")[2] for line in out.splitlines()}
-    assert "%" in lines["forgetting, global"]
-    assert "±" in lines["logit-entropy, global"]
-    assert "  of it for measures" in lines
-    document = json.loads(run_command(capsys, "compare", tmp_path / "runs", "--json")[1])
-    last = frame[(frame.version == 2) & frame.client.isna() & (frame.label == "")]
-    for run in document["runs"]:
-        mine = last[(last.run == run["name"]) & (last.measure == "forgetting")]
-        assert run["measures"]["forgetting"]["figures"] == {"global": mine.value.item()}
-        assert run["measures"]["forgetting"]["round"] == 1
-    (average,) = document["averages"]
-    both = [run["measures"]["logit-entropy"]["figures"]["global"] for run in document["runs"]]
-    spread = average["figures"]["measures.logit-entropy.figures.global"]
-    assert spread["mean"] == pytest.approx(np.mean(both))
-    assert spread["deviation_over_seeds"] == pytest.approx(np.std(both, ddof=1))

@@ -26,17 +26,6 @@ def result(tmp_path_factory):
     return edgefl.run("quickstart", overrides=[*FEW, "sweep.seed=[1, 2]"], out=out)
 
 
-def test_a_figure_is_written_and_its_caption_printed(result, tmp_path, capsys):
-    out = tmp_path / "fig.svg"
-    status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, "--x", "client-seconds")
-    assert (status, err) == (0, "")
-    saved, caption = printed.splitlines()
-    assert saved == f"saved {out} (3.5 x 2.22 in)"
-    what = "accuracy of the global model, on test data; mean and its 95% interval"
-    assert caption.startswith(f"caption: {what}")
-    assert out.read_bytes().startswith(b"<?xml")
-
-
 def test_python_has_the_same_figure(result, tmp_path, capsys):
     from matplotlib.figure import Figure
 

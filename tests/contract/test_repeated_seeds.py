@@ -1,7 +1,5 @@
 """``--seeds``: every run is repeated, all of a seed before those of the next."""
 
-import json
-
 import pytest
 from commands import run_command
 from compared import RICH
@@ -10,7 +8,6 @@ import edgefl
 from edgefl.core.errors import UserError
 from edgefl.runs.group import drafts
 
-FEW = ["--set", "server.rounds=2"]
 SWEPT = ["sweep=null", "sweep.method=[fedavg, fedclassavg]"]
 
 
@@ -46,22 +43,3 @@ def test_the_command_line_refuses_what_cannot_be(capsys):
     for command in (["run", "quickstart", "--seeds", "0"], ["check", "--seeds", "2"]):
         status, _, error = run_command(capsys, *command)
         assert (status, "--seeds" in error) == (2, True)
-
-
-def test_check_and_run_have_the_same_runs(capsys, tmp_path):
-    """A run's document has its averages and pairs; a dry run's, its runs."""
-    common = [*FEW, "--seeds", "2", "--seed", "3", "--json"]
-    status, out, _ = run_command(capsys, "check", "quickstart", *common)
-    assert status == 0
-    names = [one["name"] for one in json.loads(out)["runs"]]
-    assert names[:4] == ["fedavg, seed 3", "spherefed, seed 3", "fedclassavg, seed 3", "fedavg, seed 4"]
-    target = tmp_path / "runs"
-    status, out, _ = run_command(capsys, "run", "quickstart", *common, "--engine", "null", "--out", target)
-    found = json.loads(out)
-    assert status == 0
-    assert [one["name"] for one in found["runs"]] == names
-    assert [one["seeds"] for one in found["averages"]] == [[3, 4]] * 3
-    assert [one["name"] for one in found["pairs"]] == ["spherefed", "fedclassavg"]
-    status, out, _ = run_command(capsys, "compare", target, "--all")
-    assert status == 0
-    assert "against fedavg" in out

@@ -272,22 +272,6 @@ def test_a_replay_is_there_as_long_as_its_result(trained):
     assert not folder.exists()
 
 
-def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch):
-    """A row for each run on each fleet; the best of each is marked, and settings are told, in 80 columns."""
-    other = small(tmp_path / "other", name="other", method="scaffold")
-    monkeypatch.setenv("COLUMNS", "80")
-    on = ("--fleet", "home-lab", "--fleet", ELSEWHERE, "--set", "server.uplink=1 Mbit/s")
-    status, out, _ = run_command(capsys, "replay", trained.folder, other.folder, *on)
-    assert status == 0
-    assert max(map(len, out.splitlines())) <= 80
-    rows = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if "│" in line]
-    assert [row[0] for row in rows[:4]] == ["home-lab", "home-lab", ELSEWHERE, ELSEWHERE]
-    bytes_ = [row[4] for row in rows[:4]]
-    assert [cell.endswith("*") for cell in bytes_] == [True, False, True, False]
-    assert out.splitlines()[-2] == "all with uplink 1 Mbit/s"
-    assert out.splitlines()[-1].startswith("* best on its fleet")
-
-
 def test_the_command_prints_json(trained, capsys):
     """The document of ``run``, with each replay's fleet and source; what was refused is among it."""
     fleets = ("--fleet", ELSEWHERE, "--fleet", "city-phones-at-night")
