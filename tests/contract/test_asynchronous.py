@@ -96,27 +96,6 @@ def test_a_merge_of_nothing_keeps_the_model(tmp_path, monkeypatch):
     assert [row["jobs"] for row in run.table("merges")] == [0, 0]
 
 
-LATE = {"name": "deadline", "quantile": 0.5, "late": "merge", "allow_partial": True}
-FLEET = {**SCENARIO, "fleet": "home-lab-heavy-tail"}
-
-
-@pytest.mark.parametrize(
-    ("method", "policy"), [("spherefed", LATE), ("fedclassavg", {"name": "fedbuff", "buffer": 3})]
-)
-def test_engines_agree_under_shipped_policies(tmp_path, method, policy):
-    """The same events and jobs; what is learned is the same to the bit in workers, and nearly if stacked."""
-    server, runs = {"policy": policy, "participants": 4, "rounds": 4}, {}
-    for engine in ("loop", "vmapped", "processes"):
-        scenario = {**FLEET, "method": method, "server": server}
-        (runs[engine],) = edgefl.run(scenario, engine=engine, out=tmp_path / engine).runs
-    expected = learned(runs["loop"])
-    for engine, rtol, atol in (("vmapped", 1e-3, 1e-4), ("processes", 0, 0)):
-        assert runs[engine].table("events") == runs["loop"].table("events")
-        steps = [[(row["job"], row["steps"]) for row in runs[one].table("jobs")] for one in (engine, "loop")]
-        assert steps[0] == steps[1]
-        alike(learned(runs[engine]), expected, rtol, atol)
-
-
 MORE_EXCHANGES = '''
 """FedAvg with another exchange."""
 from dataclasses import replace
@@ -137,7 +116,7 @@ def test_a_method_that_needs_rounds_is_refused_without_them(own):
     for policy in ("semi-sync", "fedasync", "fedbuff", "overselect"):
         settings = {"name": "semi-sync", "interval": "100 ms"} if policy == "semi-sync" else policy
         server = {"policy": settings, "rounds": 2, "participants": 2}
-        (draft,) = drafts({**FLEET, "method": "more", "server": server})
+        (draft,) = drafts({**SCENARIO, "method": "more", "server": server})
         if policy == "overselect":
             assert plan(draft, DataAccess(need="nothing")).plan.prices
             continue

@@ -103,25 +103,6 @@ def test_wrong_settings_are_bad_input(capsys, given, message):
     assert (status, message in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "code", "message"),
-    [
-        ("methods", "return 3", "its build returned int, not edgefl.protocol.Method"),
-        ("models", None, "the Params of this model lack 'build'"),
-    ],
-)
-def test_what_builds_nothing_is_named(own, capsys, kind, code, message):
-    """The file at fault, not the one that would have used what it built."""
-    base = {"methods": "MethodParams", "models": "ModelParams"}[kind]
-    build = "pass" if code is None else f"def build(self, *given):\n        {code}\n"
-    head = f"from edgefl.{kind} import {base}\nclass Params({base}):\n    "
-    own(kind, "mine", f"'''Mine.'''\n{head}{build}")
-    setting = f"{kind.removesuffix('s')}=mine"
-    status, _, err = run_command(capsys, "check", "quickstart", "--set", "sweep=null", "--set", setting)
-    assert (status, message in " ".join(err.split())) == (2, True)
-    assert f"{kind}/mine.py" in err
-
-
 def _place(folder, text):
     (file,) = (folder / "methods").glob("*.py")
     before, _, _ = file.read_text(encoding="utf-8").partition(text)

@@ -10,7 +10,6 @@ from small import SKEWED, SMALL
 import edgefl
 from edgefl.analysis.summary import summaries
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
 from edgefl.runs.dry import dry_run
 
 BASE = {
@@ -64,18 +63,6 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
     assert not any("labels" in note for note in dry.notes)
     (dry,) = dry_run(str(path), ["task.dataset=mnist"])
     assert dry.notes[0] == "mnist: no files, so labels are assumed balanced"
-
-
-def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
-    """Without files the null engine assumes labels and says so."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
-    scenario = small(task={"dataset": "mnist", "clients": 6}, model="mlp")
-    run = edgefl.run(scenario, out=tmp_path / "run", engine="null", offline=True).runs[0]
-    (found,) = summaries([run.folder])
-    assert found.assumed[0] == "mnist: no files, so labels are assumed balanced"
-    with pytest.raises(UserError, match="mnist"):
-        edgefl.run(scenario, out=tmp_path / "real", offline=True)
-    assert not (tmp_path / "real").exists()
 
 
 def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
