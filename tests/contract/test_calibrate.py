@@ -1,7 +1,5 @@
 """``edgefl calibrate`` for real, but too briefly for meaningful figures."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty folder on EDGEFL_PATH."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     return tmp_path
 
@@ -50,12 +47,6 @@ def test_a_machine_becomes_a_device(folder, capsys, monkeypatch):
     assert (status, out) == (2, "")
     assert "this-machine.yaml exists" in err
     assert "--force" in err
-    (folder / "log.csv").write_text("1,2 W\n", encoding="utf-8")
-    status, out, err = run_command(
-        capsys, "calibrate", "another", "--quick", "--power-log", str(folder / "log.csv")
-    )
-    assert (status, out) == (2, "")
-    assert f"{folder / 'log.csv'}:1" in err
 
 
 def test_bad_arguments_are_refused_before_measuring(tmp_path):
@@ -65,15 +56,10 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
         raise AssertionError("it measured")
 
     (tmp_path / "file").write_text("", encoding="utf-8")
-    (tmp_path / "old.yaml").write_text("", encoding="utf-8")
     (tmp_path / "log.csv").write_text("time,watts\n1,2\n2,x\n", encoding="utf-8")
     for settings, message in (
         ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
-        ({"out": tmp_path / "missing" / "x.yaml"}, "missing does not exist"),
-        ({"out": tmp_path / "old.yaml"}, "old.yaml exists"),
         ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
-        ({"out": tmp_path / "x.txt"}, "is not a .yaml file"),
-        ({"out": tmp_path}, "is a folder"),
         ({"power_log": tmp_path / "log.csv"}, "'x' must be watts"),
         ({"threads": 10_000}, "10000 threads would compete for"),
     ):
@@ -87,28 +73,23 @@ kind: roofline
 """
 
 
-@pytest.mark.parametrize("before", [None, "other"])
-def test_the_last_line_makes_the_file_found(tmp_path, monkeypatch, before):
+def test_the_last_line_makes_the_file_found(tmp_path, monkeypatch):
     """A shell runs it as it is; then the name is a device's, and what was found before still is."""
     root = tmp_path / "a folder"
     path = root / "devices" / "mine.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(DEVICE, encoding="utf-8")
     (tmp_path / "other").mkdir()
-    monkeypatch.delenv("EDGEFL_PATH")
-    if before:
-        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / before))
+    before = "other"
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / before))
     line = next_step(path)
     assert line.startswith("export EDGEFL_PATH=")
     shown = subprocess.run(
         ["/bin/sh", "-c", f'{line}; printf %s "$EDGEFL_PATH"'], capture_output=True, text=True, check=True
     ).stdout
-    assert shown.split(os.pathsep) == [str(root), *([str(tmp_path / before)] if before else [])]
+    assert shown.split(os.pathsep) == [str(root), str(tmp_path / before)]
     monkeypatch.setenv("EDGEFL_PATH", shown)
     assert catalogue.entries("devices")["mine"].path == path
     assert next_step(path) == "edgefl profile quickstart --device mine"
-
-
-def test_a_file_outside_of_devices_is_to_be_moved(tmp_path):
-    """Only a folder named devices is looked at."""
-    assert next_step(tmp_path / "mine.yaml").startswith("move it to DIR/devices/, and export EDGEFL_PATH=DIR")
+    elsewhere = next_step(tmp_path / "mine.yaml")
+    assert elsewhere.startswith("move it to DIR/devices/, and export EDGEFL_PATH=DIR")

@@ -1,7 +1,5 @@
 """Every codec: its sizes are the bytes that it writes, and its ``carried`` is what decoding them gives."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -15,7 +13,6 @@ from edgefl.core import catalogue
 from edgefl.protocol import bytes_by_part, flatten, leaves, tree_map
 from edgefl.protocol.codecs import fp16, int8, topk
 from edgefl.protocol.codecs import safetensors as file_format
-from edgefl.protocol.coding import counterparts
 
 SETTINGS = {"topk": ({"share": 0.1}, {"share": 0.5}, {"share": 1.0})}
 CODECS = [
@@ -24,9 +21,7 @@ CODECS = [
     for module in [catalogue.load("codecs", name)]
     for settings in SETTINGS.get(name, ({},))
 ]
-LOSSY = [param for param in CODECS if not param.values[0].LOSSLESS]
 REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-OTHER = (torch.int64, torch.int32, torch.uint8, torch.bool)
 
 # Each law is checked for every codec.
 FEW = settings(max_examples=12)
@@ -41,7 +36,6 @@ def tensor(shape, dtype, seed, scale=1.0, offset=0.0):
 
 
 def tensors(dtypes=REAL, among=shapes, exponents=(-6, 4)):
-    """Random tensors of many magnitudes, some of them far from zero."""
     exponent = st.integers(*exponents).map(lambda power: 10.0**power)
     offset = st.sampled_from((0.0, 1.0, -300.0))
     return st.builds(tensor, among, st.sampled_from(dtypes), st.integers(0, 2**31), exponent, offset)
@@ -50,7 +44,7 @@ def tensors(dtypes=REAL, among=shapes, exponents=(-6, 4)):
 @st.composite
 def payloads(draw):
     """A payload and a reference that has some of its tensors, some of them in another shape."""
-    parts = st.dictionaries(names, tensors(REAL + OTHER), max_size=3)
+    parts = st.dictionaries(names, tensors((*REAL, torch.int64, torch.bool)), max_size=3)
     payload = draw(st.dictionaries(names, parts, max_size=3))
     reference = {}
     for part, tree in payload.items():
@@ -93,30 +87,13 @@ def test_what_is_carried_is_what_is_read(codec, given_):
     """``carried`` is a short cut of encoding and decoding, to the last bit; shapes are all it takes."""
     payload, reference = given_
     decoded = codec.decode(codec.encode(payload, reference), on_meta(payload), reference)
-    assert same(codec.carried(payload, reference), decoded)
-
-
-@pytest.mark.parametrize("codec", LOSSY)
-@FEW
-@given(payloads(), st.binary(min_size=1, max_size=9))
-def test_bytes_that_do_not_fit_are_refused(codec, given_, more):
-    """A message of the wrong length is refused."""
-    payload, reference = given_
-    data = codec.encode(payload, reference)
-    with pytest.raises(ValueError, match="bytes, expected"):
-        codec.decode(data + more, payload, reference)
-
-
-@pytest.mark.parametrize("codec", CODECS)
-@FEW
-@given(payloads())
-def test_integers_and_empty_tensors_arrive_as_they_are(codec, given_):
-    """No codec rounds a count."""
-    payload, reference = given_
-    found = flatten(codec.carried(payload, reference))
+    found = codec.carried(payload, reference)
+    assert same(found, decoded)
     for name, leaf in flatten(payload).items():
-        if not leaf.is_floating_point() or not leaf.numel():
-            assert torch.equal(found[name], leaf)
+        # No codec rounds a count.
+        assert (leaf.is_floating_point() and leaf.numel()) or torch.equal(flatten(found)[name], leaf)
+    if not leaves(payload):
+        assert codec.encode({}, None) == b""
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -128,22 +105,6 @@ def test_stacked_tensors_are_coded_each_on_its_own(codec, stacked):
     alone = [codec.carried({"w": leaf}, {"w": reference[""]})["w"] for leaf in stacked]
     together = torch.vmap(lambda leaf: codec.carried({"w": leaf}, {"w": reference[""]})["w"])
     assert torch.equal(together(torch.stack(stacked)), torch.stack(alone))
-
-
-@pytest.mark.parametrize("codec", CODECS)
-@FEW
-@given(payloads())
-def test_coding_twice_is_coding_once(codec, given_):
-    """Coding again changes nothing, up to rounding."""
-    payload, reference = given_
-    once = codec.carried(payload, reference)
-    twice = flatten(codec.carried(once, reference))
-    for (name, leaf), base in zip(flatten(once).items(), counterparts(once, reference), strict=True):
-        if leaf.is_floating_point() and leaf.numel():
-            # In the units of the numbers that were reckoned with: a difference rounds as its operands do.
-            largest = max(float(one.abs().max()) for one in (leaf, base) if one is not None)
-            room = 4 * torch.finfo(torch.float32).eps + 2 * torch.finfo(leaf.dtype).eps
-            assert float((twice[name] - leaf).abs().max()) <= room * largest
 
 
 @given(tensors((torch.float32, torch.float64), exponents=(-9, 4)))
@@ -165,14 +126,6 @@ def test_eight_bits_err_by_half_a_step(leaf):
     # Besides, the type's own rounding, and the scale's, which is a float32.
     own = leaf_.abs().max() * (torch.finfo(leaf.dtype).eps + 2**-22)
     assert float((found - leaf_).abs().max()) <= float(step / 2 * (1 + 1e-4) + own)
-
-
-@pytest.mark.parametrize("value", [0.0, 0.3, -7e8, 1e-30, 5e-324])
-@pytest.mark.parametrize("count", [1, 3])
-def test_eight_bits_of_one_value(value, count):
-    """An empty range still has a grid, which contains the value."""
-    leaf = torch.full((count,), value)
-    torch.testing.assert_close(int8.Params().carried({"w": leaf}, None)["w"], leaf, rtol=1e-6, atol=1e-37)
 
 
 def test_eight_bits_solved_by_hand():
@@ -204,16 +157,6 @@ def test_topk_keeps_the_largest_changes(leaf, share, seed):
     # What was left out is no larger than the k-th; with a tie any of the equal ones may stay.
     left = change[~kept & (base + change != base)].abs()
     assert bool((left <= largest[k - 1]).all())
-
-
-@given(tensors((torch.float32, torch.float64)), st.integers(0, 99))
-def test_topk_of_everything_is_raw_but_for_rounding(leaf, seed):
-    """With share 1 the receiver adds the whole difference."""
-    base = tensor(leaf.shape, leaf.dtype, seed)
-    found = topk.Params(share=1.0).carried({"w": leaf}, {"w": base})["w"]
-    assume(leaf.numel())
-    room = 2 * torch.finfo(leaf.dtype).eps * float(torch.maximum(leaf.abs(), base.abs()).max())
-    torch.testing.assert_close(found, leaf, rtol=0, atol=room)
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.07, 7), (0.071, 8), (1.0, 100), (1e-9, 1), (0.29, 29)])
@@ -250,23 +193,3 @@ def test_safetensors_sizes_are_the_librarys(given_):
     assert sum(sizes.values()) == len(data)
     if "header" not in payload:
         assert sizes == {**bytes_by_part(payload), "header": header}
-
-
-@pytest.mark.parametrize("payload", [{}, {"body": {}}])
-@pytest.mark.parametrize("codec", CODECS)
-def test_what_has_no_tensors_costs_nothing(codec, payload):
-    """An upload of nothing, such as an announcement's, has no bytes, no header either."""
-    assert not any(codec.sizes(payload, None).values())
-    assert codec.encode(payload, None) == b""
-    assert codec.decode(b"", payload, None) == payload
-    assert codec.carried(payload, None) == payload
-
-
-def test_safetensors_of_tensors_that_share_memory():
-    """A tensor in two places, or turned, is written as any other."""
-    shared = torch.arange(12.0).reshape(3, 4)
-    payload = {"a": {"w": shared}, "b": {"w": shared, "turned": shared.T}}
-    codec = file_format.Params()
-    data = codec.encode(payload, None)
-    assert len(data) == sum(codec.sizes(payload, None).values())
-    assert same(codec.decode(data, payload, None), payload)

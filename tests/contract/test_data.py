@@ -1,22 +1,14 @@
 """Requirements of every source, partition and augmentation in the catalogue."""
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from edgefl.core import catalogue
-from edgefl.core.errors import DataError, UserError
-from edgefl.core.params import Strict
+from edgefl.core.errors import UserError
 
-DATASETS = list(catalogue.entries("datasets"))
-# Those of known content; the others describe what their parameters name.
-SOURCES = [name for name in DATASETS if hasattr(catalogue.load("datasets", name), "SPEC")]
-OWN = [name for name in DATASETS if "path" in catalogue.load("datasets", name).Params.model_fields]
 PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
@@ -30,54 +22,7 @@ def _rng(seed):
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(k, n) for k in ("partitions", "augmentations") for n in catalogue.entries(k)]
-)
-def test_parameters_are_strict_and_described(kind, name):
-    """All have defaults, unknown keys are refused, and every field has a description."""
-    params = catalogue.load(kind, name).Params
-    assert issubclass(params, Strict)
-    assert issubclass(params, BaseModel)
-    params()
-    assert all(field.description for field in params.model_fields.values())
-    with pytest.raises(ValueError, match="Extra inputs"):
-        params(no_such_thing=1)
-
-
 # --- sources
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_spec_is_complete(name):
-    """Known without files, and consistent: names for classes, moments for channels, sizes above 0."""
-    spec = catalogue.load("datasets", name).SPEC
-    assert spec.name == name
-    assert len(spec.shape) == 3
-    assert len(spec.class_names) == len(set(spec.class_names)) == spec.classes
-    assert len(spec.mean) == len(spec.std) == spec.shape[0]
-    assert all(0 < mean < 1 for mean in spec.mean)
-    assert all(0 < std <= 0.5 for std in spec.std)  # the largest deviation of values in [0, 1]
-    assert min(spec.train_size, spec.test_size) >= spec.classes
-
-
-@pytest.mark.parametrize("name", SOURCES)
-def test_load_has_one_signature(name):
-    """A folder, and download by keyword."""
-    parameters = inspect.signature(catalogue.load("datasets", name).load).parameters
-    assert list(parameters) == ["folder", "download"]
-    assert parameters["download"].kind is inspect.Parameter.KEYWORD_ONLY
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_datasets_of_ones_own_have_described_parameters(name):
-    """Unknown keys are refused, every field has a description, and a missing folder is a DataError."""
-    module = catalogue.load("datasets", name)
-    assert issubclass(module.Params, Strict)
-    assert all(field.description for field in module.Params.model_fields.values())
-    with pytest.raises(ValueError, match="Extra inputs"):
-        module.Params(path="x", no_such_thing=1)
-    with pytest.raises(DataError, match="there is no folder 'x'"):
-        module.Params(path="x").build()
 
 
 # --- partitions
@@ -117,7 +62,6 @@ def test_a_partition_is_sound(name, labels, clients, seed):
 
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_a_partition_is_reproducible(name):
-    """Same generator, same parts; another one, others."""
     labels = np.arange(2000) % 10
     one, again, other = ([p.tolist() for p in _partitioned(name, labels, 10, 10, seed)] for seed in (0, 0, 1))
     assert one == again
@@ -140,12 +84,12 @@ def _augmented(name, x, seed=0):
     return module.Params().augment(x, torch.Generator().manual_seed(seed))
 
 
-def _images(batch=32, channels=3, side=32):
-    return torch.rand(batch, channels, side, side, generator=torch.Generator().manual_seed(1))
+def _images():
+    return torch.rand(32, 3, 32, 32, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
-@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (5, 1, 28, 28), (2, 3, 32, 32), (3, 3, 16, 24)])
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (3, 3, 16, 24)])
 def test_an_augmentation_keeps_shape_and_range(name, shape):
     """Any batch, grey or coloured, square or not: same shape and type, values in [0, 1], input untouched."""
     x = torch.rand(shape, generator=torch.Generator().manual_seed(1))
@@ -167,6 +111,8 @@ def test_an_augmentation_draws_from_its_generator_alone(name):
     torch.rand(3)
     assert torch.equal(one, _augmented(name, x))
     assert torch.equal(one, _augmented(name, x, seed=1)) == (name == "none")
+    copies = _augmented(name, x[:1].expand(32, -1, -1, -1))
+    assert bool((copies != copies[:1]).any()) == (name != "none")
 
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
@@ -178,11 +124,3 @@ def test_an_augmentation_treats_each_sample_alone(name):
     one, other = _augmented(name, x), _augmented(name, changed)
     kept = torch.arange(len(x)) != 3
     assert torch.allclose(one[kept], other[kept], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_an_augmentation_draws_for_each_sample(name):
-    """Copies of one image come out differently within a batch, except for none."""
-    x = _images(1).expand(32, -1, -1, -1)
-    y = _augmented(name, x)
-    assert bool((y != y[:1]).any()) == (name != "none")

@@ -1,18 +1,16 @@
 """Models of different width in one federation, for the methods that allow it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
-import torch
 from builders import build_method, build_net, learned
+from small import SMALL
 
 import edgefl
 from edgefl.core.errors import ScenarioError
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import check_fit
-from edgefl.protocol import Net, Payload
+from edgefl.protocol import Net
 
 # On digits, of 8x8 pixels: two convolutional nets and a fully connected one, all of 12 features.
 ALIKE = [
@@ -30,29 +28,25 @@ UNLIKE = [
 HEAD, PROTOTYPES, SHARES = 12 * 10 + 10, 12 * 10 + 10, 40 * 10
 
 
-def scenario(method, models, **changes):
+def scenario(method, models):
     """Six clients, two of each model, who do two rounds."""
     return {
-        "name": "models",
+        **SMALL,
         "seed": 3,
         "task": {"dataset": "digits", "clients": 6, "public": {"samples": 40}},
         "model": models,
         "method": method,
         "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},
-        "fleet": "home-lab",
         "server": {"rounds": 2},
-        **changes,
     }
 
 
 @pytest.mark.parametrize(
     ("method", "models", "up"),
     [
-        ("ktpfl", ALIKE, SHARES),
         ("ktpfl", UNLIKE, SHARES),
         ("local", UNLIKE, 0),
         ({"name": "fedproto", "predict": "head", "strength": 0.01}, ALIKE, PROTOTYPES),
-        ("lg-fedavg", ALIKE, HEAD),
         ("fedclassavg", ALIKE, HEAD),
     ],
 )
@@ -61,31 +55,13 @@ def test_models_of_different_width_train_together(tmp_path, method, models, up):
     (run,) = edgefl.run(scenario(method, models), engine="loop", out=tmp_path / "run").runs
     assert run.status == "done", run.reason
     sent = [row for row in run.table("payloads") if row["exchange"] == "train" and row["direction"] == "up"]
-    by_model = {
-        row["model"]: sum(one["bytes"] for one in sent if one["model"] == row["model"]) for row in sent
-    }
-    assert set(by_model.values()) == ({4 * up} if up else set())
+    by_model = [sum(one["bytes"] for one in sent if one["model"] == row["model"]) for row in sent]
+    assert set(by_model) == ({4 * up} if up else set())
     names = {"cnn2 #1", "cnn2 #2", "mlp"}
     assert {row["model"] for row in run.table("clients")} == names
     losses = [row["loss"] for row in run.table("evaluations") if row["model"] == "personal"]
     assert losses[-1] < losses[0]
-    widths = {
-        key.split("/")[1]: leaf.shape
-        for key, leaf in learned(run).items()
-        if key.endswith("body/conv1.weight")
-    }
-    assert len(set(widths.values())) == 2
-
-
-def test_stacked_clients_of_different_models_learn_the_same(tmp_path):
-    """Groups hold clients of one model; what they learn is the loop's but for rounding."""
-    found = [
-        learned(edgefl.run(scenario("ktpfl", UNLIKE), engine=engine, out=tmp_path / engine).runs[0])
-        for engine in ("loop", "vmapped")
-    ]
-    assert found[0].keys() == found[1].keys()
-    for key, leaf in found[0].items():
-        torch.testing.assert_close(leaf, found[1][key], rtol=1e-3, atol=1e-4)
+    assert len({leaf.shape for key, leaf in learned(run).items() if key.endswith("body/conv1.weight")}) == 2
 
 
 @pytest.mark.parametrize(
@@ -93,10 +69,7 @@ def test_stacked_clients_of_different_models_learn_the_same(tmp_path):
     [
         ("fedavg", ALIKE, r"clients receive 'body', .* model 1 \(cnn2\) and model 2 \(cnn2\)"),
         ("fedclassavg", UNLIKE, r"clients receive 'head', .* model 1 \(cnn2\) and model 2 \(cnn2\)"),
-        ("fedclassavg", ALIKE[1:] + UNLIKE[2:], r"clients receive 'head', .* model 3 \(mlp\)"),
         ({"name": "ktpfl", "share_weights": True}, ALIKE, r"clients receive 'body'"),
-        ("fedproto", UNLIKE, r"clients receive 'fedproto'"),
-        ("lg-fedavg", UNLIKE, r"clients receive 'head'"),
     ],
 )
 def test_what_travels_needs_one_shape(tmp_path, method, models, words):
@@ -112,13 +85,9 @@ def test_uploads_need_one_shape_too():
     nets = tuple(build_net("mlp", (1, 8, 8), hidden=hidden) for hidden in ((12,), (16,)))
 
     def sending(net: Net):
-        method = build_method("local", net)
-        (train,) = method.exchanges
-
-        def finish(carry, ctx) -> tuple[Payload, None]:  # noqa: ARG001 - a fold's signature
-            return {"all of it": carry["weights"]["body"]}, None
-
-        return replace(method, exchanges=(replace(train, work=replace(train.work, finish=finish)),))
+        (train,) = build_method("local", net).exchanges
+        work = replace(train.work, finish=lambda carry, _: ({"all of it": carry["weights"]["body"]}, None))
+        return replace(build_method("local", net), exchanges=(replace(train, work=work),))
 
     methods = [sending(net) for net in nets]
     with pytest.raises(
@@ -126,4 +95,3 @@ def test_uploads_need_one_shape_too():
     ):
         check_fit(methods, nets, "sending", Document("s.yaml", {}))
     check_fit(methods[:1] * 2, nets[:1] * 2, "sending", Document("s.yaml", {}))
-    check_fit([build_method("local", net) for net in nets], nets, "local", Document("s.yaml", {}))

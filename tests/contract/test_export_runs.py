@@ -1,7 +1,5 @@
 """`edgefl export` on whole runs: the file is the model that was scored, or there is no file."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -15,12 +13,12 @@ import torch
 from commands import run_command
 from damage import rewritten
 from onnx import numpy_helper
+from small import SKEWED, SMALL
 
 import edgefl
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
-from edgefl.core.errors import RunError
-from edgefl.export import build, compact, make
+from edgefl.export import build, compact
 from edgefl.export.build import ExportOptions
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
@@ -34,16 +32,11 @@ from edgefl.store import read
 pytestmark = pytest.mark.usefixtures("one_registry")
 
 SCENARIO = {
-    "name": "small",
+    **SMALL,
     "seed": 3,
-    "task": {
-        "dataset": "digits",
-        "clients": 4,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": {**SKEWED, "clients": 4},
     "model": {"name": "mlp", "hidden": [32]},
     "local": {"epochs": 2, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.3}},
-    "fleet": "home-lab",
     "server": {"participants": 3, "rounds": 2},
     "sweep": {
         "runs": [
@@ -64,12 +57,10 @@ def group(tmp_path_factory):
 
 @pytest.fixture
 def runs(group, tmp_path):
-    """Name -> a fresh copy of the run's directory."""
     return {name: Path(shutil.copytree(folder, tmp_path / name)) for name, folder in group.items()}
 
 
 def one(run, out=None, **options):
-    """A run's only export of a kind."""
     (found,) = export(run, ExportOptions(**options), DataAccess(), out, force=True)
     return found
 
@@ -80,31 +71,23 @@ def rows(run, query):
 
 
 def left(folder):
-    """The files of an export, partial ones too."""
     return sorted(path.name for path in folder.glob("**/*") if {".onnx", ".tmp"} & set(path.suffixes))
 
 
-def test_spherefed_exports_its_sphere_and_calibrated_head(runs):
-    """The file normalises features, ends in the head that calibration solved for, and scores as reported."""
-    run = runs["spherefed"]
-    found = one(run)
-    last = rows(run, "SELECT accuracy FROM evaluations WHERE model = 'global' ORDER BY version")[-1]
-    assert abs(found.parity.accuracy - last["accuracy"]) < 5e-5
-    assert found.reported == last["accuracy"]
+def test_spherefed_exports_its_calibrated_head(runs):
+    """It is what calibration solved for, whose rows are not orthonormal, and scores as reported."""
+    found = one(runs["spherefed"])
+    assert abs(found.parity.accuracy - found.reported) < 5e-5
     graph = onnx.load(found.path).graph
-    assert "ReduceL2" in {node.op_type for node in graph.node}
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     head = next(weights[node.input[1]] for node in reversed(graph.node) if node.op_type == "Gemm")
-    solved = trained(run, DataAccess()).server["head"]["weight"].numpy()
-    assert np.array_equal(head, solved)
-    # The fixed head's rows are orthonormal; what calibration solves for is not.
+    assert np.array_equal(head, trained(runs["spherefed"], DataAccess()).server["head"]["weight"].numpy())
     assert np.abs(head @ head.T - np.eye(10)).max() > 0.01
 
 
-@pytest.mark.parametrize("method", ["fedclassavg"])
-def test_clients_models_are_those_that_were_scored(runs, method):
+def test_clients_models_are_those_that_were_scored(runs):
     """Every client's file has the accuracy of its row in client_evaluations."""
-    run = runs[method]
+    run = runs["fedclassavg"]
     found = export(run, ExportOptions(all_clients=True), DataAccess(), run / "all")
     scored = rows(run, "SELECT * FROM client_evaluations ORDER BY version DESC, client")[: len(found)]
     assert [one.path.name for one in found] == [f"client-{client}.onnx" for client in range(4)]
@@ -142,27 +125,17 @@ def test_the_file_says_what_it_is(runs):
     assert json.loads(told["edgefl.client"]) == 2
     assert json.loads(told["edgefl.accuracy"]) == found.reported
     assert (told["edgefl.run_id"], told["edgefl.method"]) == (meta["run_id"], "fedclassavg")
-    assert (told["edgefl.dataset"], told["edgefl.model"], told["edgefl.precision"]) == (
-        "digits",
-        "mlp",
-        "fp32",
-    )
+    kinds = [told[f"edgefl.{key}"] for key in ("dataset", "model", "precision")]
+    assert kinds == ["digits", "mlp", "fp32"]
 
 
 def test_the_card_says_where_the_model_comes_from(runs):
     """Use, training, accuracy, parity; no placeholder, no Python in it."""
     page = one(runs["spherefed"], form=ExportForm(softmax=True)).card.read_text(encoding="utf-8")
     for text in (
-        "# spherefed: the global model",
         "mlp for 10 classes, trained with spherefed on digits by 4 simulated clients",
-        "Input `image`: batch x 1 x 8 x 8, uint8 pixels, 0 to 255.",
         "`logits` and `probabilities`",
-        "| seed | 3 |",
         "| partition | dirichlet (alpha 0.5, min\\_samples 20) |",
-        "| method | spherefed (",
-        "calibrate once, ridge 0.0",
-        "| rounds | 2 |",
-        "| samples | 359 |",
         "| same class as PyTorch | 100.00% |",
     ):
         assert text in page
@@ -231,7 +204,6 @@ def test_a_smaller_file_is_scored_on_the_test_set(runs, precision, form):
 
 
 def broken(model: bytes) -> bytes:
-    """The model with the first rows of its last matrix set to zero."""
     proto = onnx.load_from_string(model)
     name = next(node.input[1] for node in reversed(proto.graph.node) if node.op_type == "Gemm")
     for tensor in proto.graph.initializer:
@@ -274,63 +246,10 @@ def test_a_failed_verification_leaves_no_file(runs, monkeypatch, capsys):
         one(runs["fedavg"])
 
 
-def test_an_unverified_model_is_never_written(runs, monkeypatch):
-    """Even if the stages were composed wrongly."""
-    monkeypatch.setattr(make, "verify", lambda candidate: candidate)
-    with pytest.raises(AssertionError, match="only a verified model"):
-        one(runs["fedavg"])
-    assert left(runs["fedavg"]) == []
-
-
-def test_a_failure_among_clients_does_not_stop_the_others(runs, monkeypatch, capsys):
-    """With --all, models that fail are named and not written; the others are."""
-    real, made = build.to_onnx, []
-    monkeypatch.setattr(
-        build, "to_onnx", lambda *a: made.append(1) or (broken if len(made) == 2 else bytes)(real(*a))
-    )
-    status, out, err = run_command(capsys, "export", runs["fedclassavg"], "--all")
-    assert status == 1
-    assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-2.onnx", "client-3.onnx"]
-    assert "client-2.onnx" in out
-    assert "1 of 4 models failed their checks and were not written" in err
-    assert "client-1.onnx: the model computes something else in ONNX Runtime than in PyTorch" in err
-
-
-def test_a_full_disk_among_clients_counts_what_was_written(runs, monkeypatch, capsys):
-    """The models before it stay, and the hint counts them."""
-    real, written = make.all_atomically, []
-
-    def full(files):
-        written.append(1)
-        if len(written) == 3:
-            raise RunError("cannot write client-2.onnx: No space left on device")
-        real(files)
-
-    monkeypatch.setattr(make, "all_atomically", full)
-    status, _, err = run_command(capsys, "export", runs["fedclassavg"], "--all")
-    assert status == 2
-    assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-1.onnx"]
-    assert "2 of 4 models were written before it" in err
-
-
-def test_a_client_that_never_trained_is_marked(runs, capsys):
-    """In the table and in its card."""
-    run = runs["fedclassavg"]
-    others = "WHERE client != 2"
-    rewritten(run, f"DELETE FROM states {others}", f"DELETE FROM client_evaluations {others}")  # noqa: S608 - our own text
-    status, out, _ = run_command(capsys, "export", run, "--all")
-    assert status == 0
-    assert "client 0, client 1, client 3: never trained" in out
-    page = (run / "export" / "client-1.md").read_text(encoding="utf-8")
-    assert "**Client 1: never trained" in page
-    assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(("ended", "how"), [("running", "was killed")])
-def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
+def test_an_unfinished_run_is_marked(runs, capsys):
     """Its last saved model can be exported; the table and the card say so."""
-    run = runs["fedavg"]
-    rewritten(run, f"UPDATE meta SET value = '{json.dumps(ended)}' WHERE key = 'status'")  # noqa: S608 - our own text
+    run, how = runs["fedavg"], "was killed"
+    rewritten(run, "UPDATE meta SET value = '\"running\"' WHERE key = 'status'")
     status, out, _ = run_command(capsys, "export", run)
     assert status == 0
     assert f"global: last saved state of a run that {how}" in out
@@ -338,73 +257,30 @@ def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
     assert f"**Global model: last saved state of a run that {how}" in page
 
 
-def test_clients_without_state_are_marked(runs):
-    """FedAvg's clients all have the global model, and the export says that."""
-    assert "keeps no client state" in one(runs["fedavg"], client=1).standing
-    assert one(runs["fedavg"]).standing == ""
+MISTAKES = (
+    ("fedavg", ["--client", "0", "--all"], "--client and --all exclude each other"),
+    ("fedavg", ["--int8", "--max-drop", "2"], "--max-drop must be between 0 and 1, not 2"),
+    ("fedavg", ["--client", "4"], "there is no client 4"),
+    ("fedclassavg", [], "fedclassavg has no global model"),
+    ("fedavg", ["--version", "99"], "version '99' was not saved"),
+    ("fedavg", ["--out", "x.pt"], "x.pt does not end in .onnx"),
+    ("missing", [], "neither a run nor a group of runs"),
+    (".", [], "holds 3 runs; name one"),
+    ("spherefed", [], ".safetensors is damaged"),
+)
 
 
-def test_a_users_own_text_is_not_overwritten(runs, tmp_path, capsys):
-    """README.onnx beside a README.md: the text stays."""
-    (tmp_path / "README.md").write_text("mine", encoding="utf-8")
-    status, _, err = run_command(capsys, "export", runs["fedavg"], "--out", tmp_path / "README.onnx")
-    assert status == 2
-    assert "README.md exists" in err
-    assert (tmp_path / "README.md").read_text(encoding="utf-8") == "mine"
+def test_a_mistake_gets_one_block(runs, tmp_path, capsys):
+    """What, where and a hint on standard error; exit status 2, no traceback, no file."""
+    (version,) = {row["file"] for row in rows(runs["spherefed"], "SELECT file FROM versions WHERE last = 1")}
+    (runs["spherefed"] / version).write_bytes(b"damaged")
+    for name, arguments, what in MISTAKES:
+        status, out, err = run_command(capsys, "export", tmp_path / name, *arguments)
+        assert (status, out, err[:7], what in " ".join(err.split())) == (2, "", "error: ", True), what
     assert left(tmp_path) == []
 
 
-MISTAKES = {
-    "both": ("fedavg", ["--client", "0", "--all"], "--client and --all exclude each other"),
-    "two precisions": ("fedavg", ["--int8", "--fp16"], "--int8 and --fp16 exclude each other"),
-    "no share": ("fedavg", ["--int8", "--max-drop", "nan"], "--max-drop must be between 0 and 1, not nan"),
-    "percent": ("fedavg", ["--int8", "--max-drop", "2"], "--max-drop must be between 0 and 1, not 2"),
-    "no such client": ("fedavg", ["--client", "4"], "there is no client 4"),
-    "negative client": ("fedclassavg", ["--client", "-1"], "the run has clients 0 to 3"),
-    "no global model": ("fedclassavg", [], "fedclassavg has no global model"),
-    "no such version": ("fedavg", ["--version", "99"], "version '99' was not saved"),
-    "no version": ("fedavg", ["--version", "first"], "best, last, or one of"),
-    "suffix": ("fedavg", ["--out", "x.pt"], "x.pt does not end in .onnx"),
-    "file for a folder": ("fedavg", ["--out", "file/x.onnx"], "cannot create file"),
-    "folder for a file": ("fedavg", ["--out", "folder.onnx"], "folder.onnx is a folder"),
-    "file for --all": ("fedavg", ["--all", "--out", "file"], "cannot create file"),
-}
-
-
-@pytest.mark.parametrize(("name", "arguments", "what"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_gets_one_block(runs, tmp_path, monkeypatch, capsys, name, arguments, what):
-    """What, where and a hint on standard error; exit status 2, no traceback, no file."""
-    monkeypatch.chdir(tmp_path)
-    Path("file").write_text("mine", encoding="utf-8")
-    Path("folder.onnx").mkdir()
-    status, out, err = run_command(capsys, "export", runs[name], *arguments)
-    assert (status, out) == (2, "")
-    assert err.startswith("error: ")
-    assert what in " ".join(err.split())
-    assert len(err) < 600
-    assert [name for name in left(tmp_path) if name != "folder.onnx"] == []
-    assert not (runs[name] / "export").exists()
-
-
-def test_folders_that_are_not_runs(runs, tmp_path, capsys):
-    """A missing folder, an empty one, a group, a damaged version: exit status 2 and a message for each."""
-    (tmp_path / "empty").mkdir()
-    for folder in (tmp_path / "missing", tmp_path / "empty"):
-        status, _, err = run_command(capsys, "export", folder)
-        assert status == 2
-        assert "neither a run nor a group of runs" in err
-    status, _, err = run_command(capsys, "export", tmp_path)
-    assert status == 2
-    assert "holds 3 runs; name one" in err
-    (version,) = {row["file"] for row in rows(runs["fedavg"], "SELECT file FROM versions WHERE last = 1")}
-    (runs["fedavg"] / version).write_bytes(b"damaged")
-    status, _, err = run_command(capsys, "export", runs["fedavg"])
-    assert status == 2
-    assert f"{Path(version).name} is damaged" in err
-
-
 def test_runs_without_a_model(tmp_path, capsys):
-    """A run that diverged, and one that trained nothing."""
     single = {key: value for key, value in SCENARIO.items() if key != "sweep"} | {"method": "fedavg"}
     wild = {**single, "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 1e9}}}
     (failed,) = edgefl.run(wild, out=tmp_path / "failed").runs
@@ -417,8 +293,7 @@ def test_runs_without_a_model(tmp_path, capsys):
         assert not (tmp_path / name / "export").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--int8"]], ids=["fp32", "int8"])
-def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
+def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys):
     """If the last file does not fit, none of them is left, not even a temporary one."""
     calls = []
 
@@ -428,7 +303,7 @@ def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(files_module.os, "fsync", full)
-    status, out, err = run_command(capsys, "export", runs["spherefed"], *arguments)
+    status, out, err = run_command(capsys, "export", runs["spherefed"])
     assert (status, out) == (2, "")
     assert "No space left on device" in err
     assert list((runs["spherefed"] / "export").iterdir()) == []

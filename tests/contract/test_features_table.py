@@ -1,7 +1,5 @@
 """``edgefl table RUN features``: what a run's last models make of test images, before their heads."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path
@@ -9,21 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_command
+from small import SKEWED, SMALL
 
 import edgefl
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
-SCENARIO = {
-    "name": "features",
-    "task": {"dataset": "digits", "clients": 4, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "model": {"name": "mlp", "hidden": [12]},
-    "local": {"epochs": 1, "batch_size": 64, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "method": "fedavg",
-    "fleet": "home-lab",
-    "server": {"rounds": 1},
-}
+SCENARIO = {**SMALL, "task": {**SKEWED, "clients": 4}, "server": {"rounds": 1}}
 
 
 def made(folder: Path, **changes: object) -> Path:
@@ -70,37 +61,11 @@ def test_heads_on_features_have_the_accuracies_of_the_run(tmp_path, capsys, meth
     assert found == {client: pytest.approx(value) for client, value in expected.items()}
 
 
-def test_clients_of_different_widths_and_several_runs(tmp_path, capsys):
-    """Rows of narrower features end in empty cells; each has its run's name."""
-    models = [{"name": "mlp", "hidden": [5]}, {"name": "mlp", "hidden": [9]}]
-    wide = made(tmp_path / "wide", name="wide", method="local", model=models)
-    plain = made(tmp_path / "plain", name="plain")
-    rows = rows_of(capsys, wide, plain, "features")
-    widths = {
-        (row["run"], row["client"]): sum(bool(row[key]) for key in row if "feature_" in key) for row in rows
-    }
-    assert widths == {
-        ("wide", "0"): 5,
-        ("wide", "1"): 9,
-        ("wide", "2"): 5,
-        ("wide", "3"): 9,
-        ("plain", ""): 12,
-    }
-
-
-@pytest.mark.parametrize(
-    ("engine", "arguments", "what"),
-    [
-        ("null", ("features",), "ran on the null engine and trained nothing"),
-        ("loop", ("features", "--out", "features.parquet"), "must end in .csv"),
-        ("null", ("featurs",), "did you mean 'features'?"),
-    ],
-)
-def test_mistakes_are_one_message(tmp_path, capsys, monkeypatch, engine, arguments, what):
-    """No models, no CSV, or no table."""
-    monkeypatch.chdir(tmp_path)
-    folder = made(tmp_path / "run", engine=engine)
-    status, out, err = run_command(capsys, "table", folder, *arguments)
-    assert (status, out) == (2, "")
-    assert what in err
-    assert not list(tmp_path.glob("*.parquet"))
+def test_mistakes_are_one_message(tmp_path, capsys):
+    folder = made(tmp_path / "run", engine="null")
+    for arguments, what in (
+        (("features",), "ran on the null engine and trained nothing"),
+        (("featurs",), "did you mean 'features'?"),
+    ):
+        status, out, err = run_command(capsys, "table", folder, *arguments)
+        assert (status, out, what in err) == (2, "", True)

@@ -1,7 +1,5 @@
 """What commands answer, from Python: the same document, the same tables as HTML, and mistakes that say so."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -24,7 +22,6 @@ OWN = {"host_s", "group_dir", "run_dir"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A run of one round, and its model."""
     folder = tmp_path_factory.mktemp("made")
     run = edgefl.run("quickstart", overrides=TINY, engine="loop", out=folder / "run", progress=False)
     edgefl.export(run, out=folder / "model.onnx")
@@ -61,14 +58,12 @@ ASKED = {
 
 
 def stripped(document):
-    """Without what is a folder's or a process's own."""
     if isinstance(document, dict):
         return {key: stripped(value) for key, value in document.items() if key not in OWN}
     return [stripped(value) for value in document] if isinstance(document, list) else document
 
 
 def ask(asked, made):
-    """What a function answers, given a run as a result."""
     _, given, options = ASKED[asked]
     known = {"RUN": edgefl.open(made / "run"), "MODEL": made / "model.onnx"}
     return getattr(edgefl, asked.split()[0])(*(known.get(one, one) for one in given), **options)
@@ -76,7 +71,6 @@ def ask(asked, made):
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_the_document_is_the_commands(asked, made, capsys, tmp_path, monkeypatch):
-    """To the last number; and nothing is printed."""
     monkeypatch.chdir(tmp_path)
     words = {"RUN": made / "run", "MODEL": made / "model.onnx"}
     command = [asked.split()[0], *(words.get(one, one) for one in ASKED[asked][0]), "--json"]
@@ -89,7 +83,6 @@ def test_the_document_is_the_commands(asked, made, capsys, tmp_path, monkeypatch
 
 
 def test_a_run_has_the_document_of_its_command(capsys, tmp_path):
-    """Whichever of the two ran it."""
     options = ("--engine", "null", "--seed", "3", "--out", tmp_path / "one", "--json")
     status, out, _ = run_command(capsys, "run", "quickstart", *SET, *options)
     given = {"overrides": TINY, "engine": "null", "seed": 3, "out": tmp_path / "two", "progress": False}
@@ -100,36 +93,12 @@ def test_a_run_has_the_document_of_its_command(capsys, tmp_path):
     assert capsys.readouterr() == ("", "")
 
 
-def test_several_runs_are_one_or_a_list(made):
-    """Folders and results, of which a list or a single one will do; so are devices."""
-    run = edgefl.open(made / "run")
-    given = str(made / "run"), made / "run", run, [run.runs[0], run]
-    documents = [edgefl.compare(one).document for one in given]
-    assert documents[1:] == documents[:-1]
-    devices = "raspberry-pi-5", ["raspberry-pi-5"], ("raspberry-pi-5",)
-    documents = [edgefl.profile("quickstart", overrides=TINY, device=one).document for one in devices]
-    assert documents[1:] == documents[:-1]
-    (profile,) = documents[0]["profiles"]
-    assert {one["device"] for one in profile["prices"]} == {"raspberry-pi-5"}
-    replays = edgefl.replay(run, fleet=["home-lab", "city-phones"])
-    assert len(edgefl.compare(replays).document["runs"]) == 2
-
-
-def test_formats_are_the_commands(made, capsys):
-    """LaTeX, Markdown and CSV as the command writes them; else the text of its tables."""
-    for name in ("latex", "markdown", "csv", "table"):
-        _, out, _ = run_command(capsys, "compare", made / "run", "--format", name)
-        assert edgefl.compare(made / "run", format=name).text == out
-
-
 def in_html(text):
-    """The cells' lines of all tables."""
     cells = [unescape(cell) for cell in re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", text, re.DOTALL)]
     return Counter(line.strip() for cell in cells for line in cell.split("\n") if line.strip())
 
 
 def in_terminal(answer):
-    """The same of what a wide terminal shows."""
     lines = shown(answer, 10_000).replace("\u2503", "\u2502").splitlines()
     cells = [cell.strip() for line in lines if "\u2502" in line for cell in line.split("\u2502")]
     return Counter(cell for cell in cells if cell)
@@ -137,7 +106,6 @@ def in_terminal(answer):
 
 @pytest.mark.parametrize("asked", [one for one in ASKED if one != "report"])
 def test_a_notebook_shows_the_same_cells(asked, made, tmp_path, monkeypatch):
-    """As many times, and the lines between the tables."""
     monkeypatch.chdir(tmp_path)
     answer = ask(asked, made)
     html, terminal = answer._repr_html_(), in_terminal(answer)
@@ -147,59 +115,20 @@ def test_a_notebook_shows_the_same_cells(asked, made, tmp_path, monkeypatch):
         assert line in unescape(html)
 
 
-def test_runs_and_summaries_have_tables(made):
-    """Those of `edgefl run`, whatever of the run is shown; their own texts are short."""
-    result = edgefl.open(made / "run")
-    tables = {one._repr_html_() for one in (result, result.runs[0], result.summary())}
-    assert len(tables) == 1
-    assert "virtual time" in tables.pop()
-    assert repr(result.summary()) == f"[Summary('quickstart', done, {str(made / 'run')!r})]"
-    assert result.summary().document == json.loads(json.dumps(result.document))["runs"]
-
-
-def test_names_are_no_markup(tmp_path):
-    """A name that looks like HTML is shown as it is."""
-    given = {"overrides": {**TINY, "name": "<b>&"}, "engine": "null", "progress": False}
-    result = edgefl.run("quickstart", **given, out=tmp_path / "run")
-    assert "&lt;b&gt;&amp;" in result._repr_html_()
-    assert "<b>" not in result._repr_html_()
-
-
 MISTAKES = {
     "an unknown scenario": (lambda _: edgefl.check("quikstart"), "did you mean 'quickstart'"),
-    "a scenario of another type": (lambda _: edgefl.check(3), "unknown scenario '3'"),
     "a setting": (lambda _: edgefl.check("quickstart", overrides={"server.round": 3}), "unknown key 'round'"),
-    "settings": (lambda _: edgefl.check("quickstart", overrides=3), "'3' is not KEY=VALUE"),
-    "a method's scenario": (lambda _: edgefl.check("quickstart", method="fedavg"), "takes no scenario"),
-    "a device": (lambda _: edgefl.profile("quickstart", device="pi"), "unknown device 'pi'"),
     "a number's type": (
         lambda _: edgefl.profile("quickstart", sensitivity="2"),
         "sensitivity must be a number",
     ),
     "no run": (lambda _: edgefl.compare([]), "no run is given"),
-    "a run's type": (lambda _: edgefl.compare(3), "3 is no run"),
-    "a folder": (lambda _: edgefl.compare("nowhere"), "neither a run nor a group"),
-    "a path": (lambda _: edgefl.compare("x" * 5000), "is too long"),
-    "a target": (lambda run: edgefl.compare(run, target=2), "at most 1, not 2"),
-    "a format": (lambda run: edgefl.compare(run, format="latx"), "did you mean 'latex'"),
-    "a page's name": (lambda run: edgefl.report(run, out="page.txt"), "must end in .html"),
     "two runs": (lambda run: edgefl.export([run, run]), "2 runs are given"),
-    "a client": (lambda run: edgefl.export(run, client=99), "there is no client 99"),
     "a file": (lambda _: edgefl.bench("nowhere.onnx"), "cannot read nowhere.onnx"),
-    "a bound": (lambda _: edgefl.bench("nowhere.onnx", batch=0), "batch must be at least 1, not 0"),
-    "a truth for a number": (
-        lambda _: edgefl.bench("nowhere.onnx", batch=True),
-        "batch must be a whole number",
-    ),
-    "a fleet": (lambda run: edgefl.replay(run, fleet="city"), "unknown profile 'city'"),
     "what was learned": (
         lambda run: edgefl.replay(run, overrides={"local.epochs": 9}),
         "nothing is learned again",
     ),
-    "a seed": (lambda _: edgefl.run("quickstart", seed="x"), "seed must be a whole number"),
-    "an engine": (lambda _: edgefl.run("quickstart", engine="lop"), "unknown engine 'lop'"),
-    "what is opened": (lambda _: edgefl.open(3), "folder must be text or a path"),
-    "what is resumed": (lambda _: edgefl.resume(3), "3 is no run"),
 }
 
 
@@ -217,7 +146,6 @@ def test_a_mistake_is_one_error(wrong, words, made, capsys):
 
 
 def test_a_mistake_keeps_what_was_found(made, tmp_path):
-    """The other scenarios' figures, and the other fleets'."""
     with pytest.raises(edgefl.UserError, match="quikstart") as caught:
         edgefl.check(["quikstart", "quickstart"], overrides=TINY)
     assert [run["name"] for run in caught.value.answer.document["runs"]] == ["quickstart"]

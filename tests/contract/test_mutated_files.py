@@ -1,7 +1,5 @@
 """Files with one mistake each: whatever the mistake, it is refused with one message that has a place."""
 
-from __future__ import annotations
-
 import random
 import re
 import warnings
@@ -23,49 +21,22 @@ from edgefl.planning.plan import plan
 from edgefl.runs.engines import engine_options
 
 VALUES = (
-    *(
-        "x",
-        "''",
-        "null",
-        "true",
-        "[]",
-        "{}",
-        "[[1]]",
-        "{a: 1}",
-        "{name: 5}",
-        "{name: nope}",
-        "~",
-        "fit",
-        "<<",
-    ),
+    *("x", "''", "null", "true", "[]", "{}", "[[1]]", "{a: 1}", "{name: 5}", "{name: nope}", "~", "<<"),
     *("0", "-1", "1.5", "1e9", "1e308", "1e-320", ".nan", ".inf", "9" * 30, "9" * 5000, "1000000000000"),
     *("9223372036854775807", "4294967296", "1 ns", "1e300 h", "-3 s", "5 parsecs", "12 Mbit/s", "2020-13-45"),
     *("!!int x", "!!float x", "!!bool x", "!!python/object/apply:os.abort []", "*a", "&a [*a]", '"\\ud800"'),
-    *("'[/]'", "[1, x]", "[" * 60, "{<<: &a {<<: *a}}", "\t", "@", "%"),
-)
-TRACES = (
-    *("%s", "{csv: %s}", "{csv: [%s]}", "{mahimahi: %s}", "{mahimahi: {down: %s, up: [%s]}}", "{rows: %s}"),
-    *("{rows: [{down: %s, up: '0,1 1,1'}]}", "{rows: [{down: '0,%s 1,1', up: '0,1 1,1'}]}"),
-    *("{rows: [{down: '0,1 1,1', up: '0,1 1,1'}], end: %s}", "{mahimahi: {down: x, up: y, bin: %s}}"),
+    *("'[/]'", "[1, x]", "[" * 60, "{<<: &a {<<: *a}}", "\t", "@", "%", "fit"),
 )
 SETTINGS = (
-    *(
-        "server.policy={name: deadline, seconds: %s}",
-        "server.policy={name: fedbuff, buffer: %s}",
-        "server=%s",
-    ),
+    *("server.policy={name: deadline, seconds: %s}", "server.policy={name: fedbuff, buffer: %s}"),
     *("fleet.jitter={name: lognormal, sigma: %s}", "fleet.slowdown={name: uniform, low: 1, high: %s}"),
-    *(
-        "task.samples=%s",
-        "task.clients=%s",
-        "task.partition={name: shards, shards_per_client: %s}",
-        "task=%s",
-    ),
+    *("task.samples=%s", "task.clients=%s", "task.partition={name: shards, shards_per_client: %s}"),
     *("local.epochs=%s", "local.steps=%s", "local.batch_size=%s", "local.epochs={fit: 1 s, most: %s}"),
     *("model={name: mlp, hidden: [%s]}", "method={name: flexchill, temperature: %s}", "fleet.members=%s"),
     *("fleet.availability={name: intervals, rows: '%s'}", "fleet.availability={name: intervals, file: %s}"),
-    *("sweep=%s", "sweep.seed=[%s]", "sweep.runs=%s", "seed=%s", "name=%s", "fleet=%s", "engine=%s", "%s=1"),
-    *("server.until={time: %s}", "evaluate.every=%s", "wire.up={name: topk, share: %s}", "published=%s"),
+    *("server=%s", "task=%s", "sweep=%s", "sweep.seed=[%s]", "sweep.runs=%s", "seed=%s", "name=%s"),
+    *("server.until={time: %s}", "evaluate.every=%s", "wire.up={name: topk, share: %s}"),
+    *("published=%s", "fleet=%s", "engine=%s", "%s=1"),
 )
 # A missing key at the top of a file has no line; what is too large has none if several settings made it so.
 PLACED = re.compile(r"\.yaml:\d+|^--set|^[\w/.-]+\.yaml(, key '\w+')?$")
@@ -73,7 +44,6 @@ SCENARIOS = ("quickstart", "async", "deadline", "selection", "temperature-schedu
 
 
 def _mutated(rng, text):
-    """The text with one word of one line replaced."""
     lines = text.splitlines(keepends=True)
     words = [
         (number, match)
@@ -135,21 +105,10 @@ def _refused(read, *args, **more):
 
 @pytest.mark.parametrize("kind", READERS)
 def test_a_mistake_in_a_file_has_a_place(kind):
-    """Devices, network classes, profiles and measurements."""
     rng = random.Random(kind)  # noqa: S311
     texts = [entry.path.read_text(encoding="utf-8") for entry in catalogue.entries(kind).values()]
     refused = [_refused(READERS[kind], _mutated(rng, rng.choice(texts))) for _ in range(40)]
     assert 4 < sum(refused) < 40
-
-
-def test_a_mistake_in_a_trace_has_a_place():
-    """Any value for any key of a link's trace, in one message; most are refused."""
-    unknown = "{value: 0, status: assumed, source: s}"
-    text = f"title: t\nlatency: {unknown}\nradio: {unknown.replace('0', '{base: 0}')}\n"
-    rng = random.Random("traces")  # noqa: S311
-    texts = [form.replace("%s", value) for form in TRACES for value in rng.sample(VALUES, 20)]
-    refused = [_refused(_link, f"{text}trace: {trace}\n") for trace in texts]
-    assert 0.9 < sum(refused) / len(refused) < 1
 
 
 def test_a_mistake_in_a_scenario_has_a_place():
@@ -164,7 +123,6 @@ def test_a_mistake_in_a_scenario_has_a_place():
 
 
 def test_a_wrong_setting_has_a_place():
-    """``--set`` with what was typed."""
     rng = random.Random("settings")  # noqa: S311
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")
     refused = [
@@ -175,63 +133,33 @@ def test_a_wrong_setting_has_a_place():
 
 
 @pytest.mark.parametrize(
-    ("setting", "what", "where"),
+    ("setting", "what"),
     [
-        ("local.epochs=9223372036854775807", "does not fit into 64 bits", "scenario.yaml"),
-        ("local.epochs=100000000000", "all jobs have about", "scenario.yaml:11, key 'local'"),
-        (
-            "model={name: mlp, hidden: [9223372036854775807]}",
-            "the model 'mlp' cannot be built",
-            "--set model=",
-        ),
-        ("task.samples=.inf", "'samples' must be a whole number", "--set task.samples=.inf"),
-        ("task.samples={name: lognormal, sigma: 1000}", "samples; the most is", ""),
-        ("task.clients=9223372036854775807", "100000000", "--set task.clients=9223372036854775807"),
-        ("fleet.jitter={name: lognormal, sigma: 1000}", "draws of 'jitter' can be infinite", ""),
-        ("fleet.slowdown={name: pareto, tail: 0.01}", "draws of 'slowdown' can be infinite", ""),
-        ("task.partition={name: shards, shards_per_client: 9999}", "too few training samples", ""),
-        (
-            "fleet.availability={name: intervals, file: nowhere.csv}",
-            "no file 'nowhere.csv'",
-            "--set fleet.availability=",
-        ),
-        (
-            "fleet.availability={name: intervals, file: ~nouser/x}",
-            "no file '~nouser/x'",
-            "--set fleet.availability=",
-        ),
+        ("local.epochs=9223372036854775807", "does not fit into 64 bits"),
+        ("model={name: mlp, hidden: [9223372036854775807]}", "the model 'mlp' cannot be built"),
+        ("task.clients=9223372036854775807", "100000000"),
+        ("fleet.jitter={name: lognormal, sigma: 1000}", "draws of 'jitter' can be infinite"),
     ],
 )
-def test_numbers_that_are_too_large(setting, what, where):
+def test_numbers_that_are_too_large(setting, what):
     """What no counter, no memory and no clock holds is refused before anything is simulated."""
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")
     with pytest.raises(UserError) as caught:
         _scenario(text, ["sweep=null", "engine=null", setting])
     assert what in caught.value.what.replace(",", "")
-    assert caught.value.where.startswith(where)
     assert PLACED.search(caught.value.where)
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("setting", "said"),
     [
-        (
-            ["server.rounds=1000000000"],
-            r"takes about \d+ days, for 1e\+09 rounds with 1e\+10 jobs \(assumed: ",
-        ),
-        (
-            ["server={until: {time: 100 h}, policy: {name: deadline, seconds: 1 ns}}"],
-            "about .*3.6e.14 rounds",
-        ),
-        (["server={until: {time: 10000 h}, participants: 10, policy: fedbuff}"], r"rounds with .* jobs"),
-        (["server={until: {time: 10000 h}, policy: {name: semi-sync, interval: 1 s}}"], r"3.6e\+07 rounds"),
-        (["server.rounds=1000"], None),
-        (["server={until: {time: 10 min}}"], None),
+        ("server.rounds=1000000000", r"takes about \d+ days, for 1e\+09 rounds with 1e\+10 jobs \(assumed: "),
+        ("server={until: {time: 100 h}, policy: {name: deadline, seconds: 1 ns}}", "about .*3.6e.14 rounds"),
+        ("server.rounds=1000", None),
     ],
 )
-def test_a_long_clock_is_said(settings, said, caplog):
-    """Before it is started, with what the estimate assumes."""
+def test_a_long_clock_is_said(setting, said, caplog):
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")
-    _scenario(text, ["sweep=null", *settings])
+    _scenario(text, ["sweep=null", setting])
     found = "\n".join(record.getMessage() for record in caplog.records)
     assert re.search(said, found) if said else not found

@@ -1,7 +1,5 @@
 """A file that is there is overwritten with --force alone, whatever it is and whichever command writes it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -26,7 +24,6 @@ WRITING = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A run of one round."""
     folder = tmp_path_factory.mktemp("made") / "run"
     return edgefl.run("quickstart", overrides=TINY, engine="loop", out=folder, progress=False)
 

@@ -1,20 +1,15 @@
 """An error in a user's file is one message with the file and line in that file, wherever it is raised."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from commands import run_command
 from planted import ERRORS, FORGOTTEN, PLANTS
+from small import SMALL
 
 SCENARIO = {
-    "name": "planted",
-    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
-    "model": {"name": "mlp", "hidden": [4]},
-    "method": "fedavg",
-    "local": {"epochs": 1, "batch_size": 180, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "fleet": "home-lab",
+    **SMALL,
+    "local": {**SMALL["local"], "batch_size": 180},
     "server": {"rounds": 1, "participants": 2},
     "engine": "loop",
 }
@@ -76,7 +71,6 @@ def test_an_error_names_its_file_and_line(scenario, tmp_path, capsys, plant, err
     "plant", [one for one in PLANTS if one.expected], ids=lambda one: f"{one.kind} {one.hook}"
 )
 def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant):
-    """With the file, and with what should have been returned."""
     path, own = scenario
     file, _ = plant.write(own, FORGOTTEN)
     status, _, err = _run(path, tmp_path, capsys, plant)

@@ -1,7 +1,5 @@
 """``edgefl plot`` and ``Result.plot``: a figure of runs, or one message."""
 
-from __future__ import annotations
-
 import resource
 import sys
 
@@ -24,25 +22,11 @@ FEW = [
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    """Two seeds of two rounds."""
     out = tmp_path_factory.mktemp("plot") / "runs"
     return edgefl.run("quickstart", overrides=[*FEW, "sweep.seed=[1, 2]"], out=out)
 
 
-def test_a_figure_is_written_and_its_caption_printed(result, tmp_path, capsys):
-    """Two seeds are a line in a band."""
-    out = tmp_path / "fig.svg"
-    status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, "--x", "client-seconds")
-    assert (status, err) == (0, "")
-    saved, caption = printed.splitlines()
-    assert saved == f"saved {out} (3.5 x 2.22 in)"
-    what = "accuracy of the global model, on test data; mean and its 95% interval"
-    assert caption.startswith(f"caption: {what}")
-    assert out.read_bytes().startswith(b"<?xml")
-
-
 def test_python_has_the_same_figure(result, tmp_path, capsys):
-    """Bit for bit; axes of the user's own are drawn into."""
     from matplotlib.figure import Figure
 
     run_command(capsys, "plot", result.folder, "--out", tmp_path / "a.pdf", "--x", "joules", "--y", "loss")
@@ -53,30 +37,9 @@ def test_python_has_the_same_figure(result, tmp_path, capsys):
     assert len(mine.lines) == 1
 
 
-def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
-    """Time, bytes, energy and money side by side, as `compare` has them; Python has the same figure."""
-    out = tmp_path / "fig.svg"
-    asked = [
-        "--y",
-        "target",
-        "--x",
-        "time,bytes,joules,money",
-        "--columns",
-        "2",
-        "--target",
-        "0.1",
-        "--target",
-        "0.999",
-    ]
-    status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, *asked)
-    assert (status, err) == (0, "")
-    saved, caption = printed.splitlines()
-    assert saved.startswith(f"saved {out} (7.16 x ")
-    told = "cost until the first evaluation at or above a target of the global model, on test data; mean"
-    assert caption.startswith(f"caption: {told}")
+def test_what_a_target_cost_is_drawn(result):
+    """Time, bytes, energy and money side by side, as `compare` has them."""
     made = result.plot("time,bytes,joules,money", "target", columns=2, target=[0.1, 0.999])
-    made.savefig(tmp_path / "python.svg")
-    assert (tmp_path / "python.svg").read_bytes() == out.read_bytes()
     assert [text.get_text() for text in made.axes[1].texts] == ["99.9% not reached"]
     summaries = [run.summary(0.1) for run in result.runs]
     reached = [one.target.global_ for one in summaries]
@@ -94,43 +57,22 @@ def test_what_a_target_cost_is_drawn(result, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--x", "metres"], "x must be time"),
         (["--x", "epoch"], "did you mean 'epochs'?"),
-        (["--target", "90"], "must be greater than 0 and at most 1, not 90.0"),
-        (["--y", "target", "--x", "round"], "x must be time, bytes, joules, carbon or money, not 'round'"),
         (["--y", "target", "--target", "0.999"], "no run has a known time to 99.9%"),
         (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
-        (["--out", "none/fig.pdf"], "the folder none does not exist"),
-        (["--out", "folder.pdf"], "folder.pdf is a folder"),
-        (["--out", "old.pdf"], "old.pdf exists"),
-        (["--model", "personal"], "no run has evaluated a personal model"),
     ],
 )
 def test_bad_input_is_one_message(result, arguments, words, tmp_path, monkeypatch, capsys):
-    """Exit status 2, and nothing is written."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.pdf").mkdir()
-    (tmp_path / "old.pdf").write_text("mine")
     out = [] if "--out" in arguments else ["--out", "fig.pdf"]
     status, printed, err = run_command(capsys, "plot", result.folder, *out, *arguments)
     assert (status, printed) == (2, "")
     assert err.startswith("error: ")
     assert words in " ".join(err.split())
-    assert (tmp_path / "old.pdf").read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pdf", "old.pdf"]
-
-
-def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
-    """The null engine evaluates nothing."""
-    out = tmp_path / "runs"
-    edgefl.run("quickstart", overrides=FEW, engine="null", out=out)
-    status, _, err = run_command(capsys, "plot", out, "--out", tmp_path / "fig.pdf")
-    assert (status, "nothing was evaluated" in err) == (2, True)
-    assert not (tmp_path / "fig.pdf").exists()
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, capsys):
-    """Before a run is read."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, _, err = run_command(capsys, "plot", "no-such-run", "--out", tmp_path / "fig.pdf")
     assert status == 2
@@ -139,14 +81,12 @@ def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, ca
         result.plot()
 
 
-@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
-def test_a_file_that_cannot_be_written_whole_is_one_message(result, suffix, tmp_path, capsys):
-    """In each type of file; Matplotlib's own writers hide what went wrong."""
+def test_a_file_that_cannot_be_written_whole_is_one_message(result, tmp_path, capsys):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
-        status, _, err = run_command(capsys, "plot", result.folder, "--out", tmp_path / f"fig.{suffix}")
+        status, _, err = run_command(capsys, "plot", result.folder, "--out", tmp_path / "fig.png")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert (status, f"cannot write fig.{suffix}: File too large" in err) == (1, True)
+    assert (status, "cannot write fig.png: File too large" in err) == (1, True)
     assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,12 @@
 """What a paper reports beside our runs: in a comparison, a profile and on a page; and the order of runs."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace
 
 import pytest
 from commands import run_command
-from paged import paged, rows
+from small import SMALL
 
 import edgefl
 from edgefl.analysis.groups import seeds_together
@@ -29,32 +27,24 @@ PAPER = {
     ],
 }
 SCENARIO = {
-    "task": {"dataset": "digits", "clients": 4},
-    "model": {"name": "mlp", "hidden": [8]},
-    "method": "fedavg",
-    "local": {"batch_size": 32},
+    **SMALL,
     "fleet": {"members": [{"device": "laptop-cpu", "link": "ethernet"}]},
     "server": {"rounds": 50},
     "evaluate": {"models": ["global"]},
     "published": PAPER,
-    "sweep": {
-        "method": ["fedavg", "fedprox", {"name": "flexchill", "temperature": 0.5}],
-        "seed": [0, 1],
-    },
+    "sweep": {"method": ["fedavg", "fedprox", {"name": "flexchill", "temperature": 0.5}], "seed": [0, 1]},
     "scales": {"small": {"server.rounds": 3}},
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Three methods with two seeds each, at a scale."""
     out = tmp_path_factory.mktemp("published") / "runs"
     return edgefl.run(SCENARIO, overrides={"scale": "small"}, engine="loop", out=out).folder
 
 
 @pytest.fixture(scope="module")
 def told(folder):
-    """Their summaries."""
     return summaries([folder])
 
 
@@ -71,13 +61,11 @@ def with_accuracies(told, accuracies):
 @pytest.mark.parametrize(
     ("accuracies", "agree", "open_", "turned"),
     [
-        ({"fedavg": (0.1, 0.11), "fedprox": (0.2, 0.21), "flexchill": (0.3, 0.31)}, 3, 0, []),
         (
             {"fedavg": (0.2, 0.21), "fedprox": (0.1, 0.11), "flexchill": (0.3, 0.31)},
             2, 0, ["fedprox > FedAvg"],
         ),
         ({"fedavg": (0.1, 0.11), "fedprox": (0.0, 0.31), "flexchill": (0.4, 0.41)}, 1, 2, []),
-        ({"fedavg": (0.1, 0.2), "fedprox": (0.1, 0.2), "flexchill": (0.1, 0.2)}, 0, 3, []),
     ],
 )  # fmt: skip
 def test_the_order_agrees_does_not_or_is_open(told, accuracies, agree, open_, turned):
@@ -122,17 +110,6 @@ def test_every_format_has_them(folder, capsys):
     assert "A paper" not in out
 
 
-def test_a_page_draws_what_compare_has(folder, capsys):
-    """Each published figure beside ours."""
-    _, out, _ = run_command(capsys, "compare", folder, "--json")
-    told = [one for paper in json.loads(out)["published"] for one in paper["figures"]]
-    blocks = paged(folder).plots["published"]
-    drawn = [value for block in blocks for _, value in rows(block, "whose", "value")]
-    assert sorted(drawn, key=str) == sorted(
-        (value for one in told for value in (one["published"], one["here"])), key=str
-    )
-
-
 def test_a_profile_has_costs_alone(capsys, tmp_path):
     """The same figures of an exchange as a run's record, where every client has the same samples."""
     scenario = tmp_path / "s.yaml"
@@ -151,17 +128,9 @@ def test_a_profile_has_costs_alone(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("runs", "what"),
-    [
-        ([{"method": "fedavg"}], "a published run needs a figure"),
-        ([{"metod": "fedavg", "accuracy": 0.4}], "'metod' is no setting"),
-        ([{"method": "fedavg", "accuracy": 40}], "must be a share of 1"),
-        ([{"method": "fedavg", "against": "fedprox", "flops": 2}], "'against' must map settings"),
-        ([], "at least 1"),
-    ],
+    ("runs", "what"), [([{"method": "fedavg"}], "a published run needs a figure"), ([], "at least 1")]
 )
 def test_a_wrong_entry_is_refused(runs, what):
-    """With what is wrong with it."""
     with pytest.raises(UserError, match=what):
         edgefl.check({**SCENARIO, "published": {"paper": "a", "runs": runs}})
 

@@ -1,7 +1,5 @@
 """A run that is resumed with raised limits is, bit for bit, the run that had them from the beginning."""
 
-from __future__ import annotations
-
 import pytest
 from interrupted import POLICIES, copied, merged, scenario
 from resumed import same_runs
@@ -29,12 +27,6 @@ CASES = {
         {"time": "40 ms"},
         ["server.until.time=80 ms"],
         {"time": "80 ms"},
-    ),
-    "a time that is removed": (
-        {"server": {"policy": POLICIES["sync"]}},
-        {"rounds": 4, "time": "1 s"},
-        ["server.until.time=null", "server.until.rounds=5"],
-        {"rounds": 5},
     ),
     "an accuracy": (
         {"server": {"policy": POLICIES["fedbuff"]}, "evaluate": {"every": 2}},

@@ -1,14 +1,11 @@
 """Groups that are resumed, and what else works on a run meanwhile."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 
 import pytest
 from commands import run_command
-from hooks import Hooks
-from interrupted import POLICIES, copied, scenario
+from interrupted import copied, scenario
 from resumed import same_runs
 
 import edgefl
@@ -20,7 +17,6 @@ SWEEP = scenario({"sweep": {"seed": [0, 1, 2]}, "server": {"rounds": 2}})
 
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory):
-    """A group of three runs, and copies of it from all of its time."""
     folder = tmp_path_factory.mktemp("groups")
     with copied(folder / "whole", folder / "copies", 12, "groups") as copies:
         result = edgefl.run(SWEEP, engine="loop", out=folder / "whole")
@@ -55,7 +51,6 @@ def test_a_group_goes_on_where_it_was(groups, tmp_path):
 
 
 def test_a_group_that_is_done_stays_as_it_is(groups):
-    """Not a byte is written."""
     whole, _ = groups
     before = _files(whole.folder)
     for what in (whole.folder, str(whole.folder), whole):
@@ -64,65 +59,11 @@ def test_a_group_that_is_done_stays_as_it_is(groups):
     assert _files(whole.folder) == before
 
 
-class _Meanwhile(Hooks):
-    """Does something once, at the first merge."""
-
-    def __init__(self, what):
-        self.what, self.error = what, None
-
-    def merged(self, so_far):
-        del so_far
-        if self.error is None:
-            try:
-                self.what()
-            except UserError as error:
-                self.error = error
-
-
-def test_two_commands_on_one_run(groups, tmp_path):
-    """While one resumes a run, another is refused: of the run, and of its group; so is one during a run."""
-    settings = scenario({"server": {"policy": POLICIES["fedbuff"]}})
-    folder = tmp_path / "run"
-    meanwhile = _Meanwhile(lambda: edgefl.resume(folder))
-    edgefl.run(settings, engine="loop", out=folder, callbacks=meanwhile)
-    assert "another command" in str(meanwhile.error)
-    _, copies = groups
-    for place, other in enumerate(("", "03-seed-2")):
-        group = tmp_path / f"group-{place}"
-        shutil.copytree(copies[place], group)
-        meanwhile = _Meanwhile(lambda other=group / other: edgefl.resume(other))
-        edgefl.resume(group, callbacks=meanwhile)
-        assert "another command" in str(meanwhile.error)
-
-
-@pytest.mark.parametrize("made", ["nothing", "a file", "an empty folder"])
-def test_what_is_no_run_is_refused(tmp_path, made):
-    """One message that names it."""
-    folder = tmp_path / "none"
-    if made == "a file":
-        folder.write_text("", encoding="utf-8")
-    elif made == "an empty folder":
-        folder.mkdir()
-    with pytest.raises(UserError) as refused:
-        edgefl.resume(folder)
-    assert str(folder) in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("setting", "why"),
-    [
-        ("engine=nonsense", "unknown engine 'nonsense'"),
-        ("engine.state_memory=0", "engine.state_memory should be greater than 0"),
-        ("checkpoint.minutes=-1", "checkpoint.minutes should be greater than or equal to 0"),
-        ("checkpoint.minuts=1", "unknown key 'minuts'"),
-        ("local.epochs=2", "'local.epochs' cannot be changed"),
-    ],
-)
-def test_a_wrong_setting_is_refused_where_all_is_done(groups, setting, why):
-    """As where something goes on."""
+def test_a_wrong_setting_is_refused_where_all_is_done(groups):
     whole, _ = groups
-    with pytest.raises(UserError, match=why):
-        edgefl.resume(whole.folder, overrides=[setting])
+    for setting, why in (("engine=nonsense", "unknown engine"), ("local.epochs=2", "'local.epochs' cannot")):
+        with pytest.raises(UserError, match=why):
+            edgefl.resume(whole.folder, overrides=[setting])
 
 
 def test_a_run_that_somebody_removed_is_told(groups, tmp_path, capsys):
@@ -141,7 +82,6 @@ def test_a_run_that_somebody_removed_is_told(groups, tmp_path, capsys):
 
 
 def test_commands_to_type_next_can_be_pasted(groups, tmp_path, capsys):
-    """A path with a space in it stands in quotes."""
     whole, copies = groups
     group = tmp_path / "my runs" / "group"
     shutil.copytree(copies[0], group)
@@ -154,7 +94,6 @@ def test_commands_to_type_next_can_be_pasted(groups, tmp_path, capsys):
 
 
 def _damaged(whole, group, name):
-    """A copy of a group in which a file is cut."""
     shutil.copytree(whole, group)
     (group / name).write_bytes((group / name).read_bytes()[:50])
     return group

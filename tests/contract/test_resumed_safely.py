@@ -1,13 +1,11 @@
 """What resuming must never do: lose what was committed, or change a run that it refuses."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
-from hooks import Hooks
 from interrupted import POLICIES, copied, scenario
+from small import Stop
 
 import edgefl
 from edgefl.core.errors import UserError
@@ -17,17 +15,9 @@ from edgefl.store.locks import LOCK
 from edgefl.store.sums import is_settled
 
 
-class _Interrupt(Hooks):
-    """Stops a run at its third merge."""
-
-    def merged(self, so_far):
-        if so_far.version == 3:
-            raise KeyboardInterrupt
-
-
 def _interrupted(folder, engine):
     with pytest.raises(KeyboardInterrupt):
-        edgefl.run(scenario(), engine=engine, out=folder, callbacks=_Interrupt())
+        edgefl.run(scenario(), engine=engine, out=folder, callbacks=Stop(3))
 
 
 def _content(folder):
@@ -47,7 +37,6 @@ def test_training_is_neither_dropped_nor_begun(tmp_path, engine, other):
 
 
 def test_a_refused_setting_begins_no_run(tmp_path):
-    """The runs of a group that were only planned stay so."""
     with copied(tmp_path / "whole", tmp_path / "copies", 1000) as copies:
         edgefl.run(scenario({"sweep": {"seed": [0, 1]}, "server": {"rounds": 1}}), out=tmp_path / "whole")
     group = next(copy for copy in copies.kept if (copy / "group.json").exists())
@@ -56,14 +45,6 @@ def test_a_refused_setting_begins_no_run(tmp_path):
         edgefl.resume(group, overrides={"engine.workers": 0})
     assert is_planned(group / "02-seed-1")
     assert _content(group) == before
-
-
-def test_another_trainer_is_told_in_words(tmp_path, caplog):
-    """Who trained then, and who does now."""
-    _interrupted(tmp_path / "run", "loop")
-    edgefl.resume(tmp_path / "run", engine="vmapped")
-    told = "trained by loop then, by vmapped now"
-    assert told in caplog.text
 
 
 def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatch):
@@ -99,7 +80,7 @@ def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_pa
     monkeypatch.setattr(Path, "unlink", removed)
     monkeypatch.setattr(os, "fsync", synced)
     with pytest.raises(KeyboardInterrupt):
-        edgefl.run(scenario({"method": "fedclassavg"}), engine="loop", out=folder, callbacks=_Interrupt())
+        edgefl.run(scenario({"method": "fedclassavg"}), engine="loop", out=folder, callbacks=Stop(3))
     edgefl.resume(folder)
     edgefl.resume(folder, overrides={"server.rounds": 7})
     assert len(deleted) > 10

@@ -1,7 +1,5 @@
 """What selectors read of training: the losses of single samples, on every engine and for every method."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -41,7 +39,7 @@ def reckoned(net: Net, weights: Tree, batch) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("method", "net"), paired(["fedavg", "fedprox", "local", "flexchill", "spherefed"], NETS)
+    ("method", "net"), [("fedavg", "batch norm"), ("flexchill", "mlp"), ("spherefed", "cnn")]
 )
 def test_the_root_mean_square_is_that_of_all_samples(method, net):
     """``loss_rms`` of ragged clients equals a reckoning along their steps, on loop and on vmapped."""
@@ -61,7 +59,6 @@ def test_the_root_mean_square_is_that_of_all_samples(method, net):
 
 
 def _net_of(method: str, net: Net) -> Net:
-    """The net that the method trains."""
     if method == "flexchill":
         return replace(net, temperature=0.25)
     if method == "spherefed":
@@ -127,11 +124,10 @@ def test_an_objective_that_does_not_tell_is_named():
         together(Vmapped(64, 10**9), given)
 
 
-@pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
-def test_workers_measure_too(tmp_path, method):
+def test_workers_measure_too(tmp_path):
     """Jobs' scalars are the loop's in worker processes, and there is no ``loss_rms`` that nobody reads."""
     server = {"rounds": 2, "selector": {"name": "oort"}}
-    changes = {"method": {"name": method}, "server": server}
+    changes = {"method": {"name": "fedclassavg"}, "server": server}
     found = {
         name: [json.loads(job["scalars"]) for job in run(tmp_path / name, engine, **changes).table("jobs")]
         for name, engine in {

@@ -1,8 +1,5 @@
 """SCAFFOLD, FedNova, FedOpt, FedDyn and FedCurv: what they cost, and with what they combine."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,45 +7,30 @@ from typing import Any
 import pytest
 import torch
 from builders import NETS, STEPS, Federation, build_method, build_net, learned, same_trees
+from small import SKEWED, SMALL
 from torch import Tensor
 
 import edgefl
 from edgefl.compute import meta
-from edgefl.compute.threads import one_thread
-from edgefl.core.cost import ELEMENTWISE, PhaseTrace, Trace
+from edgefl.core.cost import Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
-from edgefl.protocol import BUFFERS, Net, leaves, nbytes, weighted_mean
+from edgefl.protocol import BUFFERS, Net, nbytes, weighted_mean
 from edgefl.runs import RunResult
 
+pytestmark = pytest.mark.usefixtures("as_engines_work")
+
 PLAIN = LocalTraining(batch_size=6, optimizer=Sgd(lr=0.1))
-METHODS = ("scaffold", "fednova", "fedopt", "feddyn", "fedcurv")
-
-
-@pytest.fixture(autouse=True)
-def _same_bits() -> Iterator[None]:
-    """One thread, as engines work."""
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def mlp() -> Net:
-    """The smallest net."""
-    name, shape, settings = NETS["mlp"]
-    return build_net(name, shape, 10, **settings)
 
 
 @pytest.fixture(scope="module")
 def normed() -> Net:
-    """A net with batch norm."""
     name, shape, settings = NETS["batch norm"]
     return build_net(name, shape, 10, **settings)
 
 
 def traced(name: str, net: Net, **settings: Any) -> Trace:
-    """The cost of a method's training with plain SGD."""
     method = build_method(name, net, PLAIN, **settings)
     exchange = next(one for one in method.exchanges if one.name == "train")
     return meta.trace(method, exchange, net, [[STEPS] * len(exchange.work.phases)])
@@ -88,58 +70,19 @@ def test_traffic_and_memory(
     assert found == pytest.approx((down, up, copies, state), abs=1e-3)
 
 
-def products(phase: PhaseTrace, size: int = 6) -> int:
-    """The FLOPs of a step's matrix products."""
-    return sum(kernel.flops * count for kernel, count in phase.steps[size] if kernel.kind != ELEMENTWISE)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_base_that_averages_nothing_is_refused(mlp: Net, name: str):
-    """Without a merge of trained weights there is nothing to correct: refused, naming both."""
-    with pytest.raises(UserError, match=f"{name} needs a base that averages .* local averages none"):
-        build_method(name, mlp, base={"name": "local"})
-
-
-@pytest.mark.parametrize("name", ["scaffold", "fednova"])
-def test_a_base_of_two_phases_is_refused(mlp: Net, name: str):
-    """Where parts are trained one after the other, the steps of each are unknown: refused, naming both."""
-    with pytest.raises(UserError, match=f"{name} needs a base that trains in one phase .* fedrep has"):
-        build_method(name, mlp, base={"name": "fedrep"})
-
-
 @pytest.mark.parametrize(
-    ("name", "base"),
+    ("name", "base", "why"),
     [
-        ("scaffold", "feddyn"),
-        ("feddyn", "scaffold"),
-        ("fednova", "feddyn"),
-        ("fedopt", "feddyn"),
-        ("feddyn", "fedopt"),
+        ("fednova", "local", "needs a base that averages .* local averages none"),
+        ("scaffold", "fedrep", "needs a base that trains in one phase .* fedrep has"),
+        ("scaffold", {"name": "flexchill", "base": "feddyn"}, "cannot be combined with feddyn: "),
+        ("feddyn", "fedopt", "cannot be combined with fedopt: "),
+        ("feddyn", "feddyn", "cannot be combined with itself"),
     ],
 )
-def test_what_does_not_go_together_is_refused(mlp: Net, name: str, base: str):
-    """The two methods are named, also where a third is between them."""
-    for between in ({"name": base}, {"name": "flexchill", "base": {"name": base}}):
-        with pytest.raises(UserError, match=f"{name} cannot be combined with {base}: "):
-            build_method(name, mlp, base=between)
-
-
-@pytest.mark.parametrize("name", ["scaffold", "feddyn", "fedcurv"])
-def test_a_method_on_itself_is_refused(mlp: Net, name: str):
-    """Its parts would stand in each other's places."""
-    with pytest.raises(UserError, match=f"{name} cannot be combined with itself"):
-        Federation(build_method(name, mlp, base={"name": name}), mlp)
-
-
-@pytest.mark.parametrize("base", ["fedper", "fedprox", "moon", "fedntd"])
-@pytest.mark.parametrize("name", METHODS)
-def test_they_stand_on_bases(mlp: Net, name: str, base: str):
-    """Over a personal head, a pull, frozen passes: two rounds move what is shared, and stay finite."""
-    federation = Federation(build_method(name, mlp, PLAIN, base={"name": base}), mlp)
-    before = federation.server
-    federation.through().through()
-    assert not same_trees(before["body"], federation.server["body"])
-    assert all(leaf.isfinite().all() for leaf in leaves(federation.server))
+def test_what_does_not_go_together_is_refused(mlp: Net, name: str, base: Any, why: str):
+    with pytest.raises(UserError, match=f"{name} {why}"):
+        Federation(build_method(name, mlp, base=base), mlp)
 
 
 def test_a_personal_head_is_trained_but_not_corrected(mlp: Net):
@@ -149,7 +92,7 @@ def test_a_personal_head_is_trained_but_not_corrected(mlp: Net):
     assert federation.server["scaffold"]["control"].keys() == {"body"}
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["scaffold", "fednova", "fedopt", "feddyn", "fedcurv"])
 def test_buffers_are_averaged(normed: Net, name: str):
     """Running statistics are the mean of those sent, while weights are not, if clients' steps differ."""
     settings = {"server_lr": 0.5} if name == "scaffold" else {}
@@ -170,13 +113,7 @@ def test_buffers_are_averaged(normed: Net, name: str):
     assert same_trees(merged["head"], expected["head"]) == (name == "fedcurv")
 
 
-SCENARIO = {
-    "task": {"dataset": "digits", "clients": 4, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "model": {"name": "mlp", "hidden": [6]},
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},
-    "fleet": "home-lab",
-    "server": {"rounds": 1},
-}
+SCENARIO = {**SMALL, "task": {**SKEWED, "clients": 4}, "server": {"rounds": 1}}
 
 
 def test_steps_that_only_measure_are_no_steps_of_training(tmp_path):
@@ -196,26 +133,6 @@ def test_steps_that_only_measure_are_no_steps_of_training(tmp_path):
     for key, leaf in short.items():
         assert "fedcurv" in key or torch.equal(leaf, long[key]), key
     assert any(not torch.equal(leaf, long[key]) for key, leaf in short.items())
-
-
-@pytest.mark.parametrize(("name", "part"), [("scaffold", "scaffold/control"), ("feddyn", "feddyn")])
-def test_the_servers_part_is_the_mean_of_all_clients(tmp_path, name: str, part: str):
-    """In a run, also of clients that never took part: their number is the task's."""
-    server = {"rounds": 2, "participants": 2}
-    found = learned(edgefl.run({**SCENARIO, "method": name, "server": server}, out=tmp_path).runs[0])
-    key = f"{part}/head/weight"
-    *_, version = sorted(path for path in found if path.startswith("versions/") and path.endswith(key))
-    states = [leaf for path, leaf in found.items() if path.startswith("states/") and path.endswith(key)]
-    assert 2 <= len(states) <= 4
-    assert found[version].any()
-    torch.testing.assert_close(found[version], torch.stack(states).sum(dim=0) / 4)
-
-
-@pytest.mark.parametrize("name", ["feddyn", "fedcurv"])
-def test_sums_over_a_rounds_clients_need_rounds(tmp_path, name: str):
-    """A policy that merges stale uploads is refused, naming the method."""
-    with pytest.raises(UserError, match=name):
-        edgefl.run({**SCENARIO, "method": name, "server": {"policy": "fedbuff", "rounds": 1}}, out=tmp_path)
 
 
 def overselected(

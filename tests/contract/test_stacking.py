@@ -1,9 +1,6 @@
 """Clients trained together have the results of clients trained alone: every method, on ragged groups."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,38 +11,18 @@ from nightly import paired
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
-from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue
 from edgefl.core.event import TrainingJob
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.steps import Passes
 from edgefl.core.training import LocalTraining
-from edgefl.protocol import (
-    Assignment,
-    Batch,
-    Ctx,
-    Exchange,
-    Method,
-    Net,
-    Phase,
-    Tree,
-    flatten,
-    plain_objective,
-    sgd,
-    tree_map,
-)
+from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, Tree, flatten, tree_map
+
+pytestmark = pytest.mark.usefixtures("as_engines_work")
 
 NAMES = tuple(catalogue.entries("methods"))
-
-
-@pytest.fixture(autouse=True)
-def _as_engines_work() -> Iterator[None]:
-    """One thread, in merges too."""
-    with one_thread():
-        yield
 
 
 # Two passes each: other numbers of full batches, other rests, one of them equal for two clients, one joined.
@@ -136,12 +113,10 @@ def assert_alike(one: list[Outcome], other: list[Outcome]) -> None:
 
 
 def initial_of(net: Net, seed: int = 0) -> Tree:
-    """In double precision, so that what differs is no rounding."""
     return tree_map(torch.Tensor.double, net.init(seed))
 
 
 def check(method: Method, net: Net, sizes=SIZES) -> None:
-    """Every exchange in order, on what the one before it left."""
     initial = initial_of(net)
     server, states = method.server(initial), [method.client(initial) for _ in sizes]
     for exchange in method.exchanges:
@@ -161,6 +136,19 @@ def test_clients_together_are_clients_alone(method, net):
     name, shape, settings = NETS[net]
     built = build_net(name, shape, 10, **settings)
     check(build_method(method, built, MOMENTUM, len(SIZES)), built)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("ffc", {"calibrate": "personal", "ridge": 0.1}),
+        ("spherefed", {"calibrate": "personal_sgd", "head": "tammes"}),
+        ("fedproto", {"predict": "head"}),
+    ],
+)
+def test_variants_stack(method, settings):
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    check(build_method(method, net, MOMENTUM, len(SIZES), **settings), net)
 
 
 @pytest.mark.parametrize(("made", "net"), paired(MADE, NETS))
@@ -186,44 +174,7 @@ def test_every_optimizer_stacks(optimizer):
     check(build_method("fedavg", net, LocalTraining(optimizer=OPTIMIZERS[optimizer])), net)
 
 
-def test_a_group_of_one():
-    """One client is a group, too."""
-    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    check(build_method("fedclassavg", net), net, SIZES[:1])
-
-
-def two_phases(net: Net, wrapped: bool) -> Method:  # noqa: FBT001 - a test's own switch
-    """FedAvg with a second phase, on the optimizer state that the first one left."""
-    method = build_method("fedavg", net, LocalTraining(optimizer=Adam(lr=0.01)))
-    (train,) = method.exchanges
-    step = sgd(plain_objective(net), Adam(lr=0.01), net.trained)
-
-    def own(carry, batch):
-        carry = step(carry, batch)
-        return {**carry, "seen": carry["seen"] + len(batch.y)} if wrapped else carry
-
-    def start(payload, state, ctx):
-        return {**train.work.start(payload, state, ctx), "seen": 0}
-
-    def finish(carry, ctx):
-        upload, state = train.work.finish(carry, ctx)
-        seen = next(iter(upload["head"].values())).new_full((), float(carry["seen"]))
-        return {**upload, "seen": {"samples": seen}}, state
-
-    second = Phase("again", own if wrapped else step, Passes(epochs=1))
-    fold = replace(train.work, start=start, finish=finish, phases=(*train.work.phases, second))
-    return replace(method, exchanges=(replace(train, work=fold, merge=lambda server, _: server),))
-
-
-@pytest.mark.parametrize("wrapped", [False, True], ids=["bare", "wrapped"])
-def test_step_counters_stay_each_clients_own(wrapped):
-    """Numbers in a carry that are not tensors differ between ragged clients, and finish gets each one's."""
-    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    check(two_phases(net, wrapped), net)
-
-
 def test_earlier_training_changes_no_bit():
-    """A trainer with tapes and one without give the same bits."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     method = build_method("fedprox", net, MOMENTUM)
     server, (train,) = method.server(initial_of(net)), method.exchanges
@@ -254,15 +205,3 @@ def test_groups_are_bounded_by_number_and_memory():
     assert [len(unit) for unit in Vmapped(64, 1).units(jobs, size)] == [1] * 10
     found = [job for unit in Vmapped(3, 10**9).units(jobs, size) for job in unit]
     assert sorted(found, key=lambda job: job.id) == jobs
-
-
-def test_inputs_are_never_written_to():
-    """Payloads and states are as they were after a group has trained."""
-    net = build_net("spherefed_convnet", (3, 8, 8), 10, norm="batch")
-    method = build_method("fedclassavg", net, MOMENTUM)
-    initial, (train,) = initial_of(net), method.exchanges
-    server, states = method.server(initial), [method.client(initial_of(net, seed)) for seed in range(4)]
-    given = [*flatten(server).values(), *(leaf for state in states for leaf in flatten(state).values())]
-    before = [leaf.clone() for leaf in given]
-    together(Vmapped(64, 10**9), group(train, net, server, states))
-    assert all(torch.equal(leaf, old) for leaf, old in zip(given, before, strict=True))

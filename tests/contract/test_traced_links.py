@@ -1,7 +1,5 @@
 """Runs whose links follow traces need the files no more once they have begun."""
 
-from __future__ import annotations
-
 import pytest
 from commands import run_command
 
@@ -54,7 +52,6 @@ def test_a_run_has_its_traces_with_it(folder):
     ids=lambda command: command[0],
 )
 def test_commands_need_no_file_of_it(folder, capsys, monkeypatch, command):
-    """Those that price a run anew, or say what it took."""
     monkeypatch.chdir(folder)
     name, *options = command
     status, _, err = run_command(capsys, name, "run", *options)

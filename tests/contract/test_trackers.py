@@ -1,7 +1,5 @@
 """TensorBoard, MLflow and W&B record what a run's directory has; read back with their own readers."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math
@@ -15,8 +13,7 @@ from pathlib import Path
 import pytest
 import tracked
 from commands import run_command
-from hooks import Hooks
-from nightly import mostly
+from small import Stop
 
 import edgefl
 from edgefl.core import catalogue
@@ -25,7 +22,7 @@ from edgefl.trackers import Began, End, Progress
 TRACKERS = ("mlflow", "tensorboard", "wandb")
 SCENARIO = "quickstart"
 SHORT = {
-    "sweep": {"seed": [7, 8]},
+    "sweep": {"seed": [7]},
     "server.rounds": 2,
     "evaluate.measures": ["class-accuracy"],
     "method": "fedavg",
@@ -36,7 +33,6 @@ MISSING = [name for name in TRACKERS if importlib.util.find_spec(name) is None]
 
 @pytest.fixture(params=TRACKERS)
 def name(request) -> str:
-    """A shipped tracker that is installed."""
     if request.param in MISSING:
         pytest.skip(f"{request.param} is not installed")
     return request.param
@@ -75,7 +71,6 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(environment, tmp_path_factory):
-    """Two runs with all trackers."""
     folder = tmp_path_factory.mktemp("done") / "runs"
     return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, track=environment.trackers)
 
@@ -112,19 +107,7 @@ def test_charts_are_the_runs_rows(name, done, environment):
             ), chart
 
 
-def test_costs_end_where_the_summary_does(name, done, environment):
-    """What is known as it goes has the keys of the finished run's figures, and ends at them."""
-    for run in done.runs:
-        found = environment.recorded(name, run)
-        for key, points in found.charts.items():
-            if not key.startswith("loss."):
-                assert points[-1][2] == pytest.approx(found.final[key], rel=1e-6), key
-        assert {"virtual_s", "bytes", "joules", "wasted.bytes", "client_s"} <= found.charts.keys()
-        assert len(found.charts["jobs"]) == len(run.table("merges")) + 1
-
-
 def leaves(value, prefix=""):
-    """The numbers in nested objects by dotted key."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from leaves(inner, f"{prefix}{key}.")
@@ -146,33 +129,17 @@ def test_final_figures_are_those_of_compare(name, done, environment, capsys):
         assert not [key for key, value in expected.items() if not close(found[key], value, name)]
 
 
-def test_settings_are_the_resolved_scenario(name, done, environment):
-    """All of them, defaults too, by dotted key."""
-    for run in done.runs:
-        found = environment.recorded(name, run).settings
-        assert found.keys() == run.settings.keys()
-        assert float(found["local.optimizer.lr"]) == run.settings["local.optimizer.lr"]
-        assert str(found["method.name"]) == "fedavg"
-        assert float(found["seed"]) == run.settings["seed"]
-
-
 def test_a_run_says_which_it_is(name, done, environment):
     """Name, group, identity, seed, directory, method and data set; one edgefl run each, and done."""
     good = {"mlflow": "FINISHED", "tensorboard": "STATUS_SUCCESS", "wandb": "0"}
-    for run in done.runs:
-        found = environment.recorded(name, run)
-        facts = {
-            "name": run.name,
-            "group": SCENARIO,
-            "run_id": run.summary().run_id,
-            "seed": str(run.settings["seed"]),
-            "directory": str(run.folder),
-            "method": "fedavg",
-            "dataset": "digits",
-            "engine": "loop",
-        }
-        assert {key: found.facts[key] for key in facts} == facts
-        assert (found.status, found.told) == (good[name], "done")
+    (run,) = done.runs
+    found, seed = environment.recorded(name, run), str(run.settings["seed"])
+    facts = {"name": run.name, "group": SCENARIO, "run_id": run.summary().run_id, "seed": seed}
+    facts |= {"directory": str(run.folder), "method": "fedavg", "dataset": "digits", "engine": "loop"}
+    assert {key: found.facts[key] for key in facts} == facts
+    assert (found.status, found.told) == (good[name], "done")
+    assert found.settings.keys() == run.settings.keys()
+    assert float(found.settings["local.optimizer.lr"]) == run.settings["local.optimizer.lr"]
     if name == "mlflow":
         assert found.facts["experiment"] == SCENARIO
     if name == "wandb":
@@ -180,36 +147,18 @@ def test_a_run_says_which_it_is(name, done, environment):
         assert found.facts["x of *"] == "round"
 
 
-class Interrupting(Hooks):
-    """Interrupts a run at its second merge."""
-
-    def merged(self, so_far):
-        """See ``Hooks``."""
-        if so_far.round == 1:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ("failed", ("FAILED", "", "1")),
-        ("interrupted", ("KILLED", "", "1")),
-    ],
+    ("how", "words"), [("failed", ("FAILED", "", "1")), ("interrupted", ("KILLED", "", "1"))]
 )
 def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_path):
     """What was recorded of it can be read, with the reason; a diverged run is failed."""
-    given = {
-        "overrides": {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"},
-        "engine": "loop",
-        "out": tmp_path / "run",
-        "track": environment.trackers,
-    }
+    given = {"engine": "loop", "out": tmp_path / "run", "track": environment.trackers}
+    short = {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"}
     if how == "failed":
-        given["overrides"]["local.optimizer.lr"] = 1e30
-        (run,) = edgefl.run(SCENARIO, **given).failed
+        (run,) = edgefl.run(SCENARIO, overrides={**short, "local.optimizer.lr": 1e30}, **given).failed
     else:
         with pytest.raises(KeyboardInterrupt):
-            edgefl.run(SCENARIO, callbacks=Interrupting(), **given)
+            edgefl.run(SCENARIO, overrides=short, callbacks=Stop(2), **given)
         (run,) = edgefl.open(tmp_path / "run").runs
     assert run.status == how
     for name, word in zip(TRACKERS, words, strict=True):
@@ -227,13 +176,7 @@ def test_parameters_say_where_it_goes(tmp_path, environment):
     asked = [
         {"name": "tensorboard", "dir": str(tmp_path / "events")},
         {"name": "mlflow", "uri": environment.uri, "experiment": "another"},
-        {
-            "name": "wandb",
-            "project": "mine",
-            "entity": "me",
-            "dir": str(tmp_path / "w"),
-            "tags": ["one", "two"],
-        },
+        {"name": "wandb", "project": "mine", "entity": "me", "dir": str(tmp_path / "w"), "tags": ["one"]},
     ]
     asked = [one for one in asked if one["name"] not in MISSING]
     short = {"name": "placed", "sweep": {"seed": [1]}, "server.rounds": 1, "method": "fedavg"}
@@ -247,7 +190,7 @@ def test_parameters_say_where_it_goes(tmp_path, environment):
     if "wandb" not in MISSING:
         found = tracked.wandb(tmp_path / "w").facts
         assert (found["project"], found["entity"]) == ("mine", "me")
-        assert found["tags"] == "fedavg digits null one two"
+        assert found["tags"] == "fedavg digits null one"
     assert not [path for path in run.folder.iterdir() if path.name in {"tensorboard", "wandb"}]
 
 
@@ -256,13 +199,7 @@ def test_any_name_and_value_can_be_recorded(name, environment, tmp_path):
     folder = tmp_path / "runs" / "ä <script>"
     folder.mkdir(parents=True)
     settings = {f"part.{number}": number for number in range(150)}
-    settings |= {
-        "a π": "é" * 7000,
-        "none": None,
-        "yes": True,
-        "list": [1, {"two": [None, 2.5]}],
-        "k" * 300: 1,
-    }
+    settings |= {"a π": "é" * 7000, "none": None, "list": [1, {"two": [None, 2.5]}], "k" * 300: 1}
     tags = dict.fromkeys(("method", "dataset", "engine"), "ä")
     run = Began(
         f"ä <script> {name}", "a group/é", 1, 1, None, "0" * 16, 2**62, folder, folder, settings, tags
@@ -293,49 +230,29 @@ def test_any_name_and_value_can_be_recorded(name, environment, tmp_path):
 
 
 @pytest.mark.skipif("wandb" in MISSING, reason="wandb is not installed")
-@pytest.mark.parametrize(
-    ("mode", "variable", "key", "what"),
-    [
-        ("online", "", "", "wandb: W&B has no API key"),
-        (None, "online", "", "wandb: W&B has no API key"),
-        ("online", "", "environment", ""),
-        # It looks for its server for five seconds.
-        pytest.param("online", "", "netrc", "", marks=pytest.mark.nightly),
-        ("offline", "online", "", ""),
-        (None, "", "", ""),
-    ],
-)
-def test_wandb_never_asks_for_a_key(mode, variable, key, what, tmp_path, monkeypatch):
+def test_wandb_never_asks_for_a_key(tmp_path, monkeypatch):
     """Without one, sending is refused before the run, in place of W&B's prompt."""
     module = catalogue.load("trackers", "wandb")
     Environment(tmp_path, monkeypatch)
-    for other in ("NETRC", "WANDB_MODE", "WANDB_API_KEY"):
+    for other in ("NETRC", "WANDB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(other, raising=False)
-    monkeypatch.delenv("WANDB_IDENTITY_TOKEN_FILE", raising=False)
-    if variable:
-        monkeypatch.setenv("WANDB_MODE", variable)
-    if key == "environment":
-        monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
-    elif key:
-        (tmp_path / ".netrc").write_text("machine api.wandb.ai login user password 0\n")
-        (tmp_path / ".netrc").chmod(0o600)
-    asked = {"name": "wandb"} if mode is None else {"name": "wandb", "mode": mode}
-    if not what:
-        module.Params(mode=mode).build()
-        return
-    with pytest.raises(edgefl.UserError) as raised:
-        edgefl.run(SCENARIO, out=tmp_path / "run", track=[asked])
-    assert raised.value.what == what
+    module.Params(mode="offline").build()
+    asked = [{"name": "wandb", "mode": "online"}]
+    with pytest.raises(edgefl.UserError, match="wandb: W&B has no API key"):
+        edgefl.run(SCENARIO, out=tmp_path / "run", track=asked)
+    monkeypatch.setenv("WANDB_MODE", "online")
+    with pytest.raises(edgefl.UserError, match="wandb: W&B has no API key"):
+        edgefl.run(SCENARIO, out=tmp_path / "run", track=["wandb"])
     assert not (tmp_path / "run").exists()
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    module.Params(mode="online").build()
 
 
-@pytest.mark.parametrize("name", TRACKERS)
-def test_an_extra_that_is_missing_is_bad_input(name, tmp_path, monkeypatch, capsys):
+def test_an_extra_that_is_missing_is_bad_input(tmp_path, monkeypatch, capsys):
     """Exit status 2 before anything is run, with what to install; a folder of its name is no package."""
+    name = "mlflow"
     (tmp_path / name).mkdir()
     folder = PathFinder.find_spec(name, [str(tmp_path)])
-    assert folder is not None
-    assert folder.submodule_search_locations
     extras = importlib.import_module("edgefl.core.extras")
     real = extras.find_spec
     monkeypatch.setattr(extras, "find_spec", lambda module: folder if module == name else real(module))
@@ -347,13 +264,11 @@ def test_an_extra_that_is_missing_is_bad_input(name, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.skipif("mlflow" in MISSING, reason="mlflow is not installed")
-@pytest.mark.parametrize("answers", mostly([False, True], [True]))
-def test_a_server_that_does_not_answer_stops_no_run(answers, tmp_path):
-    """One that refuses, or accepts and is silent: one note after the request's timeout; the run is done."""
+def test_a_server_that_does_not_answer_stops_no_run(tmp_path):
+    """One that accepts and is silent: one note after the request's timeout; the run is done."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
-        if answers:
-            server.listen(16)
+        server.listen(16)
         tracker = f"{{name: mlflow, uri: 'http://127.0.0.1:{server.getsockname()[1]}'}}"
         command = f"import edgefl.cli; edgefl.cli.main({['run', SCENARIO, *SETS, '--track', tracker]!r})"
         environment = {**os.environ, "MLFLOW_HTTP_REQUEST_TIMEOUT": "1"}

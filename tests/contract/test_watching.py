@@ -1,7 +1,5 @@
 """`edgefl run --watch`: the page in the runs' directory, which changes nothing of the run."""
 
-from __future__ import annotations
-
 import _thread
 import json
 import re
@@ -31,7 +29,6 @@ LIVE = "while the runs went on; this page loads itself again until they have end
 
 @pytest.fixture
 def scenario(tmp_path, monkeypatch):
-    """A file; pages are written as often as can be."""
     monkeypatch.setattr(watch, "_EVERY_S", 0.0)
     monkeypatch.setattr(watch, "_REST", 0)
     (tmp_path / "watched.yaml").write_text(SCENARIO, encoding="utf-8")
@@ -77,7 +74,6 @@ def test_a_groups_page_follows_its_runs_and_ends_with_them(scenario, tmp_path, c
 
 
 def test_what_a_kill_leaves_says_when_it_was_written(scenario, tmp_path, capsys):
-    """And an interrupt leaves the final page of what there is."""
     folder, left = tmp_path / "runs", []
 
     def press():
@@ -98,8 +94,6 @@ def test_what_a_kill_leaves_says_when_it_was_written(scenario, tmp_path, capsys)
 
 
 def test_a_page_that_cannot_be_made_stops_no_run(scenario, tmp_path, capsys, monkeypatch):
-    """One note says so."""
-
     def broken(*_, **__):
         raise ValueError("no page")
 
