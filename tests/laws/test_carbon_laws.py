@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,10 +133,3 @@ def test_regions_have_all_clients(shares):
     regions = {f"r{place}": {"share": share, "g_per_kwh": 80} for place, share in enumerate(shares)}
     found = clocked(planned(carbon={"regions": regions}))[0]
     assert found.costs["carbon"].whole["devices"] == emitted(80).costs["carbon"].whole["devices"]
-
-
-def test_no_other_draw_depends_on_regions():
-    """Devices, links and slowdowns are dealt as before."""
-    plain, asked = planned().plan.clients, planned(carbon={"regions": ["DE", "FR", "PL"]}).plan.clients
-    for name in ("device", "link", "slowdown", "kind"):
-        assert np.array_equal(getattr(plain, name), getattr(asked, name))

@@ -236,18 +236,6 @@ def test_nothing_saves_more_than_the_run_or_less_than_nothing():
     assert 0 < max(explanation.savings.values()) < explanation.seconds
 
 
-def test_a_fleet_of_identical_clients_saves_nothing():
-    """The same device, link, samples and speed: whoever is last is no slower than the median."""
-    same = {
-        "fleet": {"members": [{"device": "raspberry-pi-4b", "link": "4g"}]},
-        "task": {"dataset": "digits", "clients": 9, "partition": {"name": "iid"}},
-        "local": {"steps": 3, "batch_size": 16},
-    }
-    found = explained(of({**SCENARIO, **same})).run()
-    assert found.savings == dict.fromkeys(CHANGES, 0)
-    assert found.clients[0].savings == dict.fromkeys(OF_CLIENTS, 0)
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -288,21 +276,6 @@ def test_the_clock_runs_again_where_other_times_make_another_run(policy):
     saved = of_policy(policy).savings
     assert set(saved) == set(CHANGES)
     assert saved["slowdown"] > 0
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"server": {"participants": 4, "until": {"rounds": 6, "energy": "1000 kJ"}}},
-        {"local": {"epochs": {"fit": "1 s", "most": 2}}},
-        {"fleet": {**SCENARIO["fleet"], "availability": {"name": "charging"}}},
-    ],
-)
-def test_the_clock_does_not_run_again_where_more_than_times_would_change(changes):
-    """Energies and steps."""
-    found = explained(of({**SCENARIO, **changes})).run()
-    assert (found.savings, found.unsaved) == (None, "world")
-    assert {one.savings for one in found.clients} == {None}
 
 
 def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 
@@ -18,12 +18,11 @@ from edgefl.core import catalogue
 from edgefl.core.errors import RunError
 from edgefl.core.event import Kind
 from edgefl.world.driver import simulate
-from edgefl.world.needs import Evaluate, Feedback, Merge
+from edgefl.world.needs import Feedback, Merge
 from edgefl.world.world import World
 
 _POLICY = "from edgefl.world.policies import Policy\nclass Params(Policy):\n  def serve(self, world):\n"
 
-ENDS = {Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT}
 STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 
 
@@ -45,19 +44,6 @@ SETTINGS = st.fixed_dictionaries(
         "clients": st.integers(1, 6),
     }
 )
-
-
-@given(SETTINGS)
-def test_every_dispatched_job_ends_exactly_once(settings):
-    """In merged, late, lost or cut; the run's end cuts what is left."""
-    with dispatched() as numbers:
-        events, needs, jobs = played(toy(**settings))
-    assert sorted(record.job.id for record in jobs) == numbers
-    assert {record.ending for record in jobs} <= ENDS
-    merged = [job.id for need in needs if isinstance(need, Merge) for job in need.merged]
-    assert sorted(merged) == sorted(record.job.id for record in jobs if record.ending is Kind.MERGED)
-    given_up = Counter(event.kind for event in events if event.job >= 0 and event.kind in ENDS)
-    assert given_up == Counter(record.ending for record in jobs if record.ending is not Kind.MERGED)
 
 
 @given(SETTINGS)
@@ -99,21 +85,6 @@ def test_what_is_broken_off_costs_no_more_than_the_whole(settings):
 
 
 @given(SETTINGS)
-def test_live_versions_are_what_jobs_in_flight_need(settings):
-    """Each job that a merge names, and each that is in flight, comes from a version that is kept."""
-    _, needs, _ = played(toy(**settings))
-    live = {0}
-    for need in needs:
-        if isinstance(need, Evaluate):
-            assert {need.version, *(job.version for job in need.completed)} <= live
-            continue
-        assert {job.version for job in (*need.merged, *need.completed, *need.ready)} <= live
-        live = set(need.live_versions)
-        assert need.version in live
-        assert live == {need.version} | {job.version for job in need.ready}
-
-
-@given(SETTINGS)
 def test_states_are_committed_in_each_clients_order(settings):
     """Merged or late: of a client's jobs the newer never comes before the older."""
     _, needs, jobs = played(toy(**settings))
@@ -126,28 +97,6 @@ def test_states_are_committed_in_each_clients_order(settings):
     completed = [job.id for need in needs for job in need.completed]
     late = {record.job.id for record in jobs if record.ending is Kind.LATE and record.worked}
     assert set(completed) <= (late if settings["stateful"] else set())
-
-
-def test_a_thousand_merges_keep_few_versions():
-    """No version outlives the jobs that began from it: a lost job does not keep its own for ever."""
-    clients = 6
-    _, needs, jobs = played(toy(clients=clients, rounds=1000, lost=0.3, late=0.1, buffer=2))
-    merges = [need for need in needs if isinstance(need, Merge)]
-    assert len(merges) == 1000
-    # A job in flight each, as many waiting, and the newest version.
-    assert max(len(need.live_versions) for need in merges) <= 2 * clients + 1
-    assert {record.ending for record in jobs} == ENDS
-
-
-def test_scales_follow_staleness():
-    """The policy's weight of an update is asked with how many versions it is behind."""
-    _, needs, _ = played(toy(buffer=1))
-    for need in needs:
-        if isinstance(need, Merge):
-            behind = [need.version - 1 - job.version for job in need.merged]
-            assert need.scales == tuple(1 / (1 + versions) for versions in behind)
-            assert need.weights == tuple(1.0 for _ in need.merged)
-    assert any(scale < 1 for need in needs if isinstance(need, Merge) for scale in need.scales)
 
 
 def test_a_closed_world_cuts_what_is_in_flight():
@@ -239,23 +188,6 @@ def test_merged_together_a_clients_jobs_keep_their_order():
     with pytest.raises(RunError, match="job 2 is merged before its job 1"):
         next(world.merge("train", [third, first]))
     assert _numbers(_asked(world, [third, second, first]).merged) == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("factor", "asked"), [(0.3, 1), (1.0, 1), (2.0, 2)])
-def test_a_cohort_is_never_empty(factor, asked):
-    """Nor is it the world's own array, which a policy could change."""
-    world = _world(3)
-    assert len(_invited(world, world.plan.prices[0], factor=factor)) == asked
-    for clients in (_invited(world, prices("all", 3, everyone=True)), world.candidates(), world.choose(3)):
-        clients[:] = -1
-    assert world.candidates().tolist() == [0, 1, 2]
-
-
-def _invited(world, exchange, **options):
-    """Who is invited, where nobody has to be waited for."""
-    with pytest.raises(StopIteration) as done:
-        next(world.invite(exchange, **options))
-    return done.value.value
 
 
 @given(SETTINGS)
@@ -428,18 +360,3 @@ def test_a_mistake_of_a_policy_leaves_no_trace(mistake):
     with pytest.raises(RunError, match=says):
         discard() if "discarded" in mistake else next(merge)
     assert (len(events), len(rows), world.version) == before
-
-
-def test_nothing_may_be_dispatched():
-    """To no client no job is dispatched, and no version is kept for it."""
-    world = _world()
-    assert world.dispatch("train", []) == []
-    assert _asked(world, []).live_versions == (1,)
-
-
-def test_nothing_may_be_discarded():
-    """As nothing may be merged: an empty list ends no job."""
-    world = _world()
-    job = _arrived(world, 0)
-    world.discard([], Kind.LATE)
-    assert job.open

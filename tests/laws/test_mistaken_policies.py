@@ -104,21 +104,6 @@ def test_a_selector_returns_as_many_candidates_as_it_is_asked_for(own, chosen):
         played(planned)
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        "candidates[candidates >= 1][:count]",
-        "candidates.tolist()[:count]",
-        "candidates[np.argsort(-candidates)][:count]",
-        "sorted(candidates)[:count]",
-    ],
-)
-def test_a_selector_uses_the_candidates_as_an_array(own, chosen):
-    """Compared, indexed, listed and computed with, as NumPy's are."""
-    _, _, jobs = played(_choosing(own, chosen))
-    assert len(jobs) == 4
-
-
 def test_a_selector_cannot_move_the_candidates_of_others(own):
     """The array is read-only: the error names the selector's line."""
     planned = _choosing(own, "np.asarray(candidates).sort()")

@@ -7,13 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 from exact_sharing import Client, Limits, arrivals, downloads, fluid, received, uploads
-from fleets import AVAILABILITY, LIMIT_S, POLICIES, SPEED, fleets, only
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plans import in_cells, plan, prices, sourced, told
+from plans import plan, prices, sourced, told
 
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.fleet import Cell, Failures
+from edgefl.core.fleet import Cell
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 
@@ -183,51 +182,4 @@ def test_traces_and_pauses_are_changes_of_a_flows_cap(system, data):
         np.testing.assert_allclose(by_client(rows, name)[0], [float(end) for end in ends], rtol=CLOSE)
 
 
-# What a transfer draws from a battery, and so when its client is there, depends on how long it lasts.
-PLAIN = {name: values for name, values in AVAILABILITY.items() if name != "charging"}
-SYNC = {
-    "policies": only(POLICIES, "sync"),
-    "availability": PLAIN,
-    "failures": Failures(),
-    "instant": False,
-    "until": {"rounds": 2, "time": LIMIT_S},
-}
 links = st.floats(1e5, 2e7)
-
-
-def first_exchange(plan_, *names):
-    """Columns of the jobs that are dispatched first, by job; infinite where there is no number."""
-    rows = told(plan_)[2]
-    rows = np.sort(rows[rows["dispatched_s"] == rows["dispatched_s"].min(initial=np.inf)], order="job")
-    return [np.where(np.isnan(rows[name]), np.inf, rows[name]) for name in names]
-
-
-@given(fleets(**SYNC), links, links, st.none() | links, st.floats(1, 9))
-@FEWER
-def test_more_at_the_server_makes_no_transfer_later(plan_, down_bps, up_bps, cell_bps, factor):
-    """Whatever clients do meanwhile: leave, pause, slow down.
-
-    More uplink leaves downloads as they were, to the bit, and makes no arrival later; more downlink makes no
-    download later.
-    """
-    if cell_bps is not None:
-        plan_ = in_cells(plan_, cell_bps, size=2)
-
-    def times(down=1.0, up=1.0):
-        shared = limited(plan_, downlink=down_bps * down, uplink=up_bps * up)
-        return first_exchange(shared, "received_s", "arrived_s")
-
-    received_s, arrived_s = times()
-    same_s, sooner_s = times(up=factor)
-    np.testing.assert_array_equal(same_s, received_s)
-    assert (sooner_s <= arrived_s * (1 + CLOSE)).all()
-    assert (times(down=factor)[0] <= received_s * (1 + CLOSE)).all()
-
-
-@given(fleets(**SYNC | {"speed": only(SPEED, "load")}, throttling=(None,) * 3), links, links, links)
-@FEWER
-def test_sharing_makes_no_arrival_earlier(plan_, down_bps, up_bps, cell_bps):
-    """Where devices do not heat up, nobody arrives before the time that it needs by itself."""
-    shared = limited(in_cells(plan_, cell_bps, size=3), downlink=down_bps, uplink=up_bps)
-    (alone,), (together,) = first_exchange(plan_, "arrived_s"), first_exchange(shared, "arrived_s")
-    assert (alone <= together * (1 + CLOSE)).all()

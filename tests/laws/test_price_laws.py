@@ -41,34 +41,6 @@ def _phases(price):
     return price.down_s, price.compute_s, price.up_s, *price.energy
 
 
-@given(works, SIZES, SIZES, works, SIZES, SIZES, radios)
-def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):
-    """Adding kernels or payload makes no phase shorter and none cheaper."""
-    pricer, way = Pricer("board", device()), link(radio=radio)
-    less = priced(pricer, cost(work, down, up), way)
-    more = priced(pricer, cost(work + more_work, down + more_down, up + more_up), way)
-    assert _no_dearer(less, more)
-
-
-@given(kernels, SIZES, SIZES)
-def test_a_larger_kernel_never_takes_less(one, flops, size):
-    """More operations or bytes in a kernel never make it faster."""
-    pricer = Pricer("board", device())
-    larger = one._replace(flops=one.flops + flops, bytes=one.bytes + size)
-    assert pricer.time(cost(Work.of([larger]))).seconds >= pricer.time(cost(Work.of([one]))).seconds
-
-
-@given(works, factors, factors, factors, st.floats(0, 1))
-def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficiency, launch):
-    """A slower clock, memory or launch, or a lower efficiency, makes no work faster or cheaper."""
-    fast = Pricer("fast", device())
-    slow = Pricer(
-        "slow",
-        device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch),
-    )
-    assert _no_dearer(priced(fast, cost(work), link()), priced(slow, cost(work), link()))
-
-
 OVERHEADS = ("launch", "backward")
 POWERS = ("idle", "single_core", "active")
 overheads = st.fixed_dictionaries(dict.fromkeys(OVERHEADS, st.floats(0, 1)))
@@ -117,19 +89,6 @@ def test_a_slower_link_is_never_faster_or_cheaper(
     assert _no_dearer(priced(pricer, cost(None, down, up), near), priced(pricer, cost(None, down, up), far))
 
 
-@given(works, works, st.integers(0, 1000))
-def test_compute_adds_up_over_steps(one, two, steps):
-    """Time and energy of n steps and another work are n times the step's and the other's."""
-    pricer, way = Pricer("board", device()), link()
-    first, second = (priced(pricer, cost(work), way) for work in (one, two))
-    both = priced(pricer, cost(one * steps + two), way)
-    assert math.isclose(
-        both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12
-    )
-    joules = steps * first.energy.compute_j + second.energy.compute_j
-    assert math.isclose(both.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-12)
-
-
 @given(works, SIZES, SIZES)
 def test_a_price_is_the_sum_of_its_phases(work, down, up):
     """Seconds and joules are those of the phases together."""
@@ -165,16 +124,6 @@ def test_narrower_numbers_move_fewer_bytes(size):
     wide, narrow = (priced(Pricer("board", board, dtype), job, link()) for dtype in ("fp32", "fp16"))
     assert math.isclose(wide.compute_s, 2 * narrow.compute_s)
     assert math.isclose(narrow.compute_s, size / 1e9)
-
-
-@given(works)
-def test_an_unknown_power_of_one_core_matters_to_overheads_alone(work):
-    """Work without any takes what it takes."""
-    board = device(launch=0)
-    unknown = board.power.active.model_copy(update={"value": None, "status": "unknown"})
-    power = board.power.model_copy(update={"single_core": unknown})
-    price = priced(Pricer("board", board.model_copy(update={"power": power})), cost(work), link())
-    assert price.energy == priced(Pricer("board", board), cost(work), link()).energy
 
 
 def _unknown(price):

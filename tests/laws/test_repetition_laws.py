@@ -39,16 +39,6 @@ def test_methods_that_are_alike_seem_to_differ_in_one_of_20_cases(apart, counts)
     assert np.mean(found) == pytest.approx(0.05, abs=0.014)
 
 
-@given(FIGURES, FIGURES)
-def test_a_difference_is_the_other_way_round_its_opposite(own, other):
-    """One less the other, and the other less the one."""
-    one, opposite = difference(own, other), difference(other, own)
-    assert (one is None) == (opposite is None)
-    if one:
-        ends = one.interval_95 and (-one.interval_95.high, -one.interval_95.low)
-        assert opposite == one._replace(mean=-one.mean, interval_95=ends)
-
-
 @given(FIGURES, FIGURES, st.randoms())
 def test_the_order_of_runs_does_not_matter(own, other, order):
     """To the bit, of means and of differences."""
@@ -70,31 +60,6 @@ def test_equal_runs_are_never_separable(figures):
     for other in (figures, {seed: one and one * (1 + 2**-50) for seed, one in figures.items()}):
         found = difference(figures, other)
         assert found is None or not found.separable
-
-
-@given(st.floats(-1e6, 1e6).filter(lambda gain: abs(gain) > 1e-3), st.lists(VALUES, min_size=2, max_size=6))
-def test_a_gain_that_is_the_same_in_all_seeds_is_separable(gain, values):
-    """However much seeds differ, where their differences do not, up to rounding."""
-    own = {seed: value + gain for seed, value in enumerate(values)}
-    found = difference(own, dict(enumerate(values)))
-    assert found.separable
-    assert found.mean == pytest.approx(gain, abs=1e-8)
-
-
-@given(FIGURES, FIGURES)
-def test_pairs_are_those_that_both_have(own, other):
-    """Never more than the seeds in common; without two of them there are no pairs."""
-    found, common = difference(own, other), own.keys() & other.keys()
-    if found is None:
-        return
-    assert found.paired == (len(common) > 1)
-    known = [{seed for seed, value in each.items() if value is not None} for each in (own, other)]
-    expected = len(known[0] & known[1]) if found.paired else min(map(len, known))
-    assert found.pairs == expected > 0
-    assert (found.half is None) == (found.separable is None)
-    assert found.half is None or found.half >= 0
-    if found.paired:
-        assert (found.half is None) == (found.pairs == 1)
 
 
 def test_what_is_not_finite_is_no_figure():

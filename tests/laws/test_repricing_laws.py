@@ -13,7 +13,7 @@ from plans import told
 
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
+from edgefl.core.repricing import Jobs, Repriced
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
@@ -118,22 +118,6 @@ def test_on_a_shared_link_prices_bound_what_jobs_took(policy):
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-def test_at_their_own_prices_jobs_took_what_they_took(policy):
-    """The energy of all clients, tails and broken-off stages included, and the time of a blind run."""
-    found = planned(policy)
-
-    def again(reader):
-        prices = read_prices(reader)
-        own = Repriced(Opened(reader).repriced, prices, prices, blind=reader.meta["blind"])
-        return own.joules(reader.meta["virtual_s"]), own.seconds()
-
-    result, (joules, seconds) = summed(found, again)
-    assert is_blind(found.plan) == (policy == "sync")
-    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
-    assert seconds == (pytest.approx(result.virtual_s, rel=1e-9) if policy == "sync" else None)
-
-
-@pytest.mark.parametrize("policy", OTHERS)
 def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
     monkeypatch.setattr("edgefl.core.repricing._CHUNK", 7)
@@ -221,15 +205,6 @@ def test_what_was_spent_until_an_evaluation_is_spent_again(policy):
     assert joules == pytest.approx([one[2] for one in told], rel=1e-9)
 
 
-def test_bounds_hold_whatever_the_policy():
-    """A run that is not blind keeps its time, and its energy lies between the bounds."""
-    for policy in OTHERS:
-        result, _ = summed(planned(policy))
-        low, high = result.joules_between
-        assert low < result.energy.joules < high
-        assert (result.virtual_s_between is None) == (policy != "sync")
-
-
 def test_a_lower_bound_of_work_is_one_of_the_run():
     """Without an upper bound of one kind's work, neither time nor energy has one, and the times say so."""
     for policy in OTHERS:
@@ -246,26 +221,6 @@ def test_a_lower_bound_of_work_is_one_of_the_run():
         assert 0 < result.joules_between.low < result.energy.joules
 
 
-def test_without_corners_nothing_is_bounded():
-    """No rows are written, and the summary has no bounds."""
-    found = planned()
-    prices = tuple(replace(one, corners=None) for one in found.plan.prices)
-    result, rows = summed(
-        replace(found, plan=replace(found.plan, prices=prices)), lambda reader: reader.rows("corner_prices")
-    )
-    assert rows == []
-    assert (result.virtual_s_between, result.joules_between) == (None, None)
-
-
-def test_a_run_without_jobs_took_nothing():
-    """One that failed before its first job, or is read before."""
-    store = Store.in_memory()
-    describe(planned(), store, "null")
-    found = summary(store.reader())
-    store.abandon()
-    assert (found.virtual_s_between, found.joules_between) == ((0.0, 0.0), (0.0, 0.0))
-
-
 def test_exchanges_that_take_turns_have_their_own_prices():
     """Jobs of two exchanges in turn: the energy is that of each, also where one alone becomes dearer."""
     draw = {"compute_w": 5, "idle_w": 1}
@@ -280,14 +235,6 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     assert Repriced(jobs, own, own, blind=False).joules(end_s) == pytest.approx(whole)
     dearer = (own[0], replace(own[1], idle_w=own[1].idle_w + 10))
     assert Repriced(jobs, own, dearer, blind=False).joules(end_s) == pytest.approx(whole + 20 * shares)
-
-
-def test_work_that_nobody_can_price_is_no_lower_bound():
-    """A kind that is refused has no time at any corner; one without an end has none at the costly corner."""
-    known, unknown = (exchange("train", 2, compute_s=one) for one in ([1.0, 2.0], [1.0, np.nan]))
-    assert not is_unbounded(replace(unknown, corners=(unknown, unknown)))
-    assert is_unbounded(replace(known, corners=(known, unknown)))
-    assert not is_unbounded(unknown)
 
 
 def test_models_that_take_alike_steps_have_their_own_costs():

@@ -10,9 +10,6 @@ import pytest
 import torch
 from builders import build_method, build_net
 from commands import run_command
-from fleets import fleets
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from plans import device, kernel, plan, play, prices
 from recorded import recorded
 from replayed import assert_same, small
@@ -25,7 +22,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.merging import COUNTS, MergeCost, MergeTrace, ServerWork
+from edgefl.core.merging import MergeCost, MergeTrace, ServerWork
 from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
@@ -80,14 +77,6 @@ def test_the_coefficients_of_ktpfl_by_closed_form():
     """Two products of the clients' coefficients (N x N) with all predictions (N x P C), whoever sends."""
     work = traced("ktpfl").work(3)
     assert work.flops == 2 * 2 * CLIENTS**2 * PUBLIC * CLASSES
-
-
-def test_the_step_of_fedopt_is_added_to_its_base():
-    """FedAvg's work is part of it, and the step does not depend on the number of uploads."""
-    fedavg, fedopt = traced("fedavg"), traced("fedopt")
-    beyond = [fedopt.work(uploads).bytes - fedavg.work(uploads).bytes for uploads in (1, 2, 9)]
-    assert beyond[0] > 0
-    assert len(set(beyond)) == 1
 
 
 # Its merge takes seconds to trace by default.
@@ -150,30 +139,6 @@ def test_work_that_grows_with_the_square(how):
     assert [trace.work(uploads).flops for uploads in (1, 6, 40)] == [
         2 * uploads**2 * NUMBERS for uploads in (1, 6, 40)
     ]
-
-
-@pytest.mark.usefixtures("own_method")
-def test_memory_that_grows_with_the_square():
-    """Differences of all pairs and their magnitudes, n^2 P each, the uploads twice, the server's model."""
-    trace = traced("pairs", how="differences")
-    for uploads in (2, 3, 4, 6, 7, 11, 40):
-        assert trace.peak_bytes(uploads) == 4 * NUMBERS * (2 * uploads**2 + 2 * uploads + 1)
-
-
-@given(st.lists(st.tuples(*[st.integers(0, 50)] * 3), min_size=1, max_size=4), st.integers(8, 40))
-def test_the_worst_of_several_moments(moments, uploads):
-    """Each grows as it likes; if one is the worst with 3, 5 and 7 uploads, the peak is that one's."""
-
-    def held(moment, uploads):
-        a, b, c = moment
-        return a + b * uploads + c * uploads**2
-
-    peaks = [max(held(one, each) for one in moments) for each in COUNTS]
-    trace = MergeTrace([], [], peaks)
-    assert [trace.peak_bytes(each) for each in COUNTS] == peaks
-    for one in moments:
-        if [held(one, each) for each in COUNTS[2:]] == peaks[2:]:
-            assert trace.peak_bytes(uploads) == held(one, uploads)
 
 
 @pytest.mark.usefixtures("own_method")
@@ -272,33 +237,6 @@ def test_a_time_limit_that_comes_before_the_merge_is_done():
     events, needs = play(replace(given, server_work=server()))
     assert not [need for need in needs if isinstance(need, Merge)]
     assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(fleets(), st.floats(1e-3, 10))
-def test_critical_paths_name_the_server(plan_, bandwidth):
-    """Whatever the policy: parts follow each other, sum to their round, and the server's are its seconds."""
-    of_server = server(bandwidth=bandwidth * 1e9)
-    traces = dict.fromkeys((one.exchange for one in plan_.prices), of_server.traces["train"])
-    plan_ = replace(plan_, server_work=ServerWork("board", of_server.board, traces))
-    with recorded(plan_) as reader:
-        if not (merges := reader.rows("merges")):
-            return
-        found = Explainer(reader, Recorded(plan_, {}, {}))
-    rounds, parts = found.rounds, found.parts
-    assert (parts.to_s > parts.from_s).all()
-    for place in range(len(rounds.number)):
-        from_s, to_s = parts.from_s[parts.round == place], parts.to_s[parts.round == place]
-        if rounds.to_s[place] > rounds.from_s[place]:
-            assert (from_s[0], to_s[-1]) == (rounds.from_s[place], rounds.to_s[place])
-            assert from_s[1:].tolist() == to_s[:-1].tolist()
-    waited = parts.phase == PHASES.index("server")
-    waited_s = (parts.to_s - parts.from_s)[waited].sum()
-    every_s = sum(row["server_seconds"] for row in merges)
-    assert found.causes.sum() == pytest.approx(found.rounds.to_s[-1])
-    assert waited_s <= every_s * (1 + 1e-9)
-    if plan_.scenario.server.policy.name == "sync":
-        assert waited_s == pytest.approx(every_s)
 
 
 def test_merges_one_after_another_are_all_on_the_path():

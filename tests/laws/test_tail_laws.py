@@ -68,29 +68,6 @@ def ends(monkeypatch):
 
 @given(fleets())
 @FEW
-def test_a_radio_draws_no_more_than_it_can(plan_):
-    """A client takes at most the active power and the radio's maximum for as long as the run lasts.
-
-    Tails are longer than jobs, as on 4G.
-    """
-    long_s = 60 + plan_.prices[0].tail_s
-    plan_ = replace(plan_, prices=tuple(replace(one, tail_s=long_s) for one in plan_.prices))
-    with pytest.MonkeyPatch.context() as patch:
-        end_s = ends(patch)
-        _, _, rows, tails = told_all(plan_)
-    spent_j = by_client(plan_, rows, joules(rows)) + by_client(plan_, tails, tails["joules"])
-    most_w = np.zeros(len(plan_.clients))
-    for one in plan_.prices:
-        draw = one.demand(plan_.clients.kind).draw
-        receiving_w, sending_w = draw.receive_j_per_mbit * one.down_bps, draw.transmit_j_per_mbit * one.up_bps
-        radio_w = np.maximum(draw.radio_w + np.maximum(receiving_w, sending_w) / 1e6, draw.tail_w)
-        most_w = np.maximum(most_w, draw.idle_w + draw.compute_w + radio_w)
-    known = ~np.isnan(spent_j)
-    assert (spent_j[known] <= np.nan_to_num(most_w[known]) * end_s[0] * (1 + 1e-9) + 1e-9).all()
-
-
-@given(fleets())
-@FEW
 def test_a_tail_lasts_until_the_next_transfer(plan_):
     """However jobs go, each client's tails are those between its transfers, and overlap none of them."""
     plan_ = radios_alone(plan_)

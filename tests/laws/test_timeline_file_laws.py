@@ -22,8 +22,6 @@ from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write_timeline
 
-EXAMPLES = settings(max_examples=15)
-
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
@@ -36,6 +34,7 @@ def shown(tmp_path_factory):
             written = write_timeline(reader, path, plan=plan_, note=notes.append)
             run = summary(reader)
             found = SimpleNamespace(
+                plan=plan_,
                 run=run,
                 jobs=reader.rows("jobs"),
                 tails=reader.rows("settled_tails"),
@@ -68,11 +67,8 @@ def is_job(one):
     return "job" in one.arguments
 
 
-@given(fleets())
-@EXAMPLES
-def test_every_job_has_its_slice(shown, plan_):
+def every_job_has_its_slice(found):
     """On its client's track, from its dispatch until the client is free again, named by how it ended."""
-    found = shown(plan_)
     slices = {
         one.arguments["job"]: (client, one)
         for client, lane in found.lanes.items()
@@ -93,11 +89,8 @@ def test_every_job_has_its_slice(shown, plan_):
     assert [int(name.split()[1]) for name in tracks] == sorted({job["client"] for job in found.jobs})
 
 
-@given(fleets())
-@EXAMPLES
-def test_slices_of_a_client_nest_and_follow_each_other(shown, plan_):
+def slices_of_a_client_nest_and_follow_each_other(found):
     """At each depth, none begins before the one before it has ended, and each lies in the one above it."""
-    found = shown(plan_)
     for lane in found.lanes.values():
         for depth in {one.depth for one in lane}:
             for before, after in pairwise(one for one in lane if one.depth == depth):
@@ -111,11 +104,8 @@ def test_slices_of_a_client_nest_and_follow_each_other(shown, plan_):
             assert is_job(one) == (one.depth == 0 and one.name != "away")
 
 
-@given(fleets())
-@EXAMPLES
-def test_every_flow_begins_at_its_dispatch_and_ends_once(shown, plan_):
+def every_flow_begins_at_its_dispatch_and_ends_once(found):
     """In the merge that the job went into, or in the job if it went into none."""
-    found = shown(plan_)
     begun = Counter(flow for one in found.traced.named("dispatch") for flow in one.through)
     ended = Counter(flow for one in (*found.traced.slices, *found.traced.instants) for flow in one.into)
     assert begun == ended == Counter(job["job"] + 1 for job in found.jobs)
@@ -127,11 +117,8 @@ def test_every_flow_begins_at_its_dispatch_and_ends_once(shown, plan_):
     assert len(found.traced.named("merge")) == len(found.merges)
 
 
-@given(fleets())
-@EXAMPLES
-def test_sums_are_the_summary(shown, plan_):
+def sums_are_the_summary(found):
     """Energy, bytes and client-seconds of the slices; the last values of the counters."""
-    found = shown(plan_)
     stages = [one for lane in found.lanes.values() for one in lane if "busy_s" in one.arguments]
     energies = [(row["client"], row["joules"]) for row in found.tails]
     energies += [(job["client"], job[name]) for job in found.jobs for name in JOULES]
@@ -160,11 +147,8 @@ def test_sums_are_the_summary(shown, plan_):
         assert last["accuracy, global"] == found.run.accuracy["global"].value
 
 
-@given(fleets())
-@EXAMPLES
-def test_counters_are_of_the_jobs(shown, plan_):
+def counters_are_of_the_jobs(found):
     """Links carry all bytes of transfers that take time, and clients are active for as long as their jobs."""
-    found = shown(plan_)
     for name, values in found.traced.counters.items():
         assert all(one[0] < other[0] for one, other in pairwise(values))
         assert name.startswith("accuracy") or all(value >= 0 for _, value in values)
@@ -186,12 +170,9 @@ def test_counters_are_of_the_jobs(shown, plan_):
         assert area(f"{way}link") == pytest.approx(bits, rel=1e-4, abs=1e-3)
 
 
-@given(fleets())
-@EXAMPLES
-def test_away_is_when_nobody_can_be_asked(shown, plan_):
+def away_is_when_nobody_can_be_asked(found):
     """Nobody is dispatched to while away; who leaves a job behind is in none while away; pauses are away."""
-    found = shown(plan_)
-    fleet = plan_.fleet
+    fleet = found.plan.fleet
     for client, lane in found.lanes.items():
         away = [one for one in lane if one.name == "away"]
         if fleet.availability.name == "always":
@@ -206,12 +187,9 @@ def test_away_is_when_nobody_can_be_asked(shown, plan_):
             assert before.to_ns < after.from_ns or before.to_ns in bounds
 
 
-@given(fleets(on_leave="pause"))
-@EXAMPLES
-def test_pauses_are_away(shown, plan_):
+def pauses_are_away(found):
     """Where clients pause, a stage that is over took its busy seconds and those away."""
-    found = shown(plan_)
-    if isinstance(plan_.fleet.availability.timetable(plan_.clients, 0), BatteryTimetable):
+    if isinstance(found.plan.fleet.availability.timetable(found.plan.clients, 0), BatteryTimetable):
         return
     for lane in found.lanes.values():
         stages = [one for one in lane if one.depth == 1 and one.name in {"down", "compute", "up"}]
@@ -220,12 +198,9 @@ def test_pauses_are_away(shown, plan_):
             assert stage.ns / 1e9 == pytest.approx(stage.arguments["busy_s"] + sum(inside) / 1e9, abs=1e-6)
 
 
-@given(fleets())
-@EXAMPLES
-def test_away_is_what_the_timetable_says(shown, plan_):
+def away_is_what_the_timetable_says(found):
     """At any time, where it depends on no battery."""
-    found = shown(plan_)
-    timetable = plan_.fleet.availability.timetable(plan_.clients, plan_.scenario.seed)
+    timetable = found.plan.fleet.availability.timetable(found.plan.clients, found.plan.scenario.seed)
     if isinstance(timetable, BatteryTimetable) or not found.lanes or not found.run.virtual_s:
         return
     times = np.linspace(0, found.run.virtual_s, 41)[:-1] + 1e-4 * math.pi
@@ -235,6 +210,33 @@ def test_away_is_what_the_timetable_says(shown, plan_):
         for t_s, is_there in zip(times.tolist(), there.tolist(), strict=True):
             if t_s < found.run.virtual_s:
                 assert is_there != any(first <= ns(t_s) < last for first, last in spans)
+
+
+LAWS = (
+    every_job_has_its_slice,
+    slices_of_a_client_nest_and_follow_each_other,
+    every_flow_begins_at_its_dispatch_and_ends_once,
+    sums_are_the_summary,
+    counters_are_of_the_jobs,
+    away_is_when_nobody_can_be_asked,
+    away_is_what_the_timetable_says,
+)
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_what_the_file_shows_of_a_run(shown, plan_):
+    """Of each run, all that is said above."""
+    found = shown(plan_)
+    for law in LAWS:
+        law(found)
+
+
+@given(fleets(on_leave="pause"))
+@settings(max_examples=10)
+def test_pauses_are_away(shown, plan_):
+    """Where clients pause."""
+    pauses_are_away(shown(plan_))
 
 
 def test_counters_that_change_often_are_coarser(shown, monkeypatch):

@@ -45,11 +45,8 @@ def merged_in_rounds(found):
     return [job for job in found.jobs if job["ending"] == "merged" and job["exchange"] in found.in_rounds]
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_participation_ends_in_the_summary(plan_):
+def participation_ends_in_the_summary(found):
     """Its last values are the summary's, and no client is forgotten on the way."""
-    found = played(plan_)
     numbers = {row["round"] for row in found.merges if row["exchange"] in found.in_rounds}
     if not merged_in_rounds(found):
         assert found.participation == []
@@ -62,11 +59,8 @@ def test_participation_ends_in_the_summary(plan_):
     assert shown.fairness[-1] == pytest.approx(fairness, rel=1e-15, nan_ok=True)
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
+def jobs_in_flight_are_those_between_dispatch_and_arrival(found):
     """Their mean is all jobs' time over the run's; the most at once is counted where one begins."""
-    found = played(plan_)
     if not found.jobs or not found.run.virtual_s:
         assert found.active == {}
         return
@@ -84,11 +78,8 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     assert all(mean <= most + 1e-9 for mean, most in zip(*columns, strict=True))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
+def staleness_is_counted_in_versions_merge_by_merge(found):
     """Of each merge in rounds that took jobs: the version before it less theirs."""
-    found = played(plan_)
     behind = {}
     for job in merged_in_rounds(found):
         behind.setdefault(job["into_version"], []).append(job["into_version"] - 1 - job["version"])
@@ -104,11 +95,8 @@ def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
     )
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_every_job_is_in_one_round(plan_):
+def every_job_is_in_one_round(found):
     """With its stations; merged ones in that of their version; the jobs that are listed begin a round."""
-    found = played(plan_)
     listed = Counter()
     assert [one.to_s for one in found.rounds] == sorted(one.to_s for one in found.rounds)
     for shown in found.rounds:
@@ -123,11 +111,8 @@ def test_every_job_is_in_one_round(plan_):
     )
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_a_job_is_away_where_it_is_not_busy(plan_):
+def a_job_is_away_where_it_is_not_busy(found):
     """Of each client's jobs: their time until they were free again, less the busy seconds of their stages."""
-    found = played(plan_)
     away_s, expected = Counter(), Counter()
     for shown in found.rounds:
         columns = (shown.client, shown.receive_away_s, shown.work_away_s, shown.transmit_away_s)
@@ -154,11 +139,8 @@ def spent(found):
 PART = ("phase", "job", "from_s", "to_s")
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_rounds_say_who_was_waited_for(plan_):
+def rounds_say_who_was_waited_for(found):
     """Of each merge the client with most of its critical path, and the phase that most of that was."""
-    found = played(plan_)
     seconds = spent(found)
     for shown in found.rounds:
         version, client, phase, waited_s = (
@@ -179,11 +161,8 @@ def test_rounds_say_who_was_waited_for(plan_):
             assert seconds[version, client, phase] == pytest.approx(max(own))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_the_summary_says_which_devices_were_waited_for(plan_):
+def the_summary_says_which_devices_were_waited_for(found):
     """The same seconds by device and stage, most first; with nobody's they add up to the whole time."""
-    found = played(plan_)
     by_device, by_stage = Counter(), Counter()
     for (_, client, phase), part_s in spent(found).items():
         by_device[found.device_of.get(client, NOBODY)] += part_s
@@ -200,11 +179,8 @@ def test_the_summary_says_which_devices_were_waited_for(plan_):
         assert (one.download_s, one.compute_s, one.upload_s) == pytest.approx(tuple(stages))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
+def durations_are_of_all_jobs_that_were_merged_in_rounds(found):
     """Their number, the least and the most; stages add up to jobs; devices add up to all."""
-    found = played(plan_)
     merged = merged_in_rounds(found)
     shown = found.durations
     if not merged:
@@ -228,3 +204,24 @@ def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
 def mean(one):
     """The mean of the durations that a record lists."""
     return float(np.dot(one.seconds, np.diff(one.share, prepend=0)))
+
+
+LAWS = (
+    participation_ends_in_the_summary,
+    jobs_in_flight_are_those_between_dispatch_and_arrival,
+    staleness_is_counted_in_versions_merge_by_merge,
+    every_job_is_in_one_round,
+    a_job_is_away_where_it_is_not_busy,
+    rounds_say_who_was_waited_for,
+    the_summary_says_which_devices_were_waited_for,
+    durations_are_of_all_jobs_that_were_merged_in_rounds,
+)
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_what_the_page_shows_of_a_run(plan_):
+    """Of each run, all that is said above."""
+    found = played(plan_)
+    for law in LAWS:
+        law(found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-import pytest
 from builders import build_method, build_net
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -26,8 +25,6 @@ CLASSES = 5
 LARGEST = 40
 # Methods that compare all samples of a batch with each other: their work grows with the batch's square.
 PAIRWISE = frozenset({"fedcka", "fedclassavg"})
-# Phases that take samples a few at a time, so that their kernels are not affine in the batch size.
-IN_CHUNKS = frozenset({("ccvr", "statistics"), ("fedcurv", "fisher")})
 
 methods = st.sampled_from(METHODS)
 nets = st.sampled_from(tuple(NETS))
@@ -84,20 +81,6 @@ def test_a_jobs_steps_add_up(name, net, batch, many, few):
         assert both.peak_bytes == max(first.peak_bytes, second.peak_bytes)
 
 
-@given(methods, nets, batches, batches)
-@example("fedclassavg", "mlp", 2, 3)
-def test_a_larger_batch_never_costs_less(name, net, one, other):
-    """A step on more samples has no fewer operations, bytes and kernels, and no lower peak."""
-    small, large = sorted((one, other))
-    for place in range(len(exchanges(name, net))):
-        few, many = (alone(name, net, place, batch) for batch in (small, large))
-        for less, more in zip(few.phases, many.phases, strict=True):
-            pairs = zip(size(less.steps[small]), size(more.steps[large]), strict=True)
-            assert all(first <= second for first, second in pairs), (less.name, small, large)
-        assert cost(few, {small: 1}).peak_bytes <= cost(many, {large: 1}).peak_bytes
-        assert (few.down, few.up, few.resident) == (many.down, many.up, many.resident)
-
-
 @settings(max_examples=20)
 @given(methods, nets, st.integers(2, 12), st.integers(2, 60), st.integers(0, 30))
 @example("fedavg", "mlp", 6, 7, 1)
@@ -129,26 +112,3 @@ def test_interpolated_sizes_are_traced_sizes(name, net, wanted):
                 assert phase.steps[batch] == alone(name, net, place, batch).phases[number].steps[batch], batch
         (peak,) = together.peaks.values()
         assert peak == cost(alone(name, net, place, max(wanted)), {max(wanted): 1}).peak
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("net", NETS)
-def test_only_pairwise_methods_are_traced_size_by_size(name: str, net: str, monkeypatch):
-    """Of thirty batch sizes two are traced a phase, unless work grows with the square or goes by chunks.
-
-    The largest is known from the trace of the whole exchange.
-    """
-    sizes: list[int] = []
-    original = meta.step_kernels
-
-    def counted(phase, carry, shape, batch):
-        sizes.append(batch)
-        return original(phase, carry, shape, batch)
-
-    monkeypatch.setattr(meta, "step_kernels", counted)
-    for exchange in exchanges(name, net):
-        sizes.clear()
-        traced(name, net, exchange, [dict.fromkeys(range(2, 32), 1)])
-        each = [name in PAIRWISE or (name, phase.name) in IN_CHUNKS for phase in exchange.work.phases]
-        expected = sum(29 if one else 2 for one in each)
-        assert len(sizes) == expected, f"{name}, {exchange.name}: does its work grow with the batch's square?"

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import facts, plan, play, played, prices, told
+from plans import plan, play, played, prices, told
 
 from edgefl.core.event import Kind
 from edgefl.core.ledger import Ledger
@@ -18,7 +18,7 @@ from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.samplers.pareto import Params as Pareto
-from edgefl.world.needs import Evaluate, Feedback, Merge
+from edgefl.world.needs import Evaluate, Merge
 
 JOB = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 JITTERS = (
@@ -87,15 +87,6 @@ def _merges(needs):
 
 
 @given(plans())
-def test_time_never_falls_and_events_are_numbered(plan_):
-    """Events come in the order of time, numbered 0, 1, 2 ... without a gap."""
-    events, _ = play(plan_)
-    times = [event.t_s for event in events]
-    assert times == sorted(times)
-    assert [event.seq for event in events] == list(range(len(events)))
-
-
-@given(plans())
 def test_a_job_is_received_worked_and_arrives(plan_):
     """Every dispatched job goes through all its stations, in order, each as long as its charge says."""
     events, _ = play(plan_)
@@ -129,35 +120,6 @@ def test_a_job_is_charged_its_prices(plan_):
         assert math.isclose(worked.joules, expected)
         assert worked.idle_j == draw.idle_w * worked.seconds
         assert math.isclose(worked.tail_j, draw.tail_w * between_s, abs_tol=1e-9)
-
-
-@given(plans())
-def test_a_client_never_overlaps_itself(plan_):
-    """A client's next job is dispatched no earlier than its last one arrived."""
-    events, _ = play(plan_)
-    busy = defaultdict(list)
-    for job in _by_job(events).values():
-        busy[job[0].client].append((job[0].t_s, job[-1].t_s))
-    for spans in busy.values():
-        for (_, end), (start, _) in pairwise(sorted(spans)):
-            assert start >= end
-
-
-@given(plans())
-def test_every_job_is_merged_once(plan_):
-    """Merges take each arrived job exactly once, in the order of clients, and count the versions from 1."""
-    events, needs = play(plan_)
-    merges = _merges(needs)
-    assert [need.version for need in merges] == list(range(1, len(merges) + 1))
-    assert sorted(job.id for need in merges for job in need.merged) == sorted(_by_job(events))
-    for need in merges:
-        clients = [job.client for job in need.merged]
-        assert clients == sorted(set(clients))
-        assert all(job.exchange == need.exchange and job.version == need.version - 1 for job in need.merged)
-    merged = [event for event in events if event.kind is Kind.MERGED]
-    assert [(event.version, event.exchange) for event in merged] == [
-        (need.version, need.exchange) for need in merges
-    ]
 
 
 @given(plans())
@@ -199,28 +161,6 @@ def test_a_refused_client_never_works(plan_):
     assert not set(refused) & {event.client for event in events[len(refused) :]}
 
 
-@given(plans(), st.data())
-def test_feedback_moves_no_event(plan_, data):
-    """The same plan gives the same events and needs, whatever an engine answers; twice the same, too."""
-    scalars = st.dictionaries(st.sampled_from(["loss", "global"]), st.floats(-9, 9))
-    answers = st.builds(Feedback, st.dictionaries(st.integers(0, 99), scalars), scalars)
-
-    def run(feedback):
-        events, needs, jobs = played(plan_, feedback)
-        return events, [facts(need) for need in needs], jobs
-
-    assert run(lambda _: Feedback()) == run(lambda _: data.draw(answers))
-
-
-@given(plans())
-def test_a_version_is_scored_once_and_the_last_always(plan_):
-    """No version is evaluated twice, and the last one is."""
-    _, needs = play(plan_)
-    scored = [need.version for need in needs if isinstance(need, Evaluate)]
-    assert len(set(scored)) == len(scored)
-    assert scored[-1] == max([need.version for need in _merges(needs)], default=0)
-
-
 @given(plans())
 def test_the_ledger_is_the_sum_of_events(plan_):
     """Every total of the ledger is the sum over events; energy counts where known and says where not."""
@@ -245,41 +185,6 @@ def test_the_ledger_is_the_sum_of_events(plan_):
     assert (energy_known, energy_clients) == (len(workers - unknown), len(workers))
     last = [need for need in needs if isinstance(need, Evaluate)][-1]
     assert last.totals[:3] == totals[:3]
-
-
-@given(plans(jitters=(Fixed(),)))
-def test_of_two_clients_in_a_round_the_faster_arrives_no_later(plan_):
-    """Without jitter, a client that no phase takes longer arrives no later in the same exchange and round."""
-    events, _ = play(plan_)
-    cohorts = defaultdict(list)
-    for job in _by_job(events).values():
-        phases = [event.cost.seconds for event in job[1:]]
-        cohorts[job[0].version].append((phases, job[-1].t_s))
-    for cohort in cohorts.values():
-        for fast, soon in cohort:
-            for slow, late in cohort:
-                if all(quick <= other for quick, other in zip(fast, slow, strict=True)):
-                    assert soon <= late
-
-
-@given(plans(), st.integers(0, 11), st.floats(0.1, 1))
-def test_a_faster_device_makes_nothing_later(plan_, client, factor):
-    """With one client's computing sped up, the same things happen to the same jobs, none of them later."""
-    table = tuple(replace(each, work_s=_scaled(each.work_s, client, factor)) for each in plan_.prices)
-    slow, fast = play(plan_)[0], play(replace(plan_, prices=table))[0]
-
-    def times(events):
-        return {(event.kind, event.job, event.version, event.client): event.t_s for event in events}
-
-    before, after = times(slow), times(fast)
-    assert before.keys() == after.keys()
-    assert all(after[key] <= before[key] * (1 + 1e-12) for key in before)
-
-
-def _scaled(column, client, factor):
-    changed = column.copy()
-    changed[client % len(column)] *= factor
-    return changed
 
 
 @given(plans())
