@@ -125,30 +125,6 @@ MISTAKES = {
     return working(finish=finish)
 """,
     ),
-    "an upload as large as the client's data": Mistake(
-        BYTES,
-        "def finish(",
-        "train, up, client 0: traced",
-        """
-    def finish(carry, ctx):
-        upload, state = fold.finish(carry, ctx)
-        return {**upload, "losses": {"x": torch.zeros(ctx.samples)}}, state
-
-    return working(finish=finish)
-""",
-    ),
-    "one client's payload is larger": Mistake(
-        BYTES,
-        "def down(",
-        "train, down, client 2: traced",
-        """
-    def down(server, client):
-        payload = train.down(server, client)
-        return {**payload, "more": {"x": torch.zeros(5)}} if client == 2 else payload
-
-    return exchanging(down=down)
-""",
-    ),
     "a modified payload": Mistake(
         ARGUMENTS,
         "def start(",
@@ -245,17 +221,6 @@ MISTAKES = {
 
     work = replace(fold, start=start, finish=finish)
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
-""",
-    ),
-    "a state that nobody made": Mistake(
-        STATES,
-        "def finish(",
-        "finish changes 'seen' of the client's state",
-        """
-    def finish(carry, ctx):
-        return fold.finish(carry, ctx)[0], {"seen": torch.zeros(1)}
-
-    return exchanging(work=replace(fold, finish=finish), stateful=True)
 """,
     ),
     "a server state that grows": Mistake(
@@ -398,17 +363,6 @@ MISTAKES = {
     return exchanging(merge=merge)
 """,
     ),
-    "noise in a step": Mistake(
-        SEEDS,
-        "def step(",
-        "train's step draws random numbers that do not come",
-        """
-    def step(carry, batch):
-        return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * np.random.rand()), batch.y))
-
-    return stepping(step)
-""",
-    ),
     "noise that nobody seeds": Mistake(
         SEEDS,
         "def step(",
@@ -457,21 +411,6 @@ MISTAKES = {
     def start(payload, state, ctx):
         first = KEPT.setdefault(ctx.client, tree_map(torch.clone, payload))
         return fold.start({**payload, "head": first["head"]}, state, ctx)
-
-    return working(start=start)
-""",
-    ),
-    "a count of its calls": Mistake(
-        KEPT,
-        "def start(",
-        "than in a new process: calls is kept between calls",
-        """
-    calls = []
-
-    def start(payload, state, ctx):
-        calls.append(ctx.client)
-        carry = fold.start(payload, state, ctx)
-        return {**carry, "lr": carry["lr"] / len(calls)}
 
     return working(start=start)
 """,

@@ -8,17 +8,15 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from history import history
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import dispatched, plan, played, prices
+from plans import plan, played, prices
 from toys import TOYS, toy, written
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
 from edgefl.core.event import Kind
-from edgefl.world.driver import simulate
-from edgefl.world.needs import Feedback, Merge
+from edgefl.world.needs import Merge
 from edgefl.world.world import World
 
 _POLICY = "from edgefl.world.policies import Policy\nclass Params(Policy):\n  def serve(self, world):\n"
@@ -97,19 +95,6 @@ def test_states_are_committed_in_each_clients_order(settings):
     completed = [job.id for need in needs for job in need.completed]
     late = {record.job.id for record in jobs if record.ending is Kind.LATE and record.worked}
     assert set(completed) <= (late if settings["stateful"] else set())
-
-
-def test_a_closed_world_cuts_what_is_in_flight():
-    """A caller that gives up, as one does that is interrupted, leaves no job without an end."""
-    plan_, server, chunks = toy(), [], []
-    with dispatched() as numbers:
-        world = simulate(plan_, server.append, chunks.append)
-        next(world)
-        world.send(Feedback())
-        world.close()
-    _, jobs = history(plan_, server, chunks)
-    assert sorted(record.job.id for record in jobs) == numbers
-    assert Kind.CUT in {record.ending for record in jobs}
 
 
 def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
@@ -284,14 +269,13 @@ def test_stale_uploads_need_a_policy_that_says_so():
         ),
     ],
 )
-@pytest.mark.parametrize("until", [{"rounds": 5}, {"rounds": 5, "time": 100.0}])
-def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says, until):
+def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says):
     """A run that did not do its rounds is not a run that is done."""
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "lazy.py").write_text(_POLICY + body + "\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=says):
-        played(plan([prices("train", 1)], until=until, policy="lazy"))
+        played(plan([prices("train", 1)], rounds=5, policy="lazy"))
 
 
 @pytest.mark.parametrize("until", [{"rounds": 2}, {"rounds": 2, "time": 100.0}])

@@ -7,7 +7,7 @@ import math
 from alone import priced
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import cost, device, kernel, link
+from plans import cost, device, kernel, link, sourced
 
 from edgefl.core.cost import OP_CLASSES, Work
 from edgefl.core.price import Energy
@@ -78,14 +78,22 @@ def test_work_draws_between_one_core_and_all(work, seconds, watts):
     assert math.isclose(price.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-9)
 
 
-@given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)
+def linked(trips, loss, **numbers):
+    """A link with handshakes and lost packets."""
+    base, data = link(**numbers), {"handshakes": sourced(trips), "loss": sourced(loss)}
+    parts = {key: type(getattr(base, key)).model_validate(value) for key, value in data.items()}
+    return base.model_copy(update=parts)
+
+
+@given(SIZES, SIZES, rates, rates, factors, st.floats(0, 9), st.integers(0, 3), st.floats(0, 0.5), radios)
 def test_a_slower_link_is_never_faster_or_cheaper(
-    down, up, down_rate, up_rate, slower_down, slower_up, delay, radio
+    down, up, down_rate, up_rate, slower, delay, trips, loss, radio
 ):
-    """A lower rate or a longer round trip makes no transfer faster or cheaper, whatever the radio draws."""
+    """Whatever the radio draws: of a lower rate, a longer or further round trip, more lost packets."""
     pricer = Pricer("board", device())
-    near = link(down=down_rate, up=up_rate, radio=radio)
-    far = link(down=down_rate / slower_down, up=up_rate / slower_up, latency=0.5 + delay, radio=radio)
+    near = linked(trips, loss, down=down_rate, up=up_rate, radio=radio)
+    rates_ = {"down": down_rate / slower, "up": up_rate / slower}
+    far = linked(trips + 1, loss * 1.5, **rates_, latency=0.5 + delay, radio=radio)
     assert _no_dearer(priced(pricer, cost(None, down, up), near), priced(pricer, cost(None, down, up), far))
 
 

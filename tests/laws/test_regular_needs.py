@@ -108,16 +108,6 @@ def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(pl
         assert before.until(count) == after.until(count)
 
 
-@given(raised())
-@settings(max_examples=15)
-def test_needs_that_are_not_regular_come_last(plans):
-    """The regular ones are a prefix, and a run that has not ended has no others."""
-    found = run(plans[0])
-    regular = [one.need.regular for one in found.told]
-    assert regular == sorted(regular, reverse=True)
-    assert found.ended or all(regular)
-
-
 def letters(table, **given_):
     """What a plan's needs are: M or E, in lower case where they are not regular."""
     needs = [one.need for one in run(plan(table, **given_)).told]

@@ -6,13 +6,12 @@ from functools import cache, lru_cache
 from typing import Any
 
 from builders import build_method, build_net
-from hypothesis import assume, example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.cost import Cost, Trace, Work
-from edgefl.core.steps import Passes, step_sizes
 from edgefl.protocol import Exchange, Method, Net
 
 METHODS = tuple(catalogue.entries("methods"))
@@ -23,8 +22,6 @@ NETS: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
 }
 CLASSES = 5
 LARGEST = 40
-# Methods that compare all samples of a batch with each other: their work grows with the batch's square.
-PAIRWISE = frozenset({"fedcka", "fedclassavg"})
 
 methods = st.sampled_from(METHODS)
 nets = st.sampled_from(tuple(NETS))
@@ -79,26 +76,6 @@ def test_a_jobs_steps_add_up(name, net, batch, many, few):
         # A step more moves neither traffic nor the worst moment.
         assert (both.down, both.up) == (none.down, none.up)
         assert both.peak_bytes == max(first.peak_bytes, second.peak_bytes)
-
-
-@settings(max_examples=20)
-@given(methods, nets, st.integers(2, 12), st.integers(2, 60), st.integers(0, 30))
-@example("fedavg", "mlp", 6, 7, 1)
-def test_more_samples_never_cost_less(name, net, batch, samples, more):
-    """A client with more samples has no fewer operations and bytes, in whatever batches they come.
-
-    A single last sample joins the batch before it. Where a batch's samples are compared with each other, such
-    a batch of B + 1 may outweigh one of B and one of 2, so there such clients are left out.
-    """
-    lone = samples % batch == 1
-    assume(not (lone and name in PAIRWISE))
-    kinds = [dict(step_sizes(count, batch, Passes(epochs=2))) for count in (samples, samples + more)]
-    for exchange in exchanges(name, net):
-        trace = traced(name, net, exchange, kinds)
-        small, large = (cost(trace, kind) for kind in kinds)
-        assert small.work.flops <= large.work.flops
-        assert small.work.bytes <= large.work.bytes
-        assert (small.down_bytes, small.up_bytes) == (large.down_bytes, large.up_bytes)
 
 
 @settings(max_examples=12)

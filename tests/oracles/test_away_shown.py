@@ -73,13 +73,3 @@ def test_a_battery_that_a_job_drained_is_filled_before_the_next(tmp_path):
     assert [line for line in own if line.startswith(("train", "away"))] == [
         "train: 0 22", "away: 22 52", "train: 52 74", "away: 74 124", "train: 124 146",
     ]  # fmt: skip
-
-
-def test_a_client_is_away_until_it_is_plugged_in_and_filled(tmp_path):
-    """Plugged in at 36 s with an empty battery, it has half of its 100 J after 50 s: one time away."""
-    charging = valid(
-        catalogue.load("availability", "charging").Params,
-        plug_in=0.01, capacity=100, charger=1, minimum=0.5, initial=(0, 0), spread=0, days=1,
-    )  # fmt: skip
-    (own,) = lanes(tmp_path, job([3]), availability=charging)
-    assert own == ["away: 0 86", "train: 86 91", "down: 86 87", "compute: 87 90", "up: 90 91"]

@@ -11,11 +11,10 @@ import torch
 from builders import arrival, build_method, build_net
 from numpy.typing import NDArray
 
-import edgefl
 from edgefl.compute.threads import one_thread
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
-from edgefl.protocol import Batch, Ctx, Net, flatten, read_tree, tree_map
+from edgefl.protocol import Batch, Ctx, Net, flatten, tree_map
 
 CLASSES, PIXELS, SIZE = 3, 12, 6
 RATE, RHO, WEIGHT, TEMPERATURE = 0.2, 0.4, 0.6, 0.5
@@ -145,67 +144,3 @@ def test_two_rounds_of_each_row(net: Net, row: str):
         assert found.keys() == expected.keys()
         for key, value in expected.items():
             np.testing.assert_allclose(found[key].numpy(), value, rtol=1e-8, atol=1e-8, err_msg=key)
-
-
-def test_the_worked_gradient_is_that_of_the_worked_loss():
-    """The formulas above agree with differences of their own loss."""
-    random = np.random.default_rng(0)
-    w = {
-        "body/fc1.weight": random.normal(size=(8, PIXELS)),
-        "body/fc1.bias": random.normal(size=8),
-        "head/weight": random.normal(size=(CLASSES, 8)),
-        "head/bias": random.normal(size=CLASSES),
-    }
-    start = {key: value + 0.1 for key, value in w.items()}
-    x, y = views(0, 0)[0]
-    _, gradient = minimised(w, start, x, y, ROWS["+PR, CL"])
-    for key, value in w.items():
-        place = tuple(0 for _ in value.shape)
-        values = []
-        for step in (1e-6, -1e-6):
-            moved = value.copy()
-            moved[place] += step
-            values.append(minimised({**w, key: moved}, start, x, y, ROWS["+PR, CL"])[0])
-        assert (values[0] - values[1]) / 2e-6 == pytest.approx(gradient[key][place], abs=1e-7)
-
-
-SCENARIO: dict[str, Any] = {
-    "task": {
-        "dataset": "digits",
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-        "clients": 4,
-    },
-    "model": [
-        {"name": "spherefed_convnet", "norm": "batch"},
-        {"name": "mlp", "hidden": [256], "head_bias": False},
-    ],
-    "fleet": "home-lab",
-    "local": {"steps": 3, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},
-    "server": {"rounds": 2, "participants": 3},
-}
-
-
-def test_classifier_averaging_alone_is_lg_fedavg(tmp_path):
-    """Of two architectures: the same losses and averaged heads to the bit, and the same bodies."""
-    rows = {"lg_fedavg": {}, "fedclassavg": {**ROWS["CA"], "augment": None}}
-    found: dict[str, Any] = {}
-    for name, settings in rows.items():
-        scenario = {**SCENARIO, "method": {"name": name, **settings}}
-        (run,) = edgefl.run(scenario, out=tmp_path / name).runs
-        assert run.status == "done", run.reason
-        folders = {each: sorted((run.folder / each).iterdir()) for each in ("versions", "states")}
-        bodies = [read_tree(path) for path in folders["states"]]
-        found[name] = (
-            [row["loss"] for row in run.table("merges")],
-            [(path.name, path.read_bytes()) for path in folders["versions"]],
-            [
-                flatten({part: state[part] for part in ("body", "buffers") if part in state})
-                for state in bodies
-            ],
-        )
-    ours, theirs = found["fedclassavg"], found["lg_fedavg"]
-    assert ours[:2] == theirs[:2]
-    assert len(ours[2]) == len(theirs[2]) == 3
-    for one, other in zip(ours[2], theirs[2], strict=True):
-        assert one.keys() == other.keys()
-        assert all(torch.equal(one[key], other[key]) for key in one)

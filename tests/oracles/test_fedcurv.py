@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import same_trees
-from complex_step import Arrays, gradient, length, relu
+from complex_step import Arrays, gradient
 from rounds import (
-    CLASSES,
     COHORTS,
     SAMPLES,
     SIZE,
@@ -88,30 +86,6 @@ def test_fedcurv_pulls_to_the_others(order: str, temperature: float):
             check(arrays(own["product"]), {name: u[name] * w_k[name] for name in u})
         sums = arrays(ours.server["fedcurv"]["sums"]["fisher"])
         check(sums, {name: sum(u[name] for u, _ in theirs.last.values()) for name in sums})
-
-
-def test_the_fisher_information_is_of_the_loss_that_is_trained_on():
-    """Over SphereFed, of the squared error of a fixed head on unit features."""
-    ours = Rounds("fedcurv", base={"name": "spherefed", "calibrate": "never"}).round((0,))
-    fixed = arrays(ours.server)["head/weight"]
-    x, y = data(0)
-
-    def squared_error(at: Arrays, i: int) -> Any:
-        features = relu(x[i] @ at["body/fc1.weight"].T + at["body/fc1.bias"])
-        logits = fixed @ (features / length(features))
-        return ((logits - np.eye(CLASSES)[y[i]]) ** 2).mean()
-
-    w_k = {name: leaf for name, leaf in arrays(ours.uploads[0]).items() if name.startswith("body/")}
-    slopes = [gradient(partial(squared_error, i=i), w_k) for i in range(len(y))]
-    expected = {name: np.mean([slope[name] ** 2 for slope in slopes], axis=0) for name in w_k}
-    check(arrays(ours.states[0]["fedcurv"]["fisher"]), expected)
-
-
-def test_there_is_no_penalty_in_the_first_round():
-    """The first round's weights are FedAvg's."""
-    ours, plain = (Rounds(name).round(COHORTS[0]) for name in ("fedcurv", "fedavg"))
-    for part in ("body", "head"):
-        assert same_trees(ours.server[part], plain.server[part])
 
 
 def test_the_length_of_the_fisher_phase():

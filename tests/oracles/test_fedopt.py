@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from builders import same_trees
-from complex_step import Arrays
 from rounds import COHORTS, SAMPLES, Rounds, check, descended, initial, mean, zero
 
 LR, BETA1, BETA2, EPS = 0.3, 0.8, 0.95, 0.02
@@ -16,8 +13,8 @@ LR, BETA1, BETA2, EPS = 0.3, 0.8, 0.95, 0.02
 class Server:
     """The papers' servers, without correction of bias; v begins at eps^2."""
 
-    def __init__(self, kind: str, beta1: float) -> None:
-        self.kind, self.beta1, self.w = kind, beta1, initial()
+    def __init__(self, kind: str) -> None:
+        self.kind, self.w = kind, initial()
         self.m = zero()
         self.v = {name: value + EPS**2 for name, value in zero().items()}
 
@@ -27,10 +24,10 @@ class Server:
         for name, old in self.w.items():
             move = merged[name] - old
             if self.kind == "avgm":
-                self.m[name] = self.beta1 * self.m[name] + move
+                self.m[name] = BETA1 * self.m[name] + move
                 self.w[name] = old + LR * self.m[name]
                 continue
-            self.m[name] = self.beta1 * self.m[name] + (1 - self.beta1) * move
+            self.m[name] = BETA1 * self.m[name] + (1 - BETA1) * move
             v = self.v[name]
             self.v[name] = {
                 "adagrad": v + move**2,
@@ -40,12 +37,11 @@ class Server:
             self.w[name] = old + LR * self.m[name] / (np.sqrt(self.v[name]) + EPS)
 
 
-@pytest.mark.parametrize("beta1", [0.0, BETA1])
 @pytest.mark.parametrize("kind", ["avgm", "adagrad", "adam", "yogi"])
-def test_fedopt_takes_the_papers_steps(kind: str, beta1: float):
+def test_fedopt_takes_the_papers_steps(kind: str):
     """The server's weights agree over rounds of changing participants."""
-    ours = Rounds("fedopt", optimizer=kind, lr=LR, beta1=beta1, beta2=BETA2, eps=EPS)
-    theirs = Server(kind, beta1)
+    ours = Rounds("fedopt", optimizer=kind, lr=LR, beta1=BETA1, beta2=BETA2, eps=EPS)
+    theirs = Server(kind)
     for cohort in COHORTS:
         theirs.round(cohort)
         check(ours.round(cohort).global_model(), theirs.w)
@@ -64,27 +60,9 @@ def test_what_null_stands_for(optimizer: str, lr: float, beta1: float):
     assert same_trees(short.server, long.server)
 
 
-@pytest.mark.parametrize(
-    "base", ["fedavg", {"name": "fedprox", "mu": 0.5}, "scaffold", {"name": "flexchill", "temperature": 0.25}]
-)
-def test_without_momentum_fedavgm_is_its_base(base: Any):
+@pytest.mark.parametrize("base", ["fedavg", "scaffold"])
+def test_without_momentum_fedavgm_is_its_base(base: str):
     """At rate 1 and decay 0 the merged weights stay as they are to the bit, whatever the base."""
-    ours = Rounds("fedopt", optimizer="avgm", lr=1.0, beta1=0.0, base=base)
-    name, *_ = [base] if isinstance(base, str) else [base["name"]]
-    settings = {} if isinstance(base, str) else {key: base[key] for key in base if key != "name"}
-    plain = Rounds(name, **settings)
+    ours, plain = Rounds("fedopt", optimizer="avgm", lr=1.0, beta1=0.0, base=base), Rounds(base)
     for cohort in COHORTS:
         assert same_trees(ours.round(cohort).server, plain.round(cohort).server)
-
-
-def half(base: Any) -> Arrays:
-    """The weights after two rounds in which the server goes half of the way."""
-    ours = Rounds("fedopt", optimizer="avgm", lr=0.5, beta1=0.0, base=base)
-    return ours.round(COHORTS[0]).round(COHORTS[1]).global_model()
-
-
-def test_a_rate_over_scaffold_is_scaffolds_own():
-    """FedAvgM's rate without momentum does what SCAFFOLD's server_lr does."""
-    own = Rounds("scaffold", server_lr=0.5).round(COHORTS[0]).round(COHORTS[1])
-    check(half("scaffold"), own.global_model())
-    assert not np.allclose(half("scaffold")["head/weight"], half("fedavg")["head/weight"])

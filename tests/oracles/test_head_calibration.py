@@ -50,15 +50,6 @@ def test_ffc_is_ridge_least_squares_on_any_base(base: str, ridge: float):
     assert torch.equal(done.do("deliver").payload["head"]["weight"], done.server["head"]["weight"])
 
 
-def test_ffc_sends_u_and_v_of_each_client():
-    """U_k = sum f e^T and V_k = sum f f^T, and no more."""
-    done = Exact("ffc", CLIENTS).do("calibrate")
-    for batches, upload in zip(CLIENTS, done.uploads, strict=True):
-        f, y = everything([batches], arrays(done.initial))
-        np.testing.assert_allclose(upload["gram"]["u"].numpy(), f.T @ y, **CLOSE)
-        np.testing.assert_allclose(upload["gram"]["v"].numpy(), f.T @ f, **CLOSE)
-
-
 def test_fewer_samples_than_features_take_the_least_norm():
     """V of 3 samples has rank 3: accumulated in float32, its other eigenvalues are noise and count as 0."""
     f = torch.randn(3, 8, generator=torch.Generator().manual_seed(1))
@@ -168,20 +159,6 @@ def test_virtual_features_have_the_pooled_moments():
     np.testing.assert_allclose(tukey.numpy(), np.sqrt(np.maximum(drawn.numpy(), 0)), **CLOSE)
 
 
-def test_negative_eigenvalues_are_clipped():
-    """Rounding may leave a covariance with a negative eigenvalue: nothing varies in its direction."""
-    covariance = torch.diag(torch.tensor([4.0, -1.0, 0.0, 1.0, 1.0, 1.0], dtype=torch.float64))
-    pool = {
-        "counts": torch.tensor([2.0]),
-        "means": torch.zeros(1, WIDTH, dtype=torch.float64),
-        "covariances": covariance[None],
-    }
-    drawn, _ = virtual_features(pool, Params(virtual=100, power=1.0))
-    assert drawn.isfinite().all()
-    assert drawn[:, 1:3].abs().max() < 1e-12
-    assert drawn[:, 0].std() > 1
-
-
 def test_ccvr_trains_the_head_on_virtual_features():
     """SGD with momentum 0.9 on cross-entropy, the same batches in NumPy; the body stays."""
     settings = {"virtual": 20, "lr": 0.05, "epochs": 2, "batch_size": 16, "power": 1.0}
@@ -235,14 +212,6 @@ def test_a_client_pays_for_its_own_solution():
     assert work["personal"]["eigh"] == 9 * WIDTH**3
 
 
-def test_calibrating_every_so_many_rounds():
-    """The exchanges come in the rounds, with all clients; none is left after the last round."""
-    method = build_method("spherefed", NET, calibrate=5)
-    whens = {one.name: (one.when.at, one.when.every, one.who) for one in method.exchanges}
-    assert whens["calibrate"] == whens["deliver"] == ("round", 5, "all")
-    assert whens["train"] == ("round", 1, "policy")
-
-
 @pytest.mark.parametrize(
     ("name", "base", "told"),
     [
@@ -274,15 +243,6 @@ def test_models_of_other_features_or_predictions_are_refused(name: str, base: di
         build_method(name, NET, base=base)
 
 
-@pytest.mark.parametrize("head", ["trained", "qr"])
-def test_prototypes_are_of_the_features_that_are_trained(head: str):
-    """SphereFed normalises the features of its base, not those of what is built on it."""
-    with pytest.raises(UserError, match=r"fedproto needs a base .*, and spherefed "):
-        build_method("fedproto", NET, base={"name": "spherefed", "head": head})
-    inner = {"name": "fedproto", "predict": "head", "base": {"name": "fedavg"}}
-    assert build_method("spherefed", NET, base=inner).exchanges
-
-
 def test_rounding_does_not_turn_a_ridge_negative():
     """An eigenvalue a little below 0, as float32 sums have, counts as 0."""
     v, u = torch.diag(torch.tensor([4.0, -0.001], dtype=torch.float64)), torch.ones(2, 1, dtype=torch.float64)
@@ -294,11 +254,6 @@ def test_own_heads_need_the_shared_body():
     with pytest.raises(UserError, match="heads for the shared body, and ditto gives each its own body"):
         build_method("ffc", NET, base="ditto", calibrate="personal")
     assert build_method("ffc", NET, base="fedper", calibrate="personal").exchanges[-1].name == "calibrate"
-
-
-def test_without_virtual_features_ccvr_is_its_base():
-    """M_c = 0 adds no exchange."""
-    assert [one.name for one in build_method("ccvr", NET, virtual=0).exchanges] == ["train"]
 
 
 def test_a_head_that_is_not_linear_is_refused():

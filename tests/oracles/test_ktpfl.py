@@ -123,18 +123,6 @@ def test_a_client_distils_trains_and_predicts(net: Net):
     assert set(upload) == {"predictions"}
 
 
-def test_the_distilling_loss_is_the_divergence_but_for_the_targets_entropy(net: Net):
-    """It is at least the entropy of the target, which is reached where the two agree."""
-    rng = np.random.default_rng(1)
-    objective, weights, (batch, *_) = ktpfl.distilling(net, T), double(net), public_batches(rng)
-    own = softmax(Perceptron(weights).logits(pixels(batch)) / T)
-    for target in (probabilities(rng, 6), own):
-        loss, _ = objective(weights, batch, {"target": torch.from_numpy(target)})
-        divergence = (target * np.log(target / own)).sum(1).mean()
-        entropy = -(target * np.log(target)).sum(1).mean()
-        assert loss.item() == pytest.approx(divergence + entropy, abs=1e-12)
-
-
 def closest_on_simplex(row: np.ndarray) -> np.ndarray:
     """By bisection for the number whose subtraction, clipped at 0, leaves a sum of 1."""
     low, high = row.min() - 1, row.max()
@@ -192,31 +180,6 @@ def test_the_server_learns_who_knows_what(net: Net, lr: float, rho: float):
     assert border == (lr > 1)
 
 
-def test_the_derivative_is_that_of_the_objective():
-    """Inside the simplex, a tiny step goes down the objective as its slopes along the rows say."""
-    rng = np.random.default_rng(3)
-    s, p, rho = probabilities(rng, CLIENTS, PUBLIC), np.array([0.5, 0.3, 0.2]), 0.7
-
-    def objective(c: np.ndarray) -> float:
-        mixed = np.einsum("km,mij->kij", c, s)
-        divergences = (mixed * np.log(mixed / s)).sum((1, 2)) / PUBLIC
-        return (p * divergences).sum() + rho * ((c - 1 / CLIENTS) ** 2).sum()
-
-    c = np.full((CLIENTS, CLIENTS), 1 / CLIENTS) + 0.1 * (np.eye(CLIENTS) - 1 / CLIENTS)
-    own = {
-        "coefficients": torch.from_numpy(c),
-        "samples": torch.from_numpy(p),
-        "clients": {str(m): {"predictions": torch.from_numpy(s[m])} for m in range(CLIENTS)},
-    }
-    moved = c - ktpfl.adapted(own, 1e-3, rho)["coefficients"].numpy()
-    for k in range(CLIENTS):
-        for m in range(1, CLIENTS):
-            along = np.zeros_like(c)
-            along[k, m], along[k, 0] = 1e-6, -1e-6
-            slope = (objective(c + along) - objective(c - along)) / 2e-6
-            assert (moved[k, m] - moved[k, 0]) / 1e-3 == pytest.approx(slope, abs=1e-7)
-
-
 def test_shared_weights_are_mixed_like_predictions(net: Net):
     """With "+weight", client k starts from sum c_km w_m and sends its model too."""
     method = built(net, share_weights=True)
@@ -242,13 +205,6 @@ def test_its_server_has_no_model_that_others_could_change(net: Net, method: str)
     """With "+weight" it has one for each client, so that methods on a common model are refused."""
     with pytest.raises(UserError, match=f"{method} needs a base that .*, and ktpfl"):
         build_method(method, net, base={"name": "ktpfl", "share_weights": True})
-
-
-@pytest.mark.parametrize("method", ["fedprox", "moon", "flexchill"])
-def test_what_clients_receive_can_be_kept_close_to(net: Net, method: str):
-    """With "+weight" there is a received model, by which a term can go, beside distilling and predicting."""
-    built = build_method(method, net, base={"name": "ktpfl", "share_weights": True})
-    assert [phase.name for phase in built.exchanges[1].work.phases] == ["distil", "train", "predict"]
 
 
 def test_a_client_that_is_stopped_early_predicts_its_target(net: Net):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,9 @@ import torch
 from builders import NETS, Federation, arrival, build_method, build_net
 from numpy.typing import NDArray
 
-import edgefl
 from edgefl.compute import meta
 from edgefl.compute.threads import one_thread
-from edgefl.core.cost import PhaseTrace, Trace
+from edgefl.core.cost import Trace
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
@@ -248,12 +245,6 @@ def traced(name: str, net: Net, exchange: str = "train", **settings: Any) -> Tra
     return meta.trace(method, found, net, [[{6: 1}] * len(found.work.phases)])
 
 
-def products(phase: PhaseTrace) -> Counter[tuple[str, str]]:
-    """The matrix products of a step: the part of the net whose weights they read or make, and their role."""
-    kernels = phase.steps[6].kernels
-    return Counter((one.part, one.role) for one in kernels.elements() if one.flops)
-
-
 def test_only_what_is_shared_travels(net: Net):
     """Each way: the head under LG-FedAvg, the body under FedPer, FedRep and FedBABU, both under Ditto."""
     body, head = 4 * (PIXELS * WIDTH + WIDTH), 4 * (WIDTH * CLASSES + CLASSES)
@@ -343,45 +334,3 @@ def test_batch_norms_statistics_go_where_the_text_says():
 
 
 # Whole runs.
-
-SCENARIO: dict[str, Any] = {
-    "task": {
-        "dataset": "digits",
-        "partition": {"name": "dirichlet", "alpha": 0.3, "min_samples": 20},
-        "clients": 4,
-    },
-    "model": {"name": "mlp", "hidden": [12]},
-    "fleet": "home-lab",
-    "local": {"epochs": 1, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.1}},
-    "server": {"rounds": 2, "participants": 2},
-    "evaluate": {"every": 1, "models": ["global", "personal"]},
-}
-
-
-def scores(folder: Path, **method: Any) -> dict[str, list[tuple[int, float, float]]]:
-    """(Round, accuracy, loss) of each evaluation, of the global and of the personal models."""
-    (run,) = edgefl.run({**SCENARIO, "method": method}, out=folder).runs
-    assert run.status == "done", run.reason
-    rows = run.table("evaluations")
-    return {
-        model: [(row["round"], row["accuracy"], row["loss"]) for row in rows if row["model"] == model]
-        for model in ("global", "personal")
-    }
-
-
-def test_fine_tuning_changes_the_last_personal_accuracy_alone(tmp_path):
-    """FedBABU's initial accuracy, and all that precedes the end, is what it is without fine-tuning."""
-    without = scores(tmp_path / "0", name="fedbabu", fine_tune=0)
-    tuned = scores(tmp_path / "2", name="fedbabu", fine_tune=2)
-    assert [one[0] for one in without["global"]] == [0, 1]
-    assert tuned["global"][:2] == without["global"]
-    assert tuned["personal"][:2] == without["personal"]
-    assert tuned["global"][2][1:] == without["global"][1][1:]
-    assert tuned["personal"][2][1] > without["personal"][1][1] + 0.1
-
-
-def test_dittos_global_scores_are_fedavgs(tmp_path):
-    """In a whole run, to the bit; the personal ones are others."""
-    ours, theirs = (scores(tmp_path / name, name=name) for name in ("ditto", "fedavg"))
-    assert ours["global"] == theirs["global"]
-    assert all(one[1] > other[1] for one, other in zip(ours["personal"], theirs["personal"], strict=True))

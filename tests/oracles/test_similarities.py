@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from complex_step import gradient, length
+from complex_step import gradient
 
 from edgefl.protocol.similarities import (
     alignment,
-    contrast,
     cosine,
     gaussian_gram,
     linear_gram,
-    negative_squared_distance,
 )
 
 # More samples than columns, and fewer; the smallest batch that has a CKA.
@@ -93,27 +91,6 @@ def test_linear_cka_ignores_what_it_should():
     torch.testing.assert_close(kernel_cka(x, 3 * x, 0.5), torch.ones((), dtype=torch.float64))
 
 
-def test_frobenius_and_cosine():
-    """-||X - Y||^2, and the cosine of the angle between the two as vectors."""
-    x, y = drawn(3, 4, 4)
-    agree(negative_squared_distance, lambda a, b: -((a - b) ** 2).sum(), x, y)
-    agree(
-        lambda a, b: cosine(a.flatten(), b.flatten()),
-        lambda a, b: (a * b).sum() / (length(a) * length(b)),
-        x,
-        y,
-    )
-
-
-def test_contrast_by_its_definition():
-    """-log of the positive's share of two exponentials."""
-    p, n = drawn(6, 1, 1)
-    found = contrast(torch.tensor(p), torch.tensor(n)).numpy()
-    np.testing.assert_allclose(found, -np.log(np.exp(p) / (np.exp(p) + np.exp(n))), rtol=0, atol=1e-12)
-    far = torch.tensor([-1e4, 1e4])
-    assert contrast(far, far.flip(0)).tolist() == [2e4, 0.0]
-
-
 @pytest.mark.parametrize("similarity", [linear_cka, lambda x, y: kernel_cka(x, y, 1.0), cosine])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_does_not_vary_is_not_similar(similarity, dtype):
@@ -122,13 +99,3 @@ def test_what_does_not_vary_is_not_similar(similarity, dtype):
     found = similarity(x, torch.randn(4, 6, dtype=dtype, generator=torch.Generator().manual_seed(0))).sum()
     assert found == 0
     assert torch.autograd.grad(found, x)[0].isfinite().all()
-
-
-@pytest.mark.parametrize("shape", [(9, 4, 3), (4, 6, 6)], ids=str)
-@pytest.mark.parametrize("similarity", [linear_cka, lambda x, y: kernel_cka(x, y, 0.7)])
-def test_similarities_of_many_clients_at_once(similarity, shape):
-    """Under vmap each pair has the similarity that it has alone."""
-    pairs = [map(torch.tensor, drawn(*shape, seed=seed)) for seed in range(3)]
-    x, y = (torch.stack(each) for each in zip(*pairs, strict=True))
-    alone = torch.stack([similarity(*pair) for pair in zip(x, y, strict=True)])
-    torch.testing.assert_close(torch.vmap(similarity)(x, y), alone, rtol=0, atol=1e-12)

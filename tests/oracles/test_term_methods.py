@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 import torch
 from builders import arrival, build_method, build_net
-from complex_step import Arrays, cross_entropy, descended, gradient, length, relu, softmax
+from complex_step import Arrays, cross_entropy, descended, length, relu, softmax
 from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.methods.fedalign import lipschitz
-from edgefl.methods.fedntd import not_true
 from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net
 
@@ -340,29 +339,6 @@ def test_fedalign_pools_and_slices_convolutions(conv: Net):
     assert_agrees(build_method("fedalign", conv, LOCAL, width=0.5), conv, align_conv)
 
 
-@pytest.mark.parametrize("name", ["moon", "fedcka"])
-def test_a_client_keeps_the_model_that_it_trained_last(name: str, mlp: Net):
-    """Its previous model is its last upload, FedCKA's as far as layer M, with the round it is from."""
-    run = Run(build_method(name, mlp, LOCAL, **({"layers": 1} if name == "fedcka" else {})), mlp)
-    needed = {"body/fc1.weight", "body/fc1.bias"} if name == "fedcka" else set(flatten(run.uploads[0][0]))
-    for client, at in ((0, 1), (1, 0), (2, 1)):
-        kept, last = run.states[client][name], run.uploads[at][client]
-        assert kept["round"] == at
-        assert flatten(kept["model"]).keys() == needed
-        assert all(torch.equal(leaf, flatten(last)[key]) for key, leaf in flatten(kept["model"]).items())
-
-
-@pytest.mark.parametrize("name", ["moon", "fedcka"])
-def test_a_first_participation_is_fedavgs(name: str, mlp: Net):
-    """Where the previous model is the received one, the term is a constant: the step is FedAvg's."""
-    first, plain = (Run(build_method(each, mlp, LOCAL), mlp) for each in (name, "fedavg"))
-    for client in (0, 1):
-        found, expected = (arrays(run.uploads[0][client]) for run in (first, plain))
-        close(found, expected)
-    later = [flatten(run.uploads[1][0]) for run in (first, plain)]
-    assert not all(torch.equal(leaf, later[1][key]) for key, leaf in later[0].items())
-
-
 @pytest.mark.parametrize("similarity", ["linear", "cosine"])
 def test_a_batch_of_one_has_no_similarity(similarity: str, mlp: Net):
     """FedCKA's step on one sample is FedAvg's, whatever the previous model and the similarity."""
@@ -383,17 +359,6 @@ def test_a_batch_of_one_has_no_similarity(similarity: str, mlp: Net):
     close(*found)
 
 
-def test_not_true_logits_leave_the_label_out():
-    """The logits of all other classes in order, for labels at both ends; the label's own has no gradient."""
-    logits = torch.arange(15.0).reshape(3, 5).requires_grad_()
-    labels = torch.tensor([0, 2, 4])
-    found = not_true(logits, labels)
-    assert found.tolist() == [[1, 2, 3, 4], [5, 6, 8, 9], [10, 11, 12, 13]]
-    found.square().sum().backward()
-    assert logits.grad is not None
-    assert logits.grad.gather(1, labels[:, None]).tolist() == [[0], [0], [0]]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -408,30 +373,6 @@ def test_fedntd_refuses_what_does_nothing(settings: dict[str, Any], message: str
         build_method("fedntd", two, LOCAL, **settings)
     for other in ({"kd_mix": 0.5}, {"distance": "mse"}, {"beta": 0}):
         build_method("fedntd", two, LOCAL, **other)
-
-
-@pytest.mark.parametrize("sides", [(4, 2), (3, 3), (5, 2)], ids=str)
-def test_the_lipschitz_estimate_is_the_power_iterations(sides: tuple[int, int]):
-    """Per sample, with pooling where the input is larger; its gradient flows through the iterations."""
-    generator = np.random.default_rng(0)
-    before = generator.normal(size=(3, 4, sides[0], sides[0]))
-    after = generator.normal(size=(3, 6, sides[1], sides[1]))
-
-    def pooled(a: Any) -> Any:
-        n, m = sides
-        spans = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
-        rows = [[a[:, i:j, k:p].mean(axis=(1, 2)) for k, p in spans] for i, j in spans]
-        return np.array(rows).transpose(2, 0, 1).reshape(len(a), -1)
-
-    def expected(at: Arrays) -> Any:
-        return sum(singular(pooled(a), o.reshape(6, -1)) for a, o in zip(before, at["after"], strict=True))
-
-    live = torch.tensor(after, requires_grad=True)
-    found = lipschitz(torch.tensor(before), live)
-    assert found.shape == (3,)
-    (slope,) = torch.autograd.grad(found.sum(), live)
-    np.testing.assert_allclose(found.sum().item(), expected({"after": after}), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(slope, gradient(expected, {"after": after})["after"], rtol=0, atol=1e-10)
 
 
 def test_a_dead_stage_has_finite_gradients(mlp: Net):

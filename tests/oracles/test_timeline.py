@@ -140,19 +140,6 @@ def test_participants_alone_make_the_round():
     assert [event.t_s for event in events if event.kind is Kind.MERGED] == [8.0, 12.0, 20.0]
 
 
-def test_a_version_that_did_not_change_is_not_scored_again():
-    """With one exchange every 2 of 4 rounds there are versions 0, 1, 2; each is scored once."""
-    _, needs = play(plan([prices("train", 1, every=2, compute_s=1)], rounds=4))
-    scored = [(need.version, need.round) for need in needs if isinstance(need, Evaluate)]
-    assert scored == [(0, 0), (1, 1), (2, 3)]
-
-
-def test_time_of_a_transfer():
-    """1 MB at 8 Mbit/s is 1 s and at 4 Mbit/s 2 s, each after half a second of round trip."""
-    price = priced(Pricer("board", device()), cost(down=10**6, up=10**6), link())
-    assert (price.down_s, price.compute_s, price.up_s) == (1.5, 0, 2.5)
-
-
 def test_energy_by_phase_with_radio_and_tail():
     """Idle 2 W, radio 1 W + 0.1 W per Mbit/s down and 0.5 up, tail 3 W x 4 s, computing at 4 W.
 
@@ -196,25 +183,6 @@ def test_backward_passes_have_an_overhead_of_their_own():
     assert pricer.time(cost(work)) == pytest.approx((3, 0, 0.023))
     assert pricer.time(Cost(steps=((work, 10),))) == pytest.approx((30, 0, 0.23))
     assert Pricer("board", device()).time(cost(work)) == pytest.approx((3, 0, 0.003))
-
-
-def test_overheads_keep_one_core_busy():
-    """1 s of arithmetic at 4 W, 1.5 s of overheads at 3 W, above 2 W: (2 + 1.5) J, whether fast or slow."""
-    work = Work.of([kernel(flops=5 * 10**9, backward=1)])
-    board = device(launch=1.0, backward=0.5, single_core=3.0)
-    price = priced(Pricer("board", board), cost(work), link())
-    assert price.compute_s == pytest.approx(2.5)
-    assert price.energy.compute_j == pytest.approx(3.5)
-    assert price.demand.draw.compute_w * 2.5 == pytest.approx(3.5)
-    assert priced(
-        Pricer("board", device(launch=1.0, backward=0.5)), cost(work), link()
-    ).energy.compute_j == pytest.approx(2 * 2.5)
-
-
-def test_an_unknown_active_power_is_unknown_beside_a_known_one_core():
-    """Part of the work needs it."""
-    price = priced(Pricer("board", device(active=None, single_core=3.0)), cost(Work.of([kernel()])), link())
-    assert price.energy.compute_j is None
 
 
 def _broken_off_at(seconds):

@@ -12,7 +12,6 @@ from timed import timed
 from told import times
 
 from edgefl.core import catalogue
-from edgefl.core.fleet import Failures
 
 
 def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
@@ -47,21 +46,6 @@ def at(found, t_s):
     return mean[place], most[place]
 
 
-def test_rounds_of_a_server_that_waits():
-    """c0 is back after 4 s and c1 after 6, in each of two rounds; four of c1's are its work."""
-    found = told([times(work=[2, 4])], rounds=2)
-    assert bars(found) == [
-        "1: train 0, 0 to 6",
-        "c1: 0 1 5 6, merged at 6",
-        "c0: 0 1 3 4, merged at 6",
-        "2: train 1, 6 to 12",
-        "c1: 6 7 11 12, merged at 12",
-        "c0: 6 7 9 10, merged at 12",
-    ]
-    assert waited(found) == [(1, "compute", 6)] * 2
-    assert [(one.omitted, one.device) for one in found.rounds] == [(0, ["board"] * 2)] * 2
-
-
 def test_rounds_of_a_server_that_does_not_wait():
     """A round begins with the oldest job that it takes; what no merge follows has a round without a version.
 
@@ -79,15 +63,6 @@ def test_rounds_of_a_server_that_does_not_wait():
         "c0: 8 9 - -, cut at 10",
     ]
     assert waited(found) == [(0, "compute", 4), (0, "compute", 4), (1, "compute", 2), (-1, "", 0)]
-
-
-def test_jobs_that_were_late_or_lost_are_in_the_round_that_did_not_take_them():
-    """c1 is late for the deadline at 5 s, having received; c2 is given up after 3 s, at work."""
-    failures = {"timeout": "3 s"}
-    found = told([times(work=[1, 8])], "deadline", {"seconds": "2.5 s"}, rounds=1, failures=failures)
-    assert bars(found) == ["1: train 0, 0 to 2.5", "c0: 0 1 2 -, late at 2.5", "c1: 0 1 - -, late at 2.5"]
-    found = told([times(work=[1, 8])], rounds=2, failures={"timeout": "5 s"})
-    assert bars(found)[:3] == ["1: train 0, 0 to 5", "c1: 0 1 - -, lost at 5", "c0: 0 1 2 3, merged at 5"]
 
 
 def test_exchanges_before_and_after_the_rounds_are_rounds_of_their_own():
@@ -149,40 +124,6 @@ def test_durations_of_merged_jobs_and_of_rounds():
     assert found.durations["", "round"].seconds == pytest.approx([5, 5])
 
 
-def test_the_time_in_which_a_client_was_away_is_part_of_its_job():
-    """c0 is away from 2 to 5 s of its work from 1 to 3."""
-    away = catalogue.load("availability", "intervals").Params(rows="0,0,2 0,5,100", repeat="100 s")
-    found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause")
-    assert found.durations["", "work"].seconds == [5, 5]
-    assert found.durations["", "job"].seconds == [7, 7]
-    (shown,) = found.rounds
-    assert (shown.receive_away_s, shown.work_away_s, shown.transmit_away_s) == ([0], [3], [0])
-
-
-def test_the_time_in_which_a_client_was_away_is_told_of_a_stage_that_it_broke_off():
-    """c0 leaves for good 1 s into 2 s of work; its job is given up 6 s after its dispatch."""
-    away = catalogue.load("availability", "intervals").Params(rows="0,0,2", repeat="100 s")
-    failures = Failures(timeout="6 s")
-    found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause", failures=failures)
-    (shown,) = found.rounds
-    assert shown.ending == ["lost"]
-    assert (shown.receive_away_s, shown.work_away_s, shown.transmit_away_s) == ([0], [4], [0])
-
-
-def test_a_round_of_two_exchanges_ends_with_the_second():
-    """3 s of the one and 4 s of the other."""
-    table = [times(work=[1]), prices("second", 1, compute_s=4)]
-    found = told(table, rounds=2)
-    assert found.durations["", "round"].seconds == [7, 7]
-
-
-def test_a_round_that_was_broken_off_has_no_duration():
-    """The second one has merged its first exchange at 10 s, when time is up at 12."""
-    table = [times(work=[1]), prices("second", 1, compute_s=4)]
-    found = told(table, until={"time": "12 s"}).durations["", "round"]
-    assert (found.count, found.seconds) == (1, [7, 7])
-
-
 def test_at_most_201_durations_are_listed():
     """Of 1,000 different ones those at every half percent, among them the least and the most."""
     work_s = [1 + client / 1000 for client in range(1000)]
@@ -191,38 +132,6 @@ def test_at_most_201_durations_are_listed():
     assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
     for seconds, share in zip(found.seconds[1:], found.share[1:], strict=True):
         assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))
-
-
-def test_jobs_in_flight():
-    """Two until 4 s, one until 6, then again: an upload that waits for the merge is in flight no more."""
-    found = told([times(work=[2, 4])], rounds=2)
-    assert found.active["mean over a four-hundredth"][0][:2] == pytest.approx([0, 0.03])
-    assert at(found, 1.01) == pytest.approx((2, 2))
-    assert at(found, 5.01) == pytest.approx((1, 1))
-    assert at(found, 7.01) == pytest.approx((2, 2))
-    # The interval from 3.99 to 4.02 s: a third of it with both.
-    assert at(found, 4.0) == pytest.approx((4 / 3, 2))
-
-
-def test_staleness_is_versions_between():
-    """c0 is merged at 4 and 8 s, c1's job of version 0 at 10 s by the third merge: two versions behind.
-
-    c0's second job is dispatched at 4 s before the first merge: it is of version 0 too.
-    """
-    found = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3)
-    assert found.stale["most"] == ([4, 8, 10], [0, 0, 2])
-    found = told([times(work=[2, 8])], "fedbuff", {"buffer": 2}, rounds=2)
-    assert (found.stale[""], found.stale["most"]) == (([8, 12], [0, 0.5]), ([8, 12], [0, 1]))
-
-
-def test_participation_grows_round_by_round():
-    """c0 is merged at 4 and 8 s and c1 at 10; c2, at work until then, is admitted too.
-
-    Jain's index: 1 / 3; then 4 / (3 x 4); then 9 / (3 x 5).
-    """
-    (found,) = told([times(work=[2, 8, 20])], "fedbuff", {"buffer": 1}, rounds=3).participation
-    assert (found.round, found.distinct) == ([0, 1, 2], [1, 1, 2])
-    assert found.fairness == pytest.approx([1 / 3, 1 / 3, 9 / 15])
 
 
 def test_a_round_that_merged_nothing_changes_no_participation():
