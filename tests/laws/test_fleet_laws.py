@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fleets import AVAILABILITY, FAILURES, POLICIES, SELECTORS, SPEED, built, fleets, valid
+from fleets import AVAILABILITY, FAILURES, POLICIES, SELECTORS, SPEED, built, fleets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import dispatched, facts, in_cells, plan, prices, told, told_all
@@ -83,18 +83,6 @@ def test_every_dispatched_job_ends_exactly_once(plan_):
     assert len(into) == sum(len(need.rows) for need in merges(needs))
     merged = rows[rows["ending"] == MERGED]
     assert into == dict(zip(merged["job"].tolist(), merged["into_version"].tolist(), strict=True))
-
-
-@given(fleets())
-@FEW
-def test_a_client_never_overlaps_itself(plan_):
-    """Its next job is dispatched no earlier than its last one arrived or ended; a refused one has none."""
-    rows = told(plan_)[2]
-    assert plan_.clients.admitted[rows["client"]].all()
-    for client in np.unique(rows["client"]):
-        own = rows[rows["client"] == client]
-        own = own[np.argsort(own["job"])]
-        assert (own["dispatched_s"][1:] >= over_s(own)[:-1]).all()
 
 
 @given(fleets())
@@ -243,27 +231,3 @@ def test_feedback_moves_nothing(plan_, data):
     for known, other in zip(columns, again, strict=True):
         np.testing.assert_array_equal(known, other)
     assert others == same
-
-
-@pytest.mark.parametrize("name", sorted(set(SELECTORS) - set(QUIET)))
-def test_a_selector_that_reads_feedback_goes_by_it(name):
-    """Other losses, the same seed: others are asked."""
-    params = {"oort": {"explore": 0.3, "penalty": 0.0}, "tiers": {"tiers": 4, "interval": 1}}.get(name, {})
-    choice = valid(catalogue.load("selectors", name).Params, **params)
-    table = prices("train", 8, compute_s=[1.0 + client for client in range(8)])
-    plan_ = plan([table], rounds=30, participants=2, selector=name, choice=choice)
-
-    def asked(loss):
-        def answer(need):
-            jobs = need.merged if isinstance(need, Merge) else ()
-            return Feedback(
-                {
-                    job.id: dict.fromkeys(catalogue.load("selectors", name).Params.READS, loss(job.client))
-                    for job in jobs
-                }
-            )
-
-        return told(plan_, answer)[2]["client"].tolist()
-
-    assert asked(lambda client: 1.0 + client) != asked(lambda client: 9.0 - client)
-    assert asked(lambda client: 1.0 + client) == asked(lambda client: 1.0 + client)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from builders import build_method
-from nightly import couples
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
-from edgefl.core.documents import document
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.planning.costs import of
@@ -22,7 +20,6 @@ NETS = {
     "mlp": ("digits", {"name": "mlp"}),
     "convolutions": ("cifar10", {"name": "cnn2"}),
     # batch norms, residual sums and depthwise convolutions
-    "resnet18": ("cifar10", {"name": "resnet18"}),
     "mobilenet-v2": ("cifar10", {"name": "mobilenet-v2"}),
 }
 
@@ -56,13 +53,13 @@ def each(found):
 
 
 CASES = [
-    *couples(catalogue.entries("methods"), ("mlp", "convolutions")),
-    ("fedavg", "resnet18"),
+    *((method, "mlp") for method in catalogue.entries("methods")),
+    ("fedclassavg", "convolutions"),
     ("spherefed", "mobilenet-v2"),
 ]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=CASES, ids=" on ".join)
 def exchanges(request):
     """Every exchange of a method on a net, by layer and on devices."""
     method, net = request.param
@@ -148,16 +145,6 @@ def test_a_frozen_layer_has_no_gradient_of_its_weights():
         assert parts[len(layers) - 1]["grad_weight_s"] == 0
 
 
-def test_memory_by_layer_is_in_the_devices_type():
-    """fp16 takes half of fp32's."""
-    sizes = {}
-    for dtype in ("fp32", "fp16"):
-        fleet = {"members": [{"device": "jetson-tx2", "link": "ethernet", "dtype": dtype}]}
-        parts = profiled("fedavg", "mlp", (), fleet=fleet).part_prices
-        sizes[dtype] = [part["memory_bytes"] for part in parts if part["what"] == "layer"]
-    assert sizes["fp16"] == [size / 2 for size in sizes["fp32"]]
-
-
 def test_a_net_without_modules_has_its_parts_as_layers():
     """Two products by hand: each is its part's, by the weights that it has."""
 
@@ -174,13 +161,3 @@ def test_a_net_without_modules_has_its_parts_as_layers():
     flops = {one.name: sum(work.flops for work in one.work.values()) for one in found.layers}
     assert flops == {"body": 2 * 2 * 2 * 5 * 6 * 12, "head": 2 * 3 * 2 * 5 * 3 * 6}
     assert all(not work.flops for one in found.others for work in one.work.values())
-
-
-def test_layers_are_in_the_document():
-    """``--json`` has the layers of an exchange, its other work, and their times on each device."""
-    found = document(profiled("fedavg", "mlp", ("raspberry-pi-4b",)))
-    layers = {row["part"] for row in found["parts"] if row["what"] == "layer"}
-    assert layers == {"body.fc1", "body.relu1", "head"}
-    assert "update" in {row["part"] for row in found["parts"]}
-    assert found["part_prices"][0].keys() >= {"forward_s", "grad_input_s", "grad_weight_s", "joules"}
-    assert {row["part"] for row in found["part_prices"]} >= {"update", "download", "upload"} | layers

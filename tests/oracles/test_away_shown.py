@@ -34,29 +34,10 @@ def job(work_s):
     return prices("train", len(work_s), down_s=1, compute_s=work_s, up_s=1)
 
 
-def test_a_client_that_leaves_loses_its_job(tmp_path):
-    """It leaves after 8 s, two seconds into its second job's work, and is back at 15 s."""
-    (own,) = lanes(tmp_path, job([3]), availability=there("0,0,8 0,15,99"), on_leave="lose", rounds=3)
-    assert own == [
-        "train: 0 5", "down: 0 1", "compute: 1 4", "up: 4 5",
-        "train (lost): 5 8", "down: 5 6", "compute (lost): 6 8",
-        "away: 8 15",
-        "train: 15 20", "down: 15 16", "compute: 16 19", "up: 19 20",
-    ]  # fmt: skip
-
-
 def test_a_client_that_pauses_is_away_inside_a_stage(tmp_path):
     """Its work of 3 s is broken by 7 s away."""
     (own,) = lanes(tmp_path, job([3]), availability=there("0,0,2 0,9,99"), on_leave="pause")
     assert own == ["train: 0 12", "down: 0 1", "compute: 1 11", "away: 2 9", "up: 11 12"]
-
-
-def test_a_client_that_finishes_is_away_in_parts(tmp_path):
-    """It works on while it is away, from 2 s on; each stage has its part, and the rest follows the job."""
-    own, _ = lanes(tmp_path, job([3, 8]), availability=there("0,0,2 1,0,99"), on_leave="finish")
-    assert own == [
-        "train: 0 5", "down: 0 1", "compute: 1 4", "away: 2 4", "up: 4 5", "away: 4 5", "away: 5 10",
-    ]  # fmt: skip
 
 
 def test_a_battery_that_a_job_drained_is_filled_before_the_next(tmp_path):

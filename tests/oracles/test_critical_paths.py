@@ -7,11 +7,10 @@ from plans import link, plan, prices
 from recorded import recorded
 from told import times
 
-from edgefl.analysis.explain.explain import CAUSES, Explainer
+from edgefl.analysis.explain.explain import Explainer
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
 
@@ -70,13 +69,6 @@ def test_a_lost_job_is_waited_for_until_then():
         "0: 0 to 1 download of c1, lost, latency 1",
         "0: 1 to 3 compute of c1, lost, compute 2",
     ]
-
-
-def test_overselection_waits_for_the_arrival_that_it_needs():
-    """Two of three are merged: c1 is the second, and c2 is dropped."""
-    found = paths([times(work=[1, 2, 9])], "overselect", {"factor": 1.5}, participants=2)
-    assert found[1] == "0: 1 to 3 compute of c1, compute 2"
-    assert found[-1] == "0: 3 to 4 upload of c1, latency 1"
 
 
 def test_a_deadline_is_waited_for_unless_all_are_earlier():
@@ -182,12 +174,3 @@ def test_a_stage_begun_in_an_earlier_round_counts_in_proportion():
     settings = {"slowdown": [1.0, 1.5], "rounds": 2}
     found = paths([times(work=[2, 4])], "fedasync", {"concurrency": 2}, **settings)
     assert found[3] == "1: 4 to 7 compute of c1, compute 2, slowdown 1"
-
-
-def test_jitter_is_told_from_a_changing_speed():
-    """Where the changing speed never changes, all that chance adds is jitter, as without one."""
-    still = catalogue.load("speed", "thermal").Params.model_validate({"floor": 1}, context=RESOLVED)
-    settings = {"rounds": 4, "jitter": LogNormal(sigma=0.4), "look": lambda explainer: explainer.causes}
-    plain = paths([times(work=[2, 3])], **settings)
-    assert paths([times(work=[2, 3])], speed=(still,), **settings) == pytest.approx(plain)
-    assert plain[:, CAUSES.index("jitter")].any()

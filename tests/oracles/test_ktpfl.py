@@ -145,9 +145,7 @@ def stepped(c: np.ndarray, s: np.ndarray, p: np.ndarray, *, lr: float, rho: floa
     return after
 
 
-@pytest.mark.parametrize(
-    ("lr", "rho"), [(0.5, 0.7), (0.5, 0.0), (30.0, 0.01)], ids=["default", "free", "far"]
-)
+@pytest.mark.parametrize(("lr", "rho"), [(0.5, 0.7), (30.0, 0.01)], ids=["default", "far"])
 def test_the_server_learns_who_knows_what(net: Net, lr: float, rho: float):
     """Two merges: clients 0 and 2, then client 1, each with the latest predictions of the others.
 
@@ -200,7 +198,7 @@ def test_shared_weights_are_mixed_like_predictions(net: Net):
         assert set(upload) == {"predictions", "body", "head", "buffers"}
 
 
-@pytest.mark.parametrize("method", ["fedopt", "scaffold", "fednova", "ccvr", "spherefed"])
+@pytest.mark.parametrize("method", ["scaffold", "spherefed"])
 def test_its_server_has_no_model_that_others_could_change(net: Net, method: str):
     """With "+weight" it has one for each client, so that methods on a common model are refused."""
     with pytest.raises(UserError, match=f"{method} needs a base that .*, and ktpfl"):

