@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -271,19 +270,6 @@ def test_the_clock_runs_again_where_other_times_make_another_run(policy):
     saved = of_policy(policy).savings
     assert set(saved) == set(CHANGES)
     assert saved["slowdown"] > 0
-
-
-def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
-    """As where a selector saw losses that are not there without training: it stops where that shows first."""
-    given = planned()
-    merges_s, asked = merged_s(given.plan), []
-    assert Again(given.plan, Medians(given), merges_s, 0, lambda *_: None).is_known()
-    merges_s[1] *= 2
-    monkeypatch.setattr(
-        import_module("edgefl.analysis.explain.again"), "Feedback", lambda: asked.append(1) or Feedback()
-    )
-    assert not Again(given.plan, Medians(given), merges_s, 0, lambda *_: None).is_known()
-    assert len(asked) < len(merges_s)
 
 
 def test_a_device_that_throttles_is_not_exchanged():

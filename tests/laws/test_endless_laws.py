@@ -7,15 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fleets import POLICIES, fleets, only, valid
+from fleets import POLICIES, fleets, valid
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from plans import plan, played, prices, told
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
 from edgefl.core.event import Kind
-from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.world import driver
 from edgefl.world.job import LIVE
@@ -153,39 +151,6 @@ def test_a_thousand_merges_keep_little(policy, merges, monkeypatch):
     driver.converse(driver.simulate(fleet_plan(policy, 3, rounds=merges, every=merges)), answer)
     assert count == merges
     assert max(most.values()) <= 10
-
-
-@given(
-    fleets(
-        policies=only(POLICIES, "sync"), availability={"always": st.just({})}, speed={}, failures=Failures()
-    ),
-    st.integers(0, 7),
-    st.sampled_from(["work_s", "down_delay_s", "up_delay_s", "down_bps", "up_bps"]),
-    st.floats(0.1, 1),
-)
-@FEW
-def test_a_faster_device_or_link_never_arrives_later(plan_, client, column, factor):
-    """With the same draws, no job of it arrives later under synchronous rounds."""
-    until = plan_.scenario.server.until.model_copy(update={"time": None, "bytes": None, "energy": None})
-    server = plan_.scenario.server.model_copy(update={"until": until})
-    plan_ = replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
-    client %= len(plan_.clients)
-
-    def faster(each):
-        values = getattr(each, column).copy()
-        values[client] *= 1 / factor if column.endswith("bps") else factor
-        return replace(each, **{column: values})
-
-    def arrivals(plan_):
-        rows = told(plan_)[2]
-        rows = rows[rows["client"] == client]
-        return dict(zip(rows["job"].tolist(), rows["arrived_s"].tolist(), strict=True))
-
-    before = arrivals(plan_)
-    after = arrivals(replace(plan_, prices=tuple(faster(each) for each in plan_.prices)))
-    if plan_.scenario.server.selector.name not in {"fastest", "tiers", "oort"}:
-        assert before.keys() == after.keys()
-        assert all(after[job] <= before[job] * (1 + 1e-12) for job in before)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rou
     table = prices("train", 1, down_s=rest_s / 2, compute_s=work_s, up_s=rest_s / 2)
     rows = told(plan([table], rounds=rounds, speed=speed))[2]
     onset, fall, floor = params["onset"], params["fall"], params["floor"]
-    heat, step = 0.0, work_s / 4000
+    heat, step = 0.0, work_s / 2000
     for row in rows:
         done, time_s = 0.0, 0.0
         heat = max(0.0, heat - (onset + fall) / params["recovery"] * (rest_s if row["round"] else 0))
@@ -160,7 +160,7 @@ def test_heat_takes_time_and_no_energy_above_idle(params, on_leave):
 
 
 @given(st.floats(0.1, 0.9), st.floats(5, 20), st.floats(0.2, 1), st.sampled_from(["pause", "finish"]))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_leave):
     """Over the time for which the client is there, where it pauses."""
     speed = valid(catalogue.load("speed", "load").Params, share=share_, length=length, factor=factor)
@@ -170,7 +170,7 @@ def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_lea
     timetable = markov.timetable(plan_.clients, 0)
     curve = FleetCurve((speed, speed), plan_.clients, 0)
     for row in told(plan_)[2]:
-        edges = np.linspace(row["received_s"], row["worked_s"], 4_001)
+        edges = np.linspace(row["received_s"], row["worked_s"], 2_001)
         middles = (edges[1:] + edges[:-1]) / 2
         who = np.full(len(middles), row["client"])
         client = int(row["client"])

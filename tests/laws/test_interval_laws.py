@@ -11,7 +11,6 @@ from plans import cost, device, link, sourced
 from random_work import works
 
 from edgefl.core.corners import corners
-from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
@@ -177,17 +176,3 @@ def test_no_launch_overhead_is_a_lower_bound(work):
     bounded = priced(Pricer("board", board.model_copy(update={"launch_overhead": at_most})), job, link())
     longest = priced(Pricer("board", device(launch=1e-3)), job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
-
-
-def test_a_larger_cache_costs_no_more():
-    """Not even where, at the end of an interval, memory would be faster than the cache."""
-    board = BOARDS["roofline"]
-    numbers = dict(numbers_of(board))
-
-    def seconds(size):
-        changed = {"memory_bandwidth": 5e9, "cache.size": size}
-        point = {name: numbers[name].model_copy(update={"value": value}) for name, value in changed.items()}
-        work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 64_004)])
-        return priced(Pricer("board", replaced(board, point)), cost(work, 0, 0), NET).compute_s
-
-    assert seconds(128_000.0) <= seconds(64_000.0)

@@ -70,19 +70,6 @@ def test_a_record_is_the_sum_of_its_events(settings):
 
 
 @given(SETTINGS)
-def test_what_is_broken_off_costs_no_more_than_the_whole(settings):
-    """In bytes and operations; what ended in full has them in full."""
-    plan_ = toy(**settings)
-    for record in played(plan_)[2]:
-        demand = plan_.prices[0].demand(record.job.client)
-        spent = record.receive.down_bytes, record.work.flops, record.transmit.up_bytes
-        whole = demand.down_bytes, demand.flops, demand.up_bytes
-        reached = record.received, record.worked, record.arrived
-        for part, full, moment in zip(spent, whole, reached, strict=True):
-            assert part == full if moment else 0 <= part <= full
-
-
-@given(SETTINGS)
 def test_states_are_committed_in_each_clients_order(settings):
     """Merged or late: of a client's jobs the newer never comes before the older."""
     _, needs, jobs = played(toy(**settings))
@@ -208,27 +195,6 @@ def test_the_last_scores_know_late_work(tmp_path, monkeypatch):
     assert [[job.client for job in need.completed] for need in needs] == [[], [1]]
 
 
-def test_an_error_in_a_policys_own_process_keeps_its_hint(tmp_path, monkeypatch):
-    """SimPy raises a copy of an error that no process waits for."""
-    written(
-        tmp_path,
-        monkeypatch,
-        """
-        def serve(self, world):
-            def twice():
-                world.dispatch("train", 0)
-                yield world.env.timeout(0)
-                world.dispatch("train", 0)
-            world.env.process(twice())
-            yield world.env.timeout(9)
-        """,
-    )
-    with pytest.raises(RunError, match="still at its job 0") as caught:
-        played(plan([prices("train", 1, work_s=1.0)], policy="written"))
-    assert caught.value.where == "policy written"
-    assert caught.value.hint
-
-
 @pytest.mark.parametrize(("seconds", "completes"), [(0.5, False), (5.0, True)])
 def test_late_work_completes_once_it_is_done(seconds, completes):
     """A client that is discarded as late in the middle of its work has not written a state."""
@@ -276,29 +242,6 @@ def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     with pytest.raises(RunError, match=says):
         played(plan([prices("train", 1)], rounds=5, policy="lazy"))
-
-
-@pytest.mark.parametrize("until", [{"rounds": 2}, {"rounds": 2, "time": 100.0}])
-def test_a_policy_may_catch_what_it_waits_for(tmp_path, monkeypatch, until):
-    """An error of a process of its own is raised where it waits, with a limit of time as without."""
-    body = """
-    def other():
-        yield world.env.timeout(1.0)
-        raise KeyError("oops")
-
-    while world.serving:
-        try:
-            yield world.env.process(other())
-        except KeyError:
-            for exchange in world.due():
-                yield from world.collect(exchange)
-            yield from world.end_round()
-"""
-    (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "careful.py").write_text(_POLICY + body + "\n", encoding="utf-8")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    _, _, jobs = played(plan([prices("train", 1)], until=until, policy="careful"))
-    assert [record.dispatched.t_s for record in jobs] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("place", ["serve", "process"])

@@ -81,18 +81,6 @@ def test_two_thousand_flows():
     assert len(flows) > 1_000
 
 
-@given(systems(), st.floats(0, 1))
-def test_looking_changes_nothing(system, share):
-    """Not a bit: a run whose costs are looked at half-way goes on as one that nobody looks at."""
-
-    def look(pool, flows, now):
-        if not math.isinf(pool.next_s):
-            for flow in flows.values():
-                assert pool.left(flow, now + share * (pool.next_s - now)) <= pool.left(flow, now)
-
-    assert Driver(*system, look).moved() == Driver(*system).moved()
-
-
 @given(systems())
 def test_who_is_never_limited_ends_to_the_bit(system):
     """At begin + size / cap, whatever the others do and however often shares are solved anew."""

@@ -22,7 +22,7 @@ from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.merging import MergeCost, MergeTrace, ServerWork
+from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
@@ -273,14 +273,6 @@ def test_without_a_device_nothing_changes(tmp_path):
     assert one.accuracy == other.accuracy
 
 
-def test_a_device_that_merged_nothing_is_not_free(tmp_path, capsys):
-    """The time is over before the first round: nothing was done, which is 0."""
-    run = small(tmp_path / "run", server__device="laptop-cpu", server__until={"time": "1 ms"})
-    assert run.summary().server == MergeCost()
-    rows = run_command(capsys, "compare", run.folder, "--all")[1].splitlines()
-    assert [line.split()[-2:] for line in rows if line.startswith("merging on the server")] == [["0", "s"]]
-
-
 @pytest.mark.parametrize("policy", ["sync", {"name": "fedbuff", "buffer": 2}])
 def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
     """Priced anew, in every table; with none, it is free."""
@@ -294,11 +286,3 @@ def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
             assert_same(tmp_path / f"replay {name}", fresh.folder)
     edgefl.replay(on_pi.folder, out=tmp_path / "replay")
     assert_same(tmp_path / "replay", on_pi.folder)
-
-
-@pytest.mark.parametrize("name", ["nonsense", "../laptop-cpu"])
-def test_a_server_that_no_file_describes(capsys, name):
-    """One message with its place, and exit status 2."""
-    code, _, err = run_command(capsys, "check", "quickstart", "--set", f"server.device={name}")
-    assert code == 2
-    assert "server.device" in err

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from builders import arrival
-from hypothesis import given
 from hypothesis import strategies as st
 from nightly import mostly
 
@@ -28,37 +25,7 @@ from edgefl.world.needs import Feedback, Merge
 METHODS = sorted(catalogue.entries("methods"))
 
 
-numbers = st.floats(-100, 100)
 scales = st.floats(0, 1)
-
-
-@given(numbers, numbers, numbers, scales, st.lists(st.tuples(numbers, scales), min_size=1, max_size=5))
-def test_fedbuffs_mean(start, now, update, scale, others):
-    """The mean of K moved arrivals, weighted alike, is w + (1/K) sum s_i delta_i (Nguyen et al. 2022)."""
-    received, current = ({"body": {"w": torch.tensor(value, dtype=torch.float64)}} for value in (start, now))
-    updates = [(update, scale), *others]
-    moved = [
-        reexpressed(
-            {"body": {"w": torch.tensor(value, dtype=torch.float64)}},
-            received,
-            current,
-            correction="move",
-            scale=part,
-        )["body"]["w"].item()
-        for value, part in updates
-    ]
-    expected = now + math.fsum(part * (value - start) for value, part in updates) / len(updates)
-    assert math.isclose(math.fsum(moved) / len(moved), expected, rel_tol=1e-9, abs_tol=1e-9)
-
-
-@given(numbers, numbers, numbers, scales)
-def test_fedasyncs_mixture(start, now, sent, scale):
-    """A mixed arrival is (1 - s) w + s u, whatever the client began with (Xie et al. 2019)."""
-    received, current, upload = (
-        {"w": torch.tensor(value, dtype=torch.float64)} for value in (start, now, sent)
-    )
-    mixed = reexpressed(upload, received, current, correction="mix", scale=scale)["w"].item()
-    assert math.isclose(mixed, (1 - scale) * now + scale * sent, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def test_parts_without_a_counterpart_stay():

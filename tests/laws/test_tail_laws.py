@@ -10,7 +10,6 @@ from fleets import fleets
 from hypothesis import given, settings
 from plans import told_all
 
-from edgefl.core.event import TAIL
 from edgefl.core.ledger import joules
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
@@ -86,23 +85,6 @@ def test_a_tail_lasts_until_the_next_transfer(plan_):
     for need in needs:
         if isinstance(need, Evaluate) and need.totals.energy.energy_clients:
             assert need.totals.energy.joules == pytest.approx(sum(expected(need.t_s).values()))
-
-
-@given(fleets())
-@FEW
-def test_a_tail_is_settled_once(plan_):
-    """With the last transfer of each client, at most for its tail time, and with a job of its client."""
-    with pytest.MonkeyPatch.context() as patch:
-        end_s = ends(patch)
-        _, _, rows, tails = told_all(plan_)
-    assert tails.dtype == TAIL
-    assert len(np.unique(tails["client"])) == len(tails)
-    last = transfers(rows)
-    for tail in tails:
-        assert rows["client"][rows["job"] == tail["job"]] == [tail["client"]]
-        since_s = last[int(tail["client"])][-1][1]
-        assert since_s <= tail["t_s"] <= end_s[0]
-        assert tail["joules"] == pytest.approx(TAIL_W * (tail["t_s"] - since_s))
 
 
 @given(fleets())

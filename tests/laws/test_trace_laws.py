@@ -78,7 +78,7 @@ def test_a_jobs_steps_add_up(name, net, batch, many, few):
         assert both.peak_bytes == max(first.peak_bytes, second.peak_bytes)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(methods, nets, st.sets(batches, min_size=4, max_size=10))
 def test_interpolated_sizes_are_traced_sizes(name, net, wanted):
     """Asked for many batch sizes at once, the tracer gives for each what it gives for that size alone."""

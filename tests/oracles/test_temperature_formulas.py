@@ -120,13 +120,6 @@ def test_a_sample_trains_at_its_temperature(net: Net, easy: float, hard: float):
     assert_equal(trained(method, net, job()), by_hand(net, temperature))
 
 
-def test_only_the_cross_entropy_is_chilled(net: Net):
-    """On FedProx the pull towards the received weights keeps its strength."""
-    base = {"name": "fedprox", "mu": RHO}
-    method = build_method("flexchill", net, PLAIN, temperature={"by": "work"}, base=base)
-    assert_equal(trained(method, net, job()), by_hand(net, lambda *_: 0.4, RHO))
-
-
 def test_temperatures_multiply(net: Net):
     """A chilled base that is chilled again divides the logits by both, whatever each depends on."""
 

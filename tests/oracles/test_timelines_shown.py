@@ -114,15 +114,3 @@ def test_at_most_201_durations_are_listed():
     assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
     for seconds, share in zip(found.seconds[1:], found.share[1:], strict=True):
         assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))
-
-
-def test_a_round_that_merged_nothing_changes_no_participation():
-    """The deadline is at 5 s; c0 is back at 11 s, and its job merged by the second round's deadline.
-
-    There is no index before a job was merged, and a merge of none has no staleness.
-    """
-    found = told([times(work=[9])], "deadline", {"seconds": "5 s", "late": "merge"}, rounds=2)
-    (shown,) = found.participation
-    assert (shown.round, shown.distinct) == ([0, 1], [0, 1])
-    assert shown.fairness == pytest.approx([math.nan, 1], nan_ok=True)
-    assert found.stale["most"] == (pytest.approx([16]), [1])
