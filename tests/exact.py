@@ -34,15 +34,7 @@ def data(size: int, seed: int, classes: Sequence[int] = range(CLASSES)) -> Batch
 
 @dataclass
 class Exact:
-    """A server and clients in float64, each with batches of its own, which every phase goes through once.
-
-    Attributes:
-        name: the method's.
-        clients: each client's batches.
-        settings: the method's parameters.
-        net: the model.
-        local: the clients' training settings; plain SGD by default.
-    """
+    """A server and clients in float64, each with batches of its own, which every phase goes through once."""
 
     name: str
     clients: Sequence[Sequence[Batch]]

@@ -65,16 +65,7 @@ def shares(limits: Limits, flows: Sequence[Flow]) -> list[Number]:
 
 @dataclass(frozen=True)
 class Transfer:
-    """Something to move.
-
-    Attributes:
-        begin: when.
-        size: how much.
-        cap: the most a second, from the beginning on.
-        cell: its cell's number, or -1.
-        changes: (when, its cap from then on), in order.
-        broken_off: when it is given up if it has not ended.
-    """
+    """Something to move."""
 
     begin: Fraction
     size: Fraction

@@ -55,14 +55,7 @@ def written(folder: Path, name: str, wrong: str) -> Path:
 
 
 class Mistake(NamedTuple):
-    """A mistake.
-
-    Attributes:
-        promise: the one that it breaks.
-        blamed: what the line begins with that is named.
-        words: what is said of it.
-        code: the rest of ``build``.
-    """
+    """A mistake."""
 
     promise: str
     blamed: str

@@ -95,13 +95,7 @@ def zero() -> Arrays:
 
 
 class Rounds:
-    """A method's server and clients.
-
-    Attributes:
-        server: the server's state.
-        states: the clients'.
-        uploads: of the last round, by client.
-    """
+    """A method's server and clients."""
 
     def __init__(self, name: str, *, momentum: float = 0.0, nesterov: bool = False, **settings: Any) -> None:
         local = LocalTraining(batch_size=SIZE, optimizer=Sgd(lr=RATE, momentum=momentum, nesterov=nesterov))

@@ -24,6 +24,7 @@ from edgefl.core.training import LocalTraining
 from edgefl.methods.fedalign import lipschitz
 from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net
+from edgefl.protocol.similarities import alignment, cosine, gaussian_gram, linear_gram
 
 CLASSES, RATE, MOMENTUM = 3, 0.1, 0.9
 LOCAL = LocalTraining(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
@@ -154,12 +155,12 @@ def nearer(good: Any, bad: Any) -> Any:
     return -np.log(np.exp(good) / (np.exp(good) + np.exp(bad)))
 
 
-def prox(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:  # noqa: ARG001
+def prox(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:  # noqa: ARG001
     away = sum(((w[name] - received[name]) ** 2).sum() for name in w)
-    return cross_entropy(activations(w, batch[0])[2] / t, batch[1]) + 0.7 / 2 * away
+    return cross_entropy(activations(w, batch[0])[2], batch[1]) + 0.7 / 2 * away
 
 
-def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:
+def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:
     x, y = batch
     _, h, z = activations(w, x)
     total = 0
@@ -169,7 +170,7 @@ def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1
             for other in (activations(received, x)[1], activations(previous, x)[1])
         )
         total = total + nearer(good, bad)
-    return cross_entropy(z / t, y) + 1.5 * total / len(y)
+    return cross_entropy(z, y) + 1.5 * total / len(y)
 
 
 def linear_cka(a: Any, b: Any) -> Any:
@@ -208,7 +209,6 @@ def cka(
     batch: Any,
     received: Arrays,
     previous: Arrays,
-    t: float = 1,
     layers: int = 2,
     s: str = "linear",
 ) -> Any:
@@ -217,7 +217,7 @@ def cka(
     for n in range(layers):
         a, g, v = (activations(each, x)[n] for each in (w, received, previous))
         term = term + nearer(SIMILARITIES[s](a, g), SIMILARITIES[s](a, v))
-    return cross_entropy(activations(w, x)[2] / t, y) + 1.2 * term / layers
+    return cross_entropy(activations(w, x)[2], y) + 1.2 * term / layers
 
 
 def divergence(q: Any, p: Any) -> Any:
@@ -229,7 +229,6 @@ def ntd(
     batch: Any,
     received: Arrays,
     previous: Arrays,  # noqa: ARG001 - the same for all losses
-    t: float = 1,
     mix: float = 1,
     squared: bool = False,  # noqa: FBT001, FBT002
 ) -> Any:
@@ -244,7 +243,7 @@ def ntd(
         true_too = divergence(softmax(teacher[i] / tau), softmax(z[i] / tau))
         others = divergence(softmax(other / tau), softmax(own / tau))
         total = total + tau**2 * (mix * others + (1 - mix) * true_too)
-    return cross_entropy(z / t, y) + 0.8 * total / len(y)
+    return cross_entropy(z, y) + 0.8 * total / len(y)
 
 
 def singular(before: Any, after: Any) -> Any:
@@ -270,12 +269,12 @@ def align(before: Any, after: Any, part: Any, pooled: Callable[[Any], Any], ce: 
     return 0.45 * np.real(ce / away) * away
 
 
-def align_dense(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:  # noqa: ARG001
+def align_dense(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:  # noqa: ARG001
     x, y = batch
     one, two, z = activations(w, x)
     # Half of 5 channels is 3, half of 3 is 2.
     part = relu(np.real(one)[:, :3] @ w["body/fc2.weight"][:2, :3].T + w["body/fc2.bias"][:2])
-    ce = cross_entropy(z / t, y)
+    ce = cross_entropy(z, y)
     return ce + align(one, two, part, lambda a: a.reshape(len(a), 1), ce)
 
 
@@ -383,3 +382,17 @@ def test_a_dead_stage_has_finite_gradients(mlp: Net):
     assert torch.autograd.grad(found.sum(), dead)[0].isfinite().all()
     whole = Run(build_method("fedalign", mlp, LOCAL, width=1.0), mlp)
     assert all(leaf.isfinite().all() for leaf in flatten(whole.servers[-1]).values())
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel", "cosine"])
+def test_what_does_not_vary_is_not_similar(kind: str):
+    """A layer that is 0 for all samples has the similarity 0, and gradients are finite."""
+    x = torch.zeros(4, 6, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = {
+        "linear": lambda: alignment(linear_gram(x), linear_gram(y)),
+        "kernel": lambda: alignment(gaussian_gram(x, 1.0), gaussian_gram(y, 1.0)),
+        "cosine": lambda: cosine(x, y).sum(),
+    }[kind]()
+    assert found == 0
+    assert torch.autograd.grad(found, x)[0].isfinite().all()
