@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from alone import priced
-from hardware import array, product
+from hardware import array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
@@ -57,13 +57,6 @@ def test_more_work_never_takes_less(board, work, more):
     """Nor less energy in any phase."""
     pricer = Pricer("board", board)
     assert no_dearer(priced(pricer, cost(work), link()), priced(pricer, cost(work + more), link()))
-
-
-@given(boards, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 3))
-def test_a_larger_product_never_takes_less(board, m, n, k, dm, dn, dk, groups):
-    """In none of its sides, nor in how often it is done."""
-    small, large = product(m, n, k), product(m + dm, n + dn, k + dk, 1 + groups)
-    assert bounds(board, Work.of([small])).seconds <= bounds(board, Work.of([large])).seconds * SLACK
 
 
 @given(st.integers(0, 10**6), FACTORS, st.integers(0, 10**6))

@@ -18,7 +18,6 @@ from edgefl.core.steps import batch_sizes
 from edgefl.store import read
 
 EPOCHS = {
-    "prototypes": {"method": "fedproto"},
     "distillation": {"method": "ktpfl", "task__public": {"samples": 40}},
     "curvature": {"method": "fedcurv"},
 }

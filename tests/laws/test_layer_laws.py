@@ -134,17 +134,6 @@ def test_an_mlp_by_hand():
     assert parts[1]["memory_bytes"] == 4 * 32 * 64
 
 
-def test_a_frozen_layer_has_no_gradient_of_its_weights():
-    """SphereFed's head passes gradients on to the body, and has none itself."""
-    found = each(profiled("spherefed", "mlp"))
-    _, layers, _, rows = next(one for one in found if one[0]["exchange"] == "train")
-    head = layers[-1]
-    assert (head["part"], head["gradient_bytes"], head["flops"]["grad-weight"]) == ("head", 0, 0)
-    assert head["flops"]["grad-input"] == head["flops"]["forward"] > 0
-    for _, parts in rows:
-        assert parts[len(layers) - 1]["grad_weight_s"] == 0
-
-
 def test_a_net_without_modules_has_its_parts_as_layers():
     """Two products by hand: each is its part's, by the weights that it has."""
 

@@ -244,28 +244,6 @@ def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says
         played(plan([prices("train", 1)], rounds=5, policy="lazy"))
 
 
-@pytest.mark.parametrize("place", ["serve", "process"])
-def test_an_exception_of_a_policy_names_its_line(tmp_path, monkeypatch, place):
-    """In the rounds or in a process of the policy's own; the traceback is kept for whoever wants it."""
-    body = {
-        "serve": "    yield world.env.timeout(1.0)\n    raise KeyError('oops')\n",
-        "process": (
-            "    def other():\n        yield world.env.timeout(1.0)\n        raise KeyError('oops')\n"
-            "    world.env.process(other())\n    yield world.env.timeout(9.0)\n"
-        ),
-    }[place]
-    (tmp_path / "policies").mkdir()
-    file = tmp_path / "policies" / "clumsy.py"
-    file.write_text(_POLICY + body + "\n", encoding="utf-8")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    with pytest.raises(RunError, match=r"policies/clumsy\.py failed in \w+: KeyError: 'oops'") as caught:
-        played(plan([prices("train", 1)], rounds=5, policy="clumsy"))
-    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    line = lines.index("raise KeyError('oops')") + 1
-    assert caught.value.where == f"{file}:{line}"
-    assert "raise KeyError" in caught.value.trace
-
-
 @pytest.mark.parametrize(
     "mistake", ["merged twice", "merged at once twice", "merged early", "discarded twice"]
 )

@@ -16,7 +16,7 @@ from edgefl.core.fleet import Cell
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 
-FEW, FEWER = settings(max_examples=15), settings(max_examples=12)
+FEW = settings(max_examples=15)
 CLOSE = 1e-9
 MBIT, MBIT_BYTES = 1e6, 125_000
 whole, from_zero = (st.integers(least, 9).map(Fraction) for least in (1, 0))

@@ -47,27 +47,6 @@ overheads = st.fixed_dictionaries(dict.fromkeys(OVERHEADS, st.floats(0, 1)))
 powers = st.tuples(WATTS, WATTS, WATTS).map(lambda each: dict(zip(POWERS, sorted(each), strict=True)))
 
 
-@given(works, overheads, powers, st.sampled_from(OVERHEADS), st.floats(0, 1))
-def test_a_longer_overhead_is_never_faster_or_cheaper(work, seconds, watts, which, more):
-    """Though its power, of one core, may be lower than that of the work beside it."""
-    short = Pricer("short", device(**seconds, **watts))
-    long = Pricer("long", device(**{**seconds, which: seconds[which] + more}, **watts))
-    assert _no_dearer(priced(short, cost(work), link()), priced(long, cost(work), link()))
-
-
-@given(works, overheads, powers, powers)
-def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
-    """Raising any one of them, within their order, makes no job cheaper."""
-    job, given_ = cost(work, 1, 1), [min(watts[key], others[key]) for key in POWERS]
-    below = priced(Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True)))), job, link())
-    for key in reversed(POWERS):
-        given_[POWERS.index(key)] = max(watts[key], others[key])
-        raised = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True))))
-        above = priced(raised, job, link())
-        assert below.energy.joules <= above.energy.joules * SLACK
-        below = above
-
-
 @given(works, overheads, powers)
 def test_work_draws_between_one_core_and_all(work, seconds, watts):
     """Computing takes the energy of one busy core while overheads last, and of all cores otherwise."""

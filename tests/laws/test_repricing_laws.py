@@ -101,23 +101,6 @@ def summed(found, look=lambda _: None):
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-def test_on_a_shared_link_prices_bound_what_jobs_took(policy):
-    """At their own prices they took what they took, and no less or more at the corners; their times stand."""
-    found = planned(policy, uplink="2 Mbit/s")
-
-    def again(reader):
-        prices = read_prices(reader)
-        own = Repriced(Opened(reader).repriced, prices, prices, blind=False, shared=reader.meta["shared"])
-        return own.joules(reader.meta["virtual_s"])
-
-    result, joules = summed(found, again)
-    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
-    assert result.joules_between.low < joules < result.joules_between.high
-    assert result.virtual_s_between is None
-    assert result.virtual_s > 1.5 * summed(planned(policy))[0].virtual_s or policy == "deadline"
-
-
-@pytest.mark.parametrize("policy", OTHERS)
 def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
     monkeypatch.setattr("edgefl.core.repricing._CHUNK", 7)

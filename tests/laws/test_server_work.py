@@ -11,19 +11,15 @@ import torch
 from builders import build_method, build_net
 from commands import run_command
 from plans import device, kernel, plan, play, prices
-from recorded import recorded
 from replayed import assert_same, small
 
 import edgefl
-from edgefl.analysis.explain.explain import Explainer
-from edgefl.analysis.explain.path import PHASES
 from edgefl.compute.merging import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
 from edgefl.core.merging import MergeTrace, ServerWork
-from edgefl.planning.recorded import Recorded
 from edgefl.world.needs import Merge
 
 WIDTH, CLASSES, CLIENTS, PUBLIC = 24, 10, 5, 16
@@ -237,27 +233,6 @@ def test_a_time_limit_that_comes_before_the_merge_is_done():
     events, needs = play(replace(given, server_work=server()))
     assert not [need for need in needs if isinstance(need, Merge)]
     assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
-
-
-def test_merges_one_after_another_are_all_on_the_path():
-    """A late upload is merged before those of the next exchange, which wait for both merges."""
-    given = plan(
-        [prices("train", 3, compute_s=[1.0, 1.0, 5.0]), prices("late", 3, compute_s=1.0)],
-        policy="deadline",
-        params=catalogue.load("policies", "deadline").Params(seconds="3 s", late="merge"),
-    )
-    given = replace(given, server_work=server())
-    with recorded(given) as reader:
-        merges = reader.rows("merges", "version")
-        found = Explainer(reader, Recorded(given, {}, {}))
-    assert [(row["exchange"], row["server_uploads"]) for row in merges] == [
-        ("train", 2),
-        ("train", 1),
-        ("late", 3),
-    ]
-    of_server = found.parts.phase == PHASES.index("server")
-    parts_s = (found.parts.to_s - found.parts.from_s)[of_server]
-    assert parts_s == pytest.approx([row["server_seconds"] for row in merges])
 
 
 def test_without_a_device_nothing_changes(tmp_path):

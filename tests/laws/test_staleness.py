@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from builders import arrival
-from hypothesis import strategies as st
 from nightly import mostly
 
 from edgefl.compute import loop
@@ -23,9 +22,6 @@ from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback, Merge
 
 METHODS = sorted(catalogue.entries("methods"))
-
-
-scales = st.floats(0, 1)
 
 
 def test_parts_without_a_counterpart_stay():

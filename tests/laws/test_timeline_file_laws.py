@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fleets import fleets
+from fleets import fleets, valid
 from hypothesis import given, settings
 from plans import plan
 from recorded import recorded
@@ -17,6 +17,7 @@ from told import times
 from traced import read_back
 
 from edgefl.analysis.summary import summary
+from edgefl.core import catalogue
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
@@ -251,3 +252,21 @@ def test_counters_that_change_often_are_coarser(shown, monkeypatch):
     assert fine.counters["active clients"][-1] == values[-1] == (300 * 10**9, 0)
     assert coarse.counters["energy"][-1] == fine.counters["energy"][-1]
     assert coarse.about["active clients"] == "clients with a job under way; every 30 s"
+
+
+def test_a_battery_that_a_job_drained_is_filled_before_the_next(shown):
+    """Of 100 J, a job of 22 s takes 80 J; a charger of 1 W needs 30 s until half of them are there.
+
+    When the second job ends, 72 J are, less than it takes: the charger needs 50 s.
+    """
+    numbers = {"capacity": 100, "charger": 1, "minimum": 0.5, "initial": (1, 1), "spread": 0, "days": 1}
+    charging = valid(catalogue.load("availability", "charging").Params, **numbers)
+    found = shown(plan([times(work=[20], compute_w=4)], availability=charging, rounds=3))
+    own = [(one.name, one.from_ns / 1e9, one.to_ns / 1e9) for one in found.lanes[0] if not one.depth]
+    assert own == [
+        ("train", 0, 22),
+        ("away", 22, 52),
+        ("train", 52, 74),
+        ("away", 74, 124),
+        ("train", 124, 146),
+    ]

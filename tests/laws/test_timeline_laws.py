@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from fleets import fleets
 from hypothesis import given, settings
+from plans import plan
 from recorded import recorded
 from timed import timed
+from told import times
 
 from edgefl.analysis.explain.path import NOBODY, PHASES, critical_paths
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
+from edgefl.core import catalogue
 
 
 def played(plan_):
@@ -225,3 +228,43 @@ def test_what_the_page_shows_of_a_run(plan_):
     found = played(plan_)
     for law in LAWS:
         law(found)
+
+
+def listed(table, policy="sync", params=None, *, most_jobs=1000, **settings):
+    """What the page is given of a plan's run."""
+    params = catalogue.load("policies", policy).Params(**(params or {}))
+    plan_ = plan(table, policy=policy, params=params, **settings)
+    with recorded(plan_) as reader:
+        return timed(reader, most_jobs)
+
+
+def test_the_first_the_last_and_the_longest_round_are_listed():
+    """Of 40 rounds of two jobs, six jobs; in the tenth round a pause makes it the longest."""
+    away = {"rows": "0,0,28 0,31,1000 1,0,1000", "repeat": "1000 s"}
+    params = catalogue.load("availability", "intervals").Params(**away)
+    found = listed([times(work=[1, 1])], rounds=40, most_jobs=6, availability=params, on_leave="pause")
+    assert [(one.round, round(one.to_s - one.from_s)) for one in found.rounds] == [(0, 3), (9, 6), (39, 3)]
+    assert [vars(one).get("slowest", False) for one in found.rounds] == [False, True, False]
+
+
+def test_a_job_of_seconds_is_seen_in_a_round_of_hours():
+    """Its stages are not rounded away with the wait for the merge."""
+    (shown,) = listed([times(work=[0.004])], "semi-sync", {"interval": "8 h"}, rounds=1).rounds
+    assert shown.to_s - shown.from_s == 8 * 3600
+    assert shown.worked_s[0] - shown.received_s[0] == pytest.approx(0.004, rel=0.01)
+
+
+def test_of_many_jobs_the_last_to_arrive_are_listed():
+    """Of 50 clients the 40 slowest, the slowest first."""
+    (shown,) = listed([times(work=list(range(1, 51)))], rounds=1).rounds
+    assert (shown.omitted, shown.client) == (10, list(range(49, 9, -1)))
+
+
+def test_at_most_201_durations_are_listed():
+    """Of 1,000 different ones those at every half percent, among them the least and the most."""
+    work_s = [1 + client / 1000 for client in range(1000)]
+    found = listed([times(work=work_s)], rounds=1).durations["", "work"]
+    assert (found.count, len(found.seconds)) == (1000, 202)
+    assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
+    for seconds, share in zip(found.seconds[1:], found.share[1:], strict=True):
+        assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from builders import learned
 from plans import plan as plan_by_hand
 from told import times
 
-import edgefl
 from edgefl.compute.job import Outcome
 from edgefl.core import catalogue
 from edgefl.planning.learning import DataAccess
@@ -121,26 +119,3 @@ def test_fedbuff_by_hand(rate, versions):
     """
     settings = {"buffer": 2, "server_rate": rate, "staleness": {"a": 1}}
     assert _by_hand("fedbuff", settings, rounds=len(versions)) == versions
-
-
-def test_fedbuff_of_the_whole_cohort_is_fedavg(tmp_path):
-    """Clients of one speed and as many steps each arrive together, so that nobody is stale: bit for bit."""
-    scenario = {
-        **SCENARIO,
-        "task": {**SCENARIO["task"], "clients": 5},
-        "fleet": {"members": [{"device": "raspberry-pi-4b", "link": "ethernet"}]},
-        # Everybody has samples for five full batches.
-        "local": {"steps": 5, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.2}},
-    }
-    found = []
-    for policy in ("sync", {"name": "fedbuff", "buffer": 5, "weights": "samples"}):
-        server = {"policy": policy, "rounds": 6}
-        (run,) = edgefl.run(
-            {**scenario, "server": server}, engine="loop", out=tmp_path / str(len(found))
-        ).runs
-        assert run.status == "done", run.reason
-        found.append((run.table("events"), learned(run)))
-    (events, expected), (same, got) = found
-    assert same == events
-    assert got.keys() == expected.keys()
-    assert all(torch.equal(got[key], leaf) for key, leaf in expected.items())

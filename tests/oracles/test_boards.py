@@ -104,23 +104,3 @@ def test_mobilenet_is_predicted_within_a_factor_of_two():
     assert flops[DEPTHWISE] / 1e9 == pytest.approx(0.117, abs=5e-4)
     assert sum(flops.values()) / (board.efficiency.convolution.value * board.peak["fp32"].value) < 0.82 / 4
     assert {board.efficiency.depthwise.status, board.launch_overhead.status} == {"assumed"}
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype", "mhz", "cycles"),
-    [
-        ("stm32f746", "fp32", 216, 6),
-        ("arduino-nano-33-ble", "fp32", 64, 9),
-        # mlcommons/tiny_results_v1.1 closed/Krai/results/README.md, X-CUBE-AI 8.0.0: ResNet-8, 12.5 million
-        # multiply-adds, 18.215 a second at 280 MHz (Cortex-M7) and 4.505 at 120 MHz (Cortex-M4)
-        ("stm32f746", "int8", 216, 280e6 / (12.5e6 * 18.215)),
-        ("arduino-nano-33-ble", "int8", 64, 120e6 / (12.5e6 * 4.505)),
-    ],
-)
-def test_a_microcontroller_takes_the_cycles_of_its_source(name, dtype, mhz, cycles):
-    """A multiply-add of a dense layer takes as many cycles as its source gives, and the file says assumed."""
-    board = device(name)
-    shares = board.efficiency_in.get(dtype, board.efficiency)
-    rate = shares.dense.value * board.peak[dtype].value
-    assert 2 * mhz * 1e6 / rate == pytest.approx(cycles, rel=0.03)
-    assert {shares.dense.status, board.peak[dtype].status, board.power.active.status} == {"assumed"}

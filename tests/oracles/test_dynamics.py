@@ -11,8 +11,7 @@ from told import times, told
 
 from edgefl.core.availability.charging import Params as Charging
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.devices import Battery, Throttling
-from edgefl.core.speed.thermal import Params as Thermal
+from edgefl.core.devices import Battery
 
 # c0 is there until 2 s and from 5 s on, c1 from 0 to 20 s, c2 from 4 s on.
 THERE = Intervals(rows="0,0,2 0,5,100 1,0,20 2,4,100")
@@ -105,40 +104,6 @@ def test_a_phone_that_training_has_emptied_waits_for_its_charger():
     ]
 
 
-def test_each_device_of_a_fleet_throttles_by_itself():
-    """192 s of work, 3 s down and 3 s up. c0, on a device without a curve, works from 3 to 195 s.
-
-    c1 has full speed for 100 s and 0.9 and 0.7 for 20 s each, 132 s of work until 143 s, then 0.6: the other
-    60 s take 100. It rests for 6 of the 140 s that it takes to recover, until its next work begins at 249 s:
-    0.7 for 6 s, 4.2 s of work, and 0.6 for the other 187.8 s, which take 313.
-    """
-    curve = {"after": "100 s", "over": "40 s", "to": 0.6, "recovery": "140 s"}
-    throttling = Throttling.model_validate({name: sourced(value) for name, value in curve.items()})
-    found = told(
-        times(work=[192, 192], down_s=3, up_s=3),
-        "sync",
-        rounds=2,
-        speed=(Thermal(steps=2),),
-        device=[0, 1],
-        batteries=(None, None),
-        throttling=(None, throttling),
-    )
-    assert found.jobs == [
-        "c0 of 0: 0 3 195 198, merged 1 at 246",
-        "c1 of 0: 0 3 243 246, merged 1 at 246",
-        "c0 of 1: 246 249 441 444, merged 2 at 571",
-        "c1 of 1: 246 249 568 571, merged 2 at 571",
-    ]
-
-
-def test_until_a_time():
-    """Rounds of 5 s until 12 s: the third is broken off there. Version 2 was scored when it was made."""
-    found = told(times(work=[1, 3]), "sync", until={"time": "12 s"})
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["5: 1", "10: 2"]
-    assert found.jobs[4:] == ["c0 of 2: 10 11 12 -, cut at 12", "c1 of 2: 10 11 - -, cut at 12"]
-    assert found.scores == ["5: 1", "10: 2"]
-
-
 def test_until_so_many_bytes_with_jobs_in_flight():
     """FedAsync, c0 every 3 s, c1 every 8 s, 300 bytes down and 200 up: 1,700 are reached at 6 s, not at 3 s.
 
@@ -148,9 +113,3 @@ def test_until_so_many_bytes_with_jobs_in_flight():
     table = times(work=[1, 6], down_bytes=300, up_bytes=200)
     found = told(table, "fedasync", until={"bytes": "1700 B"})
     assert [merge.split(" = ")[0] for merge in found.merges] == ["3: 1", "6: 2", "8: 3"]
-
-
-def test_until_so_much_energy():
-    """Computing at 3 W above idle, 1 s and 3 s a round: 12 J each, so that 30 J are reached in the third."""
-    found = told(times(work=[1, 3], compute_w=3), "sync", until={"energy": "30 J"})
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["5: 1", "10: 2", "15: 3"]

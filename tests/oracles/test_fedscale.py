@@ -8,27 +8,21 @@ lognormal(1, 0.6) times 5 ms. At the end, the batch times of FLASH's tiers.
 from __future__ import annotations
 
 import alone
-import numpy as np
 import pytest
 from builders import build_method, build_net
 from hardware import product
 from plans import device as board
-from plans import link, plan, played, prices
+from plans import link
 
 from edgefl.compute import meta
 from edgefl.core.cost import GRAD_INPUT, GRAD_WEIGHT, Cost, Work
-from edgefl.core.draws import key, uniforms
 from edgefl.core.pricer import Pricer
-from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.planning.fleets import device
-from edgefl.world.needs import Merge
-from edgefl.world.policies.overselect import Params as Overselect
 
 BATCH, STEPS = 16, 20
 INFER_MS = 5.0
 KBIT_PER_SECOND = 5_000
 BYTES = 1_000_000
-CLIENTS = 50
 
 
 def priced():
@@ -54,52 +48,6 @@ def test_one_client():
     price = priced()
     assert (price.compute_s, price.down_s + price.up_s) == pytest.approx((4.8, 3.2))
     assert price.seconds == pytest.approx(completion_s(INFER_MS)) == pytest.approx(8.0)
-
-
-def of_a_round(sampled, seconds, needed):
-    """Which of the sampled clients FedScale merges, and how long its round takes.
-
-    Those with the lowest completion times; of equal times, who was sampled first
-    (``Aggregator.tictak_client_tasks``, whose clients are all active here).
-    """
-    ranked = sorted(range(len(sampled)), key=lambda place: seconds[sampled[place]])[:needed]
-    return sorted(sampled[place] for place in ranked), seconds[sampled[ranked[-1]]]
-
-
-@pytest.mark.parametrize(("participants", "ties"), [(3, False), (20, True)])
-def test_over_commitment(participants, ties):
-    """Rounds sample int(1.3 x participants) clients, merge whom FedScale would, and last as long as there.
-
-    With ties, speeds are multiples of a half, so that many clients take equally long.
-    """
-    rounds, price = 25, priced()
-    speeds = LogNormal(mu=1, sigma=0.6).draw(uniforms(key(3, "slowdown"), np.arange(CLIENTS)))
-    speeds = np.ceil(2 * speeds) / 2 if ties else speeds
-    seconds = [completion_s(INFER_MS * speed) for speed in speeds]
-    table = prices("train", CLIENTS, down_s=price.down_s, compute_s=price.compute_s, up_s=price.up_s)
-    params = Overselect(factor=1.3)
-    plan_ = plan(
-        [table],
-        rounds=rounds,
-        participants=participants,
-        slowdown=speeds,
-        policy="overselect",
-        params=params,
-    )
-    _, needs, jobs = played(plan_)
-    asked: dict[int, list[int]] = {}
-    for record in jobs:
-        asked.setdefault(record.job.round, []).append(record.job.client)
-    merges = [need for need in needs if isinstance(need, Merge)]
-    assert len(merges) == rounds
-    start_s = 0.0
-    for need in merges:
-        sampled = sorted(asked[need.round])
-        assert len(sampled) == int(participants * 1.3)
-        merged, lasts_s = of_a_round(sampled, seconds, participants)
-        assert [job.client for job in need.merged] == merged
-        assert need.t_s - start_s == pytest.approx(lasts_s, rel=1e-12, abs=1e-9)
-        start_s = need.t_s
 
 
 @pytest.mark.parametrize(("tier", "milliseconds"), [("low", 1642), ("mid", 588), ("high", 179)])

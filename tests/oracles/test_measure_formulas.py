@@ -278,16 +278,6 @@ def test_linear_cka_of_each_pair():
     assert found == plain
 
 
-def test_a_matrix_has_twenty_clients():
-    """Of more, the first by number, whatever their order in the merge."""
-    net, start = net_of(), predictor(net_of(), BEFORE)
-    people = tuple(participant(net, client, start, 10 + client) for client in reversed(range(22)))
-    found = rows_of("linear-cka", observation(participants_of=lambda: people), samples=5, pairs=True)
-    matrix = [key for key in found if key[0] == "pairs logits"]
-    assert len(matrix) == 20 * 19
-    assert {client for _, _, client, _ in matrix} == set(range(20))
-
-
 def test_features_are_those_that_the_head_gets():
     """Where a method normalises them, as SphereFed does, their similarity is that of unit vectors."""
     inner = net_of()

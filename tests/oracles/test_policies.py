@@ -189,27 +189,3 @@ def test_semi_synchronous_merges():
         "12: 3 = c0 x1 w10 (move)",
     ]
     assert found.scores == ["4: 1", "8: 2", "12: 3"]
-
-
-def test_tiers():
-    """Six clients in three tiers by their predicted times: {c5, c3}, {c1, c4}, {c0, c2}; two are asked.
-
-    Each tier has one credit, so that three rounds ask every tier once, and the next three again, in an order
-    that is drawn; a round lasts as long as its tier's slower client: 4, 7 or 12 s.
-    """
-    found = told(
-        times(work=[8, 4, 10, 2, 5, 1]),
-        "sync",
-        rounds=6,
-        participants=2,
-        selector="tiers",
-        choice={"tiers": 3, "credits": 1},
-    )
-    cohorts = [
-        [int(part.split()[0][1:]) for part in merge.split(" = ")[1].split(", ")] for merge in found.merges
-    ]
-    tiers = {(3, 5): 4, (1, 4): 7, (0, 2): 12}
-    assert [sorted(map(tuple, cohorts[start : start + 3])) for start in (0, 3)] == [sorted(tiers)] * 2
-    at_s = [float(merge.split(":")[0]) for merge in found.merges]
-    lasts = [tiers[tuple(cohort)] for cohort in cohorts]
-    assert at_s == [sum(lasts[: place + 1]) for place in range(6)]

@@ -8,73 +8,12 @@ import numpy as np
 import pytest
 from alone import priced
 from history import NOTHING, history
-from plans import cost, device, kernel, link, plan, play, prices, told_all
+from plans import cost, device, kernel, link, plan, prices, told_all
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
 from edgefl.core.pricer import Pricer
-from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
-
-LETTERS = {Kind.DISPATCHED: "sent", Kind.RECEIVED: "got", Kind.WORKED: "done", Kind.ARRIVED: "back"}
-
-
-def _told(events):
-    """Events as short text: ``7.0 c1 done train``, ``8.0 merge 1 train``."""
-    lines = []
-    for event in events:
-        if event.kind in LETTERS:
-            lines.append(f"{event.t_s} c{event.client} {LETTERS[event.kind]} {event.exchange}")
-        elif event.kind is Kind.MERGED:
-            lines.append(f"{event.t_s} merge {event.version} {event.exchange}")
-        elif event.kind is Kind.REFUSED:
-            lines.append(f"{event.t_s} c{event.client} refused {event.exchange}")
-        else:
-            lines.append(f"{event.t_s} score {event.version}")
-    return lines
-
-
-def test_two_rounds_of_two_clients():
-    """The round lasts as long as its slowest client; slowdown stretches computing alone.
-
-    c0: 1 s down, 2 s x 1 computing, 1 s up: back after 4 s. c1: 2 s down, 2 s x 1.5 computing, 3 s up: 8 s.
-    """
-    table = prices("train", 2, down_s=[1, 2], compute_s=2, up_s=[1, 3])
-    events, _ = play(plan([table], rounds=2, slowdown=[1, 1.5]))
-    assert _told(events) == [
-        "0.0 c0 sent train",
-        "0.0 c1 sent train",
-        "1.0 c0 got train",
-        "2.0 c1 got train",
-        "3.0 c0 done train",
-        "4.0 c0 back train",
-        "5.0 c1 done train",
-        "8.0 c1 back train",
-        "8.0 merge 1 train",
-        "8.0 score 1",
-        "8.0 c0 sent train",
-        "8.0 c1 sent train",
-        "9.0 c0 got train",
-        "10.0 c1 got train",
-        "11.0 c0 done train",
-        "12.0 c0 back train",
-        "13.0 c1 done train",
-        "16.0 c1 back train",
-        "16.0 merge 2 train",
-        "16.0 score 2",
-    ]
-
-
-def test_participants_alone_make_the_round():
-    """Two of four clients a round: client i computes for 2**i s, so a round lasts as long as its larger one.
-
-    The cohorts are drawn by seed 0; that they are {1, 3}, {0, 2}, {2, 3} is pinned here, the times follow:
-    8 s, 4 s, 8 s.
-    """
-    events, needs = play(plan([prices("train", 4, compute_s=[1, 2, 4, 8])], rounds=3, participants=2))
-    cohorts = [[job.client for job in need.merged] for need in needs if not isinstance(need, Evaluate)]
-    assert cohorts == [[1, 3], [0, 2], [2, 3]]
-    assert [event.t_s for event in events if event.kind is Kind.MERGED] == [8.0, 12.0, 20.0]
 
 
 def test_energy_by_phase_with_radio_and_tail():
