@@ -34,7 +34,7 @@ def traced(method, exchange="train", net=NET, **parameters):
     return merge_trace(built, found, net, CLIENTS)
 
 
-@pytest.mark.parametrize("uploads", [1, 2, 4, 30])
+@pytest.mark.parametrize("uploads", [1, 4])
 def test_averaging_by_closed_form(uploads):
     """P numbers are scaled once (8 P bytes), then added n - 1 times (12 P); n + 2 models are held at most."""
     trace = traced("fedavg")
@@ -45,8 +45,7 @@ def test_averaging_by_closed_form(uploads):
     assert trace.peak_bytes(uploads) == 4 * NUMBERS * (uploads + 2)
 
 
-@pytest.mark.parametrize("uploads", [1, 2, 7, 50])
-@pytest.mark.parametrize("width", [24, 33])
+@pytest.mark.parametrize(("width", "uploads"), [(24, 7), (33, 2)])
 def test_the_head_of_ffc_by_closed_form(width, uploads):
     """Eigenvectors of V (9 l^3), and two products of them and U (2 l^2 C each), however many sent theirs.
 
@@ -67,12 +66,6 @@ def test_ccvr_by_closed_form():
     work = traced("ccvr", "statistics", virtual=drawn, epochs=epochs, batch_size=16).work(4)
     a_class = 2 * WIDTH**2 * (9 * WIDTH // 2) + 2 * WIDTH**3 + 2 * drawn * WIDTH**2
     assert work.flops == CLASSES * a_class + epochs * CLASSES * drawn * 4 * WIDTH * CLASSES
-
-
-def test_the_coefficients_of_ktpfl_by_closed_form():
-    """Two products of the clients' coefficients (N x N) with all predictions (N x P C), whoever sends."""
-    work = traced("ktpfl").work(3)
-    assert work.flops == 2 * 2 * CLIENTS**2 * PUBLIC * CLASSES
 
 
 # Its merge takes seconds to trace by default.
@@ -108,9 +101,6 @@ class Params(MethodParams):
         def merge(server, arrivals):
             every = [[leaf.flatten() for leaf in leaves(one.upload)] for one in arrivals]
             flat = torch.stack([torch.cat(one) for one in every])
-            if self.how == "differences":
-                (flat[:, None] - flat).abs()
-                return server, {}
             times = {"pairs": 1, "looks": float(flat.sum()) > 0 if self.how == "looks" else 0}
             for _ in range(int(times.get(self.how, len(arrivals) ** 3))):
                 flat @ flat.mT
@@ -248,16 +238,10 @@ def test_without_a_device_nothing_changes(tmp_path):
     assert one.accuracy == other.accuracy
 
 
-@pytest.mark.parametrize("policy", ["sync", {"name": "fedbuff", "buffer": 2}])
-def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
+def test_a_replay_on_another_server_is_the_run_on_it(tmp_path):
     """Priced anew, in every table; with none, it is free."""
-    taken = {} if policy == "sync" else {"server__policy": policy}
-    on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b", **taken)
-    if policy == "sync":
-        for name in ("laptop-cpu", None):
-            given = {"server.device": name}
-            edgefl.replay(on_pi.folder, overrides=given, out=tmp_path / f"replay {name}")
-            fresh = small(tmp_path / f"fresh {name}", **({"server__device": name} if name else {}))
-            assert_same(tmp_path / f"replay {name}", fresh.folder)
-    edgefl.replay(on_pi.folder, out=tmp_path / "replay")
-    assert_same(tmp_path / "replay", on_pi.folder)
+    on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b")
+    for name in ("laptop-cpu", None):
+        edgefl.replay(on_pi.folder, overrides={"server.device": name}, out=tmp_path / f"replay {name}")
+        fresh = small(tmp_path / f"fresh {name}", **({"server__device": name} if name else {}))
+        assert_same(tmp_path / f"replay {name}", fresh.folder)

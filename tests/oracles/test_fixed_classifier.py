@@ -54,7 +54,7 @@ NETWORKS = {
     "mobilenet": Network("mobilenet-v2", {}, 1280, 0.0486, 0.0819, (0.0035, 0.0089), (0.0035, 0.0090)),
     "resnet": Network("resnet18", {}, 512, 0.0031, 0.0980, (0.0081, 0.0204), (0.0090, 0.0226)),
     # f = 2,457,600 + 13,107,200 + 2,097,152 + 51,200: 51,200 / (3 * 17,713,152 - 2,457,600)
-    "two 5x5": Network("cnn2", TWO_5X5, 512, 0.1010, 0.7548, (0.1984, 0.4520), (0.1984, 0.4520)),
+    "two 5x5": Network("cnn2", TWO_5X5, 512, 0.1010, 0.7548, (0.1984, 0.4515), (0.1984, 0.4515)),
     # f = 884,736 in the first of seven layers, 15,040,512 in all, 102,400 in the head: 102,400 / 44,544,000
     "table 11": Network("spherefed-convnet", {}, 1024, 0.2299, 1.9097, (0.2853, 0.7143), (0.4561, 1.1214)),
 }
@@ -117,7 +117,7 @@ def test_cycles_saved(name: str):
     for phases, expected in ((False, network.cycles), (True, network.by_phases)):
         took = [array_cycles(one.work, phases=phases) for one in steps]
         whole = [spent + one.updated * UPDATE_CYCLES for spent, one in zip(took, steps, strict=True)]
-        assert (percent(*took), percent(*whole)) == pytest.approx(expected, abs=2e-4)
+        assert (percent(*took), percent(*whole)) == pytest.approx(expected, abs=5e-5)
 
 
 @pytest.mark.parametrize("name", ["mobilenet", "table 11"])
