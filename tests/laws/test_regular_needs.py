@@ -32,12 +32,11 @@ class Told(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run's needs, its server's events, its jobs in the order in which they ended, and whether it ended."""
+    """A run's needs, its server's events, and its jobs in the order in which they ended."""
 
     told: list[Told]
     events: list
     jobs: np.ndarray
-    ended: bool
 
     @property
     def regular(self):
@@ -62,19 +61,17 @@ def answer(need):
 def run(plan_):
     """A plan's run, closed after ``MOST_NEEDS``."""
     events, chunks, told, feedback = [], [np.zeros(0, dtype=LIVE)], [], None
-    world, ended = simulate(plan_, events.append, chunks.append), False
+    world = simulate(plan_, events.append, chunks.append)
     try:
         while len(told) < MOST_NEEDS:
             need = world.send(feedback)
             told.append(Told(need, facts(need), len(events), sum(len(each) for each in chunks)))
             feedback = answer(need)
-    except StopIteration:
-        ended = True
-    except RunError:
+    except (StopIteration, RunError):
         pass
     finally:
         world.close()
-    return Run(told, events, np.concatenate(chunks), ended)
+    return Run(told, events, np.concatenate(chunks))
 
 
 def with_until(plan_, until):

@@ -22,7 +22,7 @@ from edgefl.core.event import Kind
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.world.needs import Merge
 
-WIDTH, CLASSES, CLIENTS, PUBLIC = 24, 10, 5, 16
+WIDTH, CLASSES, CLIENTS = 24, 10, 5
 NET = build_net("mlp", (1, 8, 8), hidden=(WIDTH,))
 NUMBERS = sum(leaf.numel() for part in NET.init(0).values() for leaf in part.values())
 
