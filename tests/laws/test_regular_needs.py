@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,35 +21,6 @@ THERE = only(AVAILABILITY, *(name for name in AVAILABILITY if name != "charging"
 MOST_NEEDS = 200
 
 
-class Told(NamedTuple):
-    """A need, and what a run had told by then: how many events and jobs."""
-
-    need: object
-    facts: dict
-    events: int
-    jobs: int
-
-
-class Run(NamedTuple):
-    """A run's needs, its server's events, and its jobs in the order in which they ended."""
-
-    told: list[Told]
-    events: list
-    jobs: np.ndarray
-
-    @property
-    def regular(self):
-        """How many needs there are up to the last regular one."""
-        return max((place for place, one in enumerate(self.told, 1) if one.need.regular), default=0)
-
-    def until(self, count):
-        """All that was told up to a need, with the jobs that ended before it, by number."""
-        last = self.told[count - 1]
-        jobs = self.jobs[: last.jobs]
-        needs = [(type(one.need), one.need.regular, one.facts) for one in self.told[:count]]
-        return needs, self.events[: last.events], jobs[np.argsort(jobs["job"])].tobytes()
-
-
 def answer(need):
     """Losses are a function of the job, accuracies of the version."""
     if isinstance(need, Merge):
@@ -59,19 +29,21 @@ def answer(need):
 
 
 def run(plan_):
-    """A plan's run, closed after ``MOST_NEEDS``."""
+    """A plan's needs, each with all that was told by then: its facts, the server's events, and the jobs."""
     events, chunks, told, feedback = [], [np.zeros(0, dtype=LIVE)], [], None
     world = simulate(plan_, events.append, chunks.append)
     try:
         while len(told) < MOST_NEEDS:
             need = world.send(feedback)
-            told.append(Told(need, facts(need), len(events), sum(len(each) for each in chunks)))
+            jobs = np.concatenate(chunks)
+            jobs = jobs[np.argsort(jobs["job"])].tobytes()
+            told.append((need, (type(need), need.regular, facts(need), len(events), jobs)))
             feedback = answer(need)
     except (StopIteration, RunError):
         pass
     finally:
         world.close()
-    return Run(told, events, np.concatenate(chunks))
+    return told, events
 
 
 def with_until(plan_, until):
@@ -100,14 +72,16 @@ def raised(draw):
 @settings(max_examples=20)
 def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(plans):
     """Its needs, events and jobs are equal to the bit, under every policy and selector."""
-    before, after = (run(plan_) for plan_ in plans)
-    if count := before.regular:
-        assert before.until(count) == after.until(count)
+    (before, events), (after, others) = (run(plan_) for plan_ in plans)
+    count = max((place for place, (need, _) in enumerate(before, 1) if need.regular), default=0)
+    assert [facts_ for _, facts_ in before[:count]] == [facts_ for _, facts_ in after[:count]]
+    told = before[count - 1][1][3] if count else 0
+    assert events[:told] == others[:told]
 
 
 def letters(table, **given_):
     """What a plan's needs are: M or E, in lower case where they are not regular."""
-    needs = [one.need for one in run(plan(table, **given_)).told]
+    needs = [need for need, _ in run(plan(table, **given_))[0]]
     found = [("M" if isinstance(need, Merge) else "E", need.regular) for need in needs]
     return "".join(letter if regular else letter.lower() for letter, regular in found)
 
