@@ -133,13 +133,6 @@ def test_a_client_works_on_one_job_at_a_time():
         world.dispatch("train", 0)
     world.env.run(world.discard(jobs, Kind.LOST))
     assert [job.job for job in world.dispatch("train", 0)] == [1]
-    refused = World(
-        plan([prices("train", 2)], refused=[1]),
-        lambda _: None,
-        lambda _: None,
-    )
-    with pytest.raises(RunError, match="client 1 was refused"):
-        refused.dispatch("train", 1)
 
 
 def test_a_late_job_waits_for_its_clients_older_one():
