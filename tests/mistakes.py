@@ -148,18 +148,6 @@ MISTAKES = {
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
 """,
     ),
-    "a modified batch": Mistake(
-        ARGUMENTS,
-        "def step(",
-        "train's step modifies its batch",
-        """
-    def step(carry, batch):
-        batch.x.mul_(0.5)
-        return fold.phases[0].step(carry, batch)
-
-    return stepping(step)
-""",
-    ),
     "a modified server state": Mistake(
         ARGUMENTS,
         "def merge(",
@@ -366,20 +354,6 @@ MISTAKES = {
         return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * noise), batch.y))
 
     return stepping(step)
-""",
-    ),
-    "noise for one client": Mistake(
-        SEEDS,
-        "def down(",
-        "two runs with one seed end with different server states",
-        """
-    def down(server, client):
-        payload = train.down(server, client)
-        if client == 2:
-            payload = tree_map(lambda leaf: leaf * (1 + 0.1 * np.random.rand()), payload)
-        return payload
-
-    return exchanging(down=down)
 """,
     ),
     "noise in the state of one client": Mistake(
