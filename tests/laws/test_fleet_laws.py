@@ -8,15 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fleets import AVAILABILITY, FAILURES, POLICIES, SELECTORS, SPEED, built, fleets
+from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import dispatched, facts, in_cells, plan, prices, told, told_all
+from plans import dispatched, facts, in_cells, told, told_all
 
 from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
-from edgefl.core.ledger import Ledger, joules
-from edgefl.world.needs import Evaluate, Feedback, Merge
+from edgefl.world.needs import Feedback, Merge
 
 FEW = settings(max_examples=20)
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
@@ -107,29 +106,6 @@ def test_live_versions_are_what_jobs_in_flight_need(plan_):
             assert set(need.live_versions) == {need.version, *begun["version"].tolist(), *waiting.tolist()}
 
 
-@given(fleets())
-@FEW
-def test_what_was_spent_is_the_sum_of_all_jobs(plan_):
-    """At each evaluation, also for jobs in flight; at the end, merged and wasted are all."""
-    _, needs, rows = told(plan_)
-    ledger = Ledger(len(plan_.clients))
-    for ending in range(1, len(ENDINGS)):
-        ledger.add(rows[rows["ending"] == ending])
-    totals = [need.totals for need in needs if isinstance(need, Evaluate)]
-    for before, after in pairwise(totals):
-        assert before[:3] <= after[:3]
-        assert before.energy.energy_clients <= after.energy.energy_clients
-    spent = ledger.totals(rows[:0])
-    sums = [int(rows[name].sum()) for name in ("down_bytes", "up_bytes", "flops")]
-    assert list(spent[:3]) == sums
-    unknown = np.unique(rows["client"][np.isnan(joules(rows))])
-    known = rows[~np.isin(rows["client"], unknown)]
-    assert spent.energy.joules == (pytest.approx(joules(known).sum()) if len(known) else None)
-    over = [need for need in needs if isinstance(need, Evaluate)][-1]
-    if over.t_s >= rows["ended_s"].max(initial=0.0) and not len(over.ready):
-        assert totals[-1][:3] == spent[:3]
-
-
 def away_s(timetable, client, start_s, end_s):
     """The seconds between two times in which a client is away."""
     total, now = 0.0, start_s
@@ -166,24 +142,6 @@ def test_nobody_works_while_away(plan_):
             at_s = np.array([np.nextafter(row["arrived_s"], 0), row["arrived_s"]])
             assert timetable.at(np.full(2, client), at_s).available.any()
         assert math.isclose(busy_s, end_s - start_s - gone_s, rel_tol=1e-9, abs_tol=1e-6)
-
-
-@given(built("availability", CLOCKED), FAILURES, st.integers(0, 99))
-@settings(max_examples=30)
-def test_a_check_at_the_end_loses_no_job_that_would_not_be_lost_anyway(availability, failures, seed):
-    """Of the same first jobs, ``finish`` loses some, ``check-at-end`` those and others, ``lose`` all these.
-
-    Where clients are always there, all lose the same.
-    """
-    table = prices("train", 6, down_s=1, compute_s=[1.0, 3, 9, 20, 40, 80], up_s=1)
-    lost = []
-    for on_leave in ("finish", "check-at-end", "lose"):
-        fleet = {"availability": availability[1], "failures": failures, "on_leave": on_leave}
-        jobs = told(plan([table], seed=seed, until={"rounds": 1}, **fleet))[2]
-        first = jobs[jobs["dispatched_s"] == jobs["dispatched_s"].min()]
-        lost.append(set(first["client"][first["ending"] == LOST].tolist()))
-    assert lost[0] <= lost[1] <= lost[2]
-    assert availability[0] != "always" or lost[0] == lost[2]
 
 
 def rows_of(plan_, **options):

@@ -73,15 +73,3 @@ def test_epochs_are_those_of_training(tmp_path, changes):
         assert sum(job["steps"] for job in reader.rows("jobs")) > 4 * sum(
             len(batch_sizes(count, 32)) for count in samples
         )
-
-
-@given(fleets())
-@settings(max_examples=12)
-def test_client_seconds_are_those_of_the_events(plan_):
-    """At each evaluation, the seconds of all events until then, in the store's view."""
-    with recorded(plan_, [0.5]) as reader:
-        found, events = histories(Run(reader)), reader.rows("events")
-    for history in found.values():
-        for t_s, client_s in zip(history.t_s, history.client_s, strict=True):
-            until = [event for event in events if event["t_s"] <= t_s]
-            assert client_s == pytest.approx(math.fsum(event["seconds"] for event in until))

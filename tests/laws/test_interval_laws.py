@@ -119,23 +119,6 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         assert getattr(price.energy, name) <= high * SLACK + 1e-12
 
 
-@pytest.mark.parametrize("kind", BOARDS)
-@given(works, payloads, payloads)
-def test_an_interval_without_width_is_its_value(kind, work, down, up):
-    """Bounds that are the value itself give the very price without them, three times."""
-    narrow = {
-        name: number.model_copy(update={"low": number.value, "high": number.value})
-        for name, number in numbers_of(BOARDS[kind])
-        if number.costs() is not None
-    }
-    job = cost(work, down, up)
-    alone = priced(Pricer("board", BOARDS[kind]), job, NET)
-    price = priced(Pricer("board", replaced(BOARDS[kind], narrow)), job, NET)
-    assert alone.corners is None
-    assert {phases(one) for one in (price, *price.corners)} == {phases(alone)}
-    assert {one.energy for one in (price, *price.corners)} == {alone.energy}
-
-
 @given(works, payloads, payloads)
 def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
     """No power is below 0, and none idle above the active one: so much is known of any total."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import plan, played, prices
-from toys import TOYS, toy, written
+from toys import TOYS, toy
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
@@ -168,24 +168,6 @@ def test_the_last_exchanges_find_every_client_free(settings):
     started = min(event.t_s for event in events if event.exchange == "last")
     for record in jobs:
         assert record.job.exchange == "last" or record.ended.t_s <= started
-
-
-def test_the_last_scores_know_late_work(tmp_path, monkeypatch):
-    """Jobs that are given up between the last merge and its scores are due before them."""
-    written(
-        tmp_path,
-        monkeypatch,
-        """
-        def serve(self, world):
-            jobs = world.dispatch("train", world.candidates())
-            yield world.ended(jobs)
-            yield from world.merge("train", jobs[:1])
-            yield world.discard(jobs[1:], Kind.LATE)
-            yield from world.end_round()
-        """,
-    )
-    _, needs, _ = played(plan([prices("train", 2, stateful=True)], policy="written"))
-    assert [[job.client for job in need.completed] for need in needs] == [[], [1]]
 
 
 @pytest.mark.parametrize(("seconds", "completes"), [(0.5, False), (5.0, True)])

@@ -156,19 +156,6 @@ def test_transfers_are_bound_by_rate_latency_loss_and_repeats():
     assert found["upload"]["repeats"] >= 1
 
 
-def test_who_held_rounds_up_most():
-    """c1 does in both rounds, for 12 s, of which 8 are its work."""
-    found = paths([times(work=[2, 4])], look=Explainer.run, rounds=2)
-    (client,) = found.clients
-    assert (client.client, client.rounds, client.seconds) == (1, 2, 12)
-    assert (client.phase, client.cause) == ("compute", "compute")
-    (device,) = found.devices
-    assert (device.device, device.clients) == ("board", 2)
-    assert (device.rounds, device.seconds) == (client.rounds, client.seconds)
-    assert [(one.round, one.client, one.seconds) for one in found.rounds] == [(0, 1, 6), (1, 1, 6)]
-    assert found.savings is None
-
-
 def test_a_stage_begun_in_an_earlier_round_counts_in_proportion():
     """c1 works from 1 to 7 s, 2 s of it slowdown. The merge of c0 at 4 s leaves half of that for the next."""
     settings = {"slowdown": [1.0, 1.5], "rounds": 2}

@@ -194,17 +194,6 @@ def test_bytes_by_formula():
     assert traced_bytes("ccvr", "deliver") == (head, 0)
 
 
-def test_a_client_pays_for_its_own_solution():
-    """Personal FFC has the eigenvectors of V in its client's work, 9 l^3 operations; common FFC has not."""
-    work = {}
-    for calibrate in ("once", "personal"):
-        method = build_method("ffc", NET, calibrate=calibrate)
-        found = next(one for one in method.exchanges if one.name == "calibrate")
-        work[calibrate] = {kernel.op: kernel.flops for kernel, _ in meta.trace(method, found, NET, []).finish}
-    assert "eigh" not in work["once"]
-    assert work["personal"]["eigh"] == 9 * WIDTH**3
-
-
 @pytest.mark.parametrize(
     ("name", "base", "told"),
     [

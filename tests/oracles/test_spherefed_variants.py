@@ -81,16 +81,6 @@ def test_gram_schmidt_is_qr():
     np.testing.assert_allclose(one @ one.T, np.eye(10), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("classes", "width"), [(4, 6), (10, 64), (5, 4)])
-def test_tammes_comes_near_the_simplex(classes: int, width: int):
-    """Unit rows whose largest cosines are -1 / (C - 1), but for the jitter of two steps of 0.1 / C."""
-    rows = head("tammes", classes, width)
-    np.testing.assert_allclose((rows**2).sum(axis=1), 1, rtol=1e-12)
-    cosines = rows @ rows.T - 2 * np.eye(classes)
-    best = -1 / (classes - 1)
-    assert np.abs(cosines.max(axis=1) - best).max() < 0.2 / classes
-
-
 def test_tammes_steps_by_hand(monkeypatch: pytest.MonkeyPatch):
     """A few steps over all coordinates, with each pair's pull on both its rows: the objective's gradient."""
     monkeypatch.setattr(fixed_heads, "_STEPS", 4)

@@ -121,16 +121,6 @@ def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit
     assert record.transmit == pytest.approx(transmit)
 
 
-def test_a_tail_goes_on_while_a_job_that_downloads_nothing_works():
-    """Uploads of 1 s end at 5 s and 10 s; the second begins at 9 s, 4 s after the first: 3 W x 4 s."""
-    table = prices("train", 1, compute_s=4, up_s=1, tail_w=3, tail_s=30)
-    _, _, rows, tails = told_all(plan([table], rounds=2))
-    assert rows["earlier_tail_j"].tolist() == [0, 12]
-    assert rows["work_tail_j"].tolist() == [0, 0]
-    # At 10 s the run ends.
-    assert not len(tails)
-
-
 def test_tails_of_an_unknown_radio_are_unknown():
     """From the second job on, and at the end; before its first transfer a radio has no tail."""
     table = prices("train", 1, up_s=1, compute_s=1, radio_w=math.nan, tail_w=math.nan, idle_w=math.nan)

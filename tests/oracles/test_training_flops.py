@@ -365,14 +365,6 @@ def test_frozen_parts_are_not_charged(layers: Layers):
     assert of_one_step(meta.trace(method, exchange, frozen, [[{BATCH: 1}]])) == expected
 
 
-def test_without_a_body_the_head_is_the_first_layer():
-    """Softmax regression on 64 pixels: B*64*10 = 2,560 forward and as much for the weights' gradient."""
-    net = build_net("mlp", (1, 8, 8), CLASSES, hidden=())
-    method = build_method("fedavg", net)
-    traced = meta.trace(method, method.exchanges[0], net, [[{BATCH: 1}]])
-    assert of_one_step(traced) == Split(forward=2_560, grad_weight=2_560)
-
-
 def test_a_comparison_of_as_many_samples_as_classes_trains_no_weight():
     """SupCon's gradients are inputs' gradients, also where 2B = C gives them the head's shape."""
     net = build_net("mlp", (1, 8, 8), 2 * BATCH)
