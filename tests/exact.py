@@ -41,10 +41,11 @@ class Exact:
     settings: dict[str, Any] = field(default_factory=dict)
     net: Net = NET
     local: LocalTraining = LocalTraining(optimizer=Sgd(lr=RATE))  # noqa: RUF009 - frozen
+    initial: Tree = None
 
     def __post_init__(self) -> None:
         self.method: Method = build_method(self.name, self.net, self.local, **self.settings)
-        self.initial = wide(self.net.init(0))
+        self.initial = self.initial or wide(self.net.init(0))
         self.server = self.method.server(self.initial)
         self.states = [self.method.client(self.initial) for _ in self.clients]
         self.payload: Tree = None
@@ -61,19 +62,20 @@ class Exact:
         counts = torch.zeros(self.net.classes, dtype=torch.float64)
         return Ctx(client, 0, self.local.optimizer.lr, len(batches), samples, counts)
 
-    def do(self, name: str) -> Exact:
-        """An exchange with all clients."""
-        exchange, self.uploads = self.exchange(name), []
-        for client, batches in enumerate(self.clients):
+    def do(self, name: str, cohort: Sequence[int] = ()) -> Exact:
+        """An exchange with some clients, or with all."""
+        exchange, self.uploads, cohort = self.exchange(name), [], cohort or range(len(self.clients))
+        for client in cohort:
             self.payload = exchange.down(self.server, client)
             carry = exchange.work.start(self.payload, self.states[client], self.ctx(client))
             for phase in exchange.work.phases:
-                for batch in batches:
+                for batch in self.clients[client]:
                     carry = phase.step(carry, batch)
             upload, state = exchange.work.finished(carry, self.ctx(client), self.states[client])
             self.states[client] = self.states[client] if state is None else state
             self.uploads.append(upload)
-        sent = [arrival(one, self.ctx(client)) for client, one in enumerate(self.uploads)]
+        pairs = zip(self.uploads, cohort, strict=True)
+        sent = [arrival(one, self.ctx(client)) for one, client in pairs]
         with torch.no_grad():
             self.server = exchange.merge(self.server, sent)
         return self

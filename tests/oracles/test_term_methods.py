@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from builders import arrival, build_method, build_net
+from builders import build_method, build_net
 from complex_step import Arrays, cross_entropy, descended, length, relu, softmax
+from exact import Exact
 from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.methods.fedalign import lipschitz
-from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
+from edgefl.protocol import Batch, Ctx, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net
 from edgefl.protocol.similarities import alignment, cosine, gaussian_gram, linear_gram
 
@@ -72,41 +72,8 @@ def batches(net: Net, client: int, at: int) -> list[Batch]:
             torch.randn(size, *net.shape, generator=generator, dtype=torch.float64),
             torch.randint(net.classes, (size,), generator=generator),
         )
-        for size in SIZES
+        for size in (SIZES[0] + client, SIZES[1])
     ]
-
-
-@dataclass
-class Run:
-    """What clients upload and keep, and what the server makes of it, in each round."""
-
-    method: Method
-    net: Net
-    uploads: list[dict[int, Tree]] = field(default_factory=list)
-    servers: list[Tree] = field(default_factory=list)
-    states: dict[int, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        initial = begun(self.net)
-        server = self.method.server(initial)
-        self.states = {client: self.method.client(initial) for client in range(3)}
-        (exchange,) = self.method.exchanges
-        for at, clients in enumerate(ROUNDS):
-            self.servers.append(server)
-            found, arrivals = {}, []
-            for client in clients:
-                ctx = Ctx(client, at, RATE, len(SIZES), 10 * (client + 1), torch.ones(CLASSES))
-                payload = exchange.down(server, client)
-                carry = exchange.work.start(payload, self.states[client], ctx)
-                for one in batches(self.net, client, at):
-                    carry = exchange.work.phases[0].step(carry, one)
-                upload, state = exchange.work.finished(carry, ctx, self.states[client])
-                self.states[client] = self.states[client] if state is None else state
-                found[client] = upload
-                arrivals.append(arrival(upload, ctx, payload))
-            self.uploads.append(found)
-            server = exchange.merge(server, arrivals)
-        self.servers.append(server)
 
 
 Loss = Callable[[Arrays, Any, Arrays, Arrays], Any]
@@ -116,26 +83,26 @@ def arrays(tree: Tree) -> Arrays:
     return {key: leaf.numpy().astype(float) for key, leaf in flatten(tree).items()}
 
 
-def assert_agrees(method: Method, net: Net, loss: Loss) -> Run:
-    """A run against descent on loss(weights, (x, y), received weights, previous weights)."""
-    run = Run(method, net)
+def assert_agrees(name: str, settings: dict[str, Any], net: Net, loss: Loss) -> None:
+    """A method's rounds against descent on loss(weights, (x, y), received weights, previous weights)."""
+    done = Exact(name, [()] * 3, settings, net, LOCAL, begun(net))
     server = arrays({part: begun(net)[part] for part in ("body", "head")})
     kept: dict[int, Arrays] = {}
     for at, clients in enumerate(ROUNDS):
+        done.clients = [batches(net, client, at) for client in range(3)]
+        done.do("train", clients)
         trained = {}
-        for client in clients:
-            given = [(x.numpy(), y.numpy()) for x, y in batches(net, client, at)]
+        for client, upload in zip(clients, done.uploads, strict=True):
+            given = [(x.numpy(), y.numpy()) for x, y in done.clients[client]]
             objective = partial(loss, received=server, previous=kept.get(client, server))
             trained[client] = descended(objective, server, given, RATE, MOMENTUM)
-            close(arrays(run.uploads[at][client]), trained[client])
+            close(arrays(upload), trained[client])
         kept |= trained
-        total = sum(10 * (client + 1) for client in clients)
+        sizes = [sum(len(one.y) for one in done.clients[client]) for client in clients]
         server = {
-            name: sum(10 * (client + 1) / total * trained[client][name] for client in clients)
-            for name in server
+            key: np.average([one[key] for one in trained.values()], axis=0, weights=sizes) for key in server
         }
-        close(arrays({part: run.servers[at + 1][part] for part in ("body", "head")}), server)
-    return run
+        close(arrays({part: done.server[part] for part in ("body", "head")}), server)
 
 
 def close(found: Arrays, expected: Arrays) -> None:
@@ -330,12 +297,12 @@ CASES: dict[str, tuple[str, dict[str, Any], Loss]] = {
 def test_a_term_is_minimised_as_the_paper_prints_it(case: str, mlp: Net):
     """Uploads and merges over three rounds are those of gradient descent on the formula."""
     name, settings, loss = CASES[case]
-    assert_agrees(build_method(name, mlp, LOCAL, **settings), mlp, loss)
+    assert_agrees(name, settings, mlp, loss)
 
 
 def test_fedalign_pools_and_slices_convolutions(conv: Net):
     """The stage's input is pooled to its output's size, and half the width has half the channels."""
-    assert_agrees(build_method("fedalign", conv, LOCAL, width=0.5), conv, align_conv)
+    assert_agrees("fedalign", {"width": 0.5}, conv, align_conv)
 
 
 @pytest.mark.parametrize("similarity", ["linear", "cosine"])
@@ -380,8 +347,8 @@ def test_a_dead_stage_has_finite_gradients(mlp: Net):
     found = lipschitz(torch.ones(3, 5), dead)
     assert found.max() < 1e-8
     assert torch.autograd.grad(found.sum(), dead)[0].isfinite().all()
-    whole = Run(build_method("fedalign", mlp, LOCAL, width=1.0), mlp)
-    assert all(leaf.isfinite().all() for leaf in flatten(whole.servers[-1]).values())
+    whole = Exact("fedalign", [batches(mlp, 0, 0)], {"width": 1.0}, mlp, LOCAL, begun(mlp)).do("train")
+    assert all(leaf.isfinite().all() for leaf in flatten(whole.server).values())
 
 
 @pytest.mark.parametrize("kind", ["linear", "kernel", "cosine"])
