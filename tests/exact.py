@@ -44,7 +44,9 @@ class Exact:
     initial: Tree = None
 
     def __post_init__(self) -> None:
-        self.method: Method = build_method(self.name, self.net, self.local, **self.settings)
+        self.method: Method = build_method(
+            self.name, self.net, self.local, len(self.clients), **self.settings
+        )
         self.initial = self.initial or wide(self.net.init(0))
         self.server = self.method.server(self.initial)
         self.states = [self.method.client(self.initial) for _ in self.clients]
@@ -62,20 +64,23 @@ class Exact:
         counts = torch.zeros(self.net.classes, dtype=torch.float64)
         return Ctx(client, 0, self.local.optimizer.lr, len(batches), samples, counts)
 
+    def work(self, exchange: Exchange, client: int) -> tuple[Tree, Tree | None]:
+        """A client's upload and new state."""
+        self.payload = exchange.down(self.server, client)
+        carry = exchange.work.start(self.payload, self.states[client], self.ctx(client))
+        for phase in exchange.work.phases:
+            for batch in self.clients[client]:
+                carry = phase.step(carry, batch)
+        return exchange.work.finished(carry, self.ctx(client), self.states[client])
+
     def do(self, name: str, cohort: Sequence[int] = ()) -> Exact:
         """An exchange with some clients, or with all."""
-        exchange, self.uploads, cohort = self.exchange(name), [], cohort or range(len(self.clients))
-        for client in cohort:
-            self.payload = exchange.down(self.server, client)
-            carry = exchange.work.start(self.payload, self.states[client], self.ctx(client))
-            for phase in exchange.work.phases:
-                for batch in self.clients[client]:
-                    carry = phase.step(carry, batch)
-            upload, state = exchange.work.finished(carry, self.ctx(client), self.states[client])
+        exchange, self.uploads, sent = self.exchange(name), [], []
+        for client in cohort or range(len(self.clients)):
+            upload, state = self.work(exchange, client)
             self.states[client] = self.states[client] if state is None else state
             self.uploads.append(upload)
-        pairs = zip(self.uploads, cohort, strict=True)
-        sent = [arrival(one, self.ctx(client)) for one, client in pairs]
+            sent.append(arrival(upload, self.ctx(client), self.payload))
         with torch.no_grad():
             self.server = exchange.merge(self.server, sent)
         return self

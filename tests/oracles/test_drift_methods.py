@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from builders import build_method, build_net, same_trees
+from builders import build_net, same_trees
 from complex_step import Arrays, cross_entropy, gradient, relu
+from exact import Exact, wide
 
-from edgefl.compute.threads import one_thread
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Fold, Net, Tree, flatten, tree_map
+from edgefl.protocol import Batch, Net, Tree, flatten
 
 CLASSES, PIXELS, SIZE, RATE = 3, 6, 4, 0.2
 # Of each of N clients: samples, and with them steps.
@@ -36,14 +36,9 @@ def float64_net() -> Net:
     return build_net("mlp", (1, 2, 3), CLASSES, hidden=(4,))
 
 
-def exact(weights: Tree) -> Tree:
-    """The weights in float64."""
-    return tree_map(lambda leaf: leaf.double(), weights)
-
-
 def initial() -> Arrays:
     """The net's first weights, by name."""
-    return arrays(exact(float64_net().init(0)))
+    return arrays(wide(float64_net().init(0)))
 
 
 def arrays(tree: Tree) -> Arrays:
@@ -101,55 +96,24 @@ def zero() -> Arrays:
     return {name: np.zeros_like(value) for name, value in initial().items()}
 
 
-class Rounds:
+class Rounds(Exact):
     """A method's server and clients."""
 
     def __init__(self, name: str, *, momentum: float = 0.0, nesterov: bool = False, **settings: Any) -> None:
         local = LocalTraining(batch_size=SIZE, optimizer=Sgd(lr=RATE, momentum=momentum, nesterov=nesterov))
-        self.method = build_method(name, float64_net(), local, N, **settings)
-        weights = exact(float64_net().init(0))
-        self.server = self.method.server(weights)
-        self.states = [self.method.client(weights) for _ in SAMPLES]
-        self.uploads: dict[int, Tree] = {}
+        clients = [
+            [Batch(torch.from_numpy(x).view(-1, 1, 2, 3), torch.from_numpy(y)) for x, y in batches(client)]
+            for client in range(N)
+        ]
+        super().__init__(name, clients, settings, float64_net(), local)
 
-    @property
-    def exchange(self) -> Exchange:
-        """The one that trains."""
-        return next(one for one in self.method.exchanges if one.name == "train")
-
-    def round(self, cohort: Sequence[int], number: int = 0) -> Rounds:
+    def round(self, cohort: Sequence[int]) -> Rounds:
         """Some clients work, and the server merges."""
-        arrivals = []
-        for client in cohort:
-            payload = self.exchange.down(self.server, client)
-            upload, state = self.work(client, payload, number)
-            self.uploads[client] = upload
-            self.states[client] = self.states[client] if state is None else state
-            ctx = self.ctx(client, number)
-            arrivals.append(Arrival(upload, payload, ctx, 0, float(SAMPLES[client])))
-        self.server = self.exchange.merge(self.server, arrivals)
+        self.do("train", cohort)
         return self
-
-    def ctx(self, client: int, number: int = 0) -> Ctx:
-        """What the server knows about a job: its steps are those of training."""
-        steps = len(batches(client))
-        return Ctx(client, number, RATE, steps, SAMPLES[client], torch.ones(CLASSES))
-
-    def work(self, client: int, payload: Tree, number: int = 0) -> tuple[Tree, Tree | None]:
-        """A client's upload and state."""
-        fold: Fold = self.exchange.work
-        with one_thread():
-            carry = fold.start(payload, self.states[client], self.ctx(client, number))
-            for phase in fold.phases:
-                # Every phase goes over the same data, once.
-                for x, y in batches(client):
-                    batch = Batch(torch.from_numpy(x).view(-1, 1, 2, 3), torch.from_numpy(y))
-                    carry = phase.step(carry, batch)
-            return fold.finished(carry, self.ctx(client, number), self.states[client])
 
     def global_model(self) -> Arrays:
         """The weights that the server has."""
-        assert self.method.global_model is not None
         return {name: arrays(self.method.global_model(self.server).weights)[name] for name in NAMES}
 
 
@@ -459,7 +423,7 @@ def test_fedcurv_pulls_to_the_others(order: str, temperature: float):
 
 def test_the_length_of_the_fisher_phase():
     """S samples are ceil(s / B) steps, which are not reported."""
-    (train, phase) = Rounds("fedcurv", samples=3 * SIZE + 1).exchange.work.phases
+    (train, phase) = Rounds("fedcurv", samples=3 * SIZE + 1).exchange("train").work.phases
     assert phase.passes.steps == 4
     assert (train.reports, phase.reports) == (True, False)
 
@@ -467,9 +431,8 @@ def test_the_length_of_the_fisher_phase():
 def test_a_client_that_was_not_merged_takes_nothing_from_the_sums():
     """A client that worked but came too late has a state of its own that the sums do not have."""
     ours = Rounds("fedcurv", penalty=PENALTY).round((0, 1))
-    _, late = ours.work(2, ours.exchange.down(ours.server, 2))
-    ours.states[2] = late
-    upload, _ = ours.work(2, ours.exchange.down(ours.server, 2))
+    _, ours.states[2] = ours.work(ours.exchange("train"), 2)
+    upload, _ = ours.work(ours.exchange("train"), 2)
     last = {k: (arrays(ours.states[k]["fedcurv"]["fisher"]), arrays(ours.uploads[k])) for k in (0, 1)}
     w = ours.global_model()
 
