@@ -244,10 +244,10 @@ def test_what_depends_on_times_is_told(changes, words):
     assert set(PHASES) > {part.phase for part in found.round(0).path}
 
 
-def of_policy(policy):
+def of_policy(policy, **changes):
     """The explanation of a run with a policy of its own."""
     scenario = {**SCENARIO, "method": "fedavg", "server": {**SCENARIO["server"], "policy": policy}}
-    return explained(of(scenario)).run()
+    return explained(of({**scenario, **changes})).run()
 
 
 @pytest.mark.parametrize("policy", ["fedasync", {"name": "deadline", "quantile": 0.8}])

@@ -11,7 +11,8 @@ What a method does beyond that stands in ``METHODS``, by exchange. A method with
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache, partial
 from math import ceil, prod
 from typing import Any, NamedTuple
 
@@ -48,25 +49,19 @@ class Split(NamedTuple):
     update: int = 0
 
 
-@dataclass(frozen=True)
 class Layers:
-    """A model's f on batches of any size, the head's apart."""
+    """A model's f on batches of any size."""
 
-    net: Net
-    cache: dict[int, list[int]]
+    def __init__(self, net: Net) -> None:
+        self.net, self._all = net, cache(partial(multiply_adds, net))
 
     def body(self, batch: int) -> list[int]:
-        """F of the body's layers in the order of their calls."""
+        """Of the body's layers in the order of their calls."""
         return self._all(batch)[:-1]
 
     def head(self, batch: int) -> int:
-        """F of the classifier."""
+        """Of the classifier."""
         return self._all(batch)[-1]
-
-    def _all(self, batch: int) -> list[int]:
-        if batch not in self.cache:
-            self.cache[batch] = multiply_adds(self.net, batch)
-        return self.cache[batch]
 
 
 def multiply_adds(net: Net, batch: int) -> list[int]:
@@ -276,7 +271,7 @@ CASES = LARGE + [
 def layers(request) -> Layers:
     """The model that a test names."""
     name, settings = request.param
-    return Layers(build_net(name, CIFAR, CLASSES, **settings), {})
+    return Layers(build_net(name, CIFAR, CLASSES, **settings))
 
 
 def split(work: Work) -> Split:
@@ -370,4 +365,4 @@ def test_a_comparison_of_as_many_samples_as_classes_trains_no_weight():
     net = build_net("mlp", (1, 8, 8), 2 * BATCH)
     method = build_method("fedclassavg", net)
     traced = meta.trace(method, method.exchanges[0], net, [[{BATCH: 1}]])
-    assert of_one_step(traced) == train(Layers(net, {}), views=2)
+    assert of_one_step(traced) == train(Layers(net), views=2)
