@@ -59,13 +59,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=CASES, ids=" on ".join)
-def exchanges(request):
-    """Every exchange of a method on a net, by layer and on devices."""
-    method, net = request.param
-    return list(each(profiled(method, net)))
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _without_fvcore():
     """It takes seconds, and is not what these laws are about."""
@@ -74,22 +67,27 @@ def _without_fvcore():
         yield
 
 
-def test_layers_and_other_work_are_the_exchange(exchanges):
-    """FLOPs by role, kernels and bytes add up to the exchange's, exactly."""
-    for work, layers, others, _ in exchanges:
+@pytest.mark.parametrize(("method", "net"), CASES)
+def test_layers_and_other_work_are_the_exchange(method, net):
+    """FLOPs by role, kernels and bytes add up exactly; times and energies on every device; memory by layer."""
+    for work, layers, others, rows in each(profiled(method, net)):
         for role, flops in work["flops"].items():
             assert sum(part["flops"][role] for part in (*layers, *others)) == flops
         for name in ("kernels", "moved_bytes"):
             assert sum(part[name] for part in (*layers, *others)) == work[name]
-
-
-def test_times_and_energies_add_up(exchanges):
-    """Layers, other work and transfers take the exchange's time and energy on every device."""
-    for *_, rows in exchanges:
+        # All that waits for the backward pass, and every gradient, is some layer's or other work's.
+        kept = sum(part["activation_bytes"] for part in (*layers, *others))
+        assert kept >= work["peak"].get("activations", 0)
+        # FedCurv holds gradients of single samples, and their squares, which no layer makes.
+        if "fedcurv" not in work["down"]:
+            assert sum(layer["gradient_bytes"] for layer in layers) >= work["peak"].get("gradients", 0)
         for row, parts in rows:
-            for part in (part for part in parts if part["what"] == "layer"):
+            own = [part for part in parts if part["what"] == "layer"]
+            for layer, part in zip(layers, own, strict=True):
                 roles = (part[f"{role}_s"] for role in ("forward", "grad_input", "grad_weight"))
                 assert sum(roles) == pytest.approx(part["seconds"])
+                held = (layer[f"{what}_bytes"] for what in ("parameter", "gradient", "activation"))
+                assert part["memory_bytes"] == sum(held)
             assert sum(part["seconds"] for part in parts) == pytest.approx(row["seconds"])
             assert row["seconds"] == row["down_s"] + row["work_s"] + row["up_s"]
             joules = [part["joules"] for part in parts]
@@ -97,21 +95,6 @@ def test_times_and_energies_add_up(exchanges):
                 assert None in joules
             else:
                 assert sum(joules) == pytest.approx(row["joules"])
-
-
-def test_memory_by_layer_holds_the_peaks_parts(exchanges):
-    """All that waits for the backward pass, and every gradient, is some layer's or other work's."""
-    for work, layers, others, rows in exchanges:
-        kept = sum(part["activation_bytes"] for part in (*layers, *others))
-        assert kept >= work["peak"].get("activations", 0)
-        # FedCurv holds gradients of single samples, and their squares, which no layer makes.
-        if "fedcurv" not in work["down"]:
-            assert sum(layer["gradient_bytes"] for layer in layers) >= work["peak"].get("gradients", 0)
-        for row, parts in rows:
-            assert row["dtype"] == "fp32"
-            for layer, part in zip(layers, parts, strict=False):
-                held = (layer[f"{what}_bytes"] for what in ("parameter", "gradient", "activation"))
-                assert part["memory_bytes"] == sum(held)
 
 
 def test_an_mlp_by_hand():
