@@ -10,17 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
+from recorded import dry
 
 from edgefl.analysis.carbon import J_PER_KWH
 from edgefl.analysis.summary import summary
 from edgefl.core.documents import document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
-from edgefl.runs.run import RunInProgress
-from edgefl.store import Store
-from edgefl.trackers import Callbacks
 
 DAY = st.lists(st.integers(0, 1000), min_size=24, max_size=24)
 START = st.floats(0, 23.999)
@@ -41,14 +38,8 @@ def planned(**fleet):
 
 def clocked(found):
     """The summary and the events of a dry run."""
-    store = Store.in_memory()
-    describe(found, store, "null")
-    run = RunInProgress(found.plan, store, None, Callbacks())
-    run.to_end()
-    reader = store.reader()
-    result = summary(reader), reader.rows("events")
-    store.abandon()
-    return result
+    with dry(found) as reader:
+        return summary(reader), reader.rows("events")
 
 
 def emitted(g_per_kwh, start=0.0, **carbon):

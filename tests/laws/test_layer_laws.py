@@ -69,7 +69,7 @@ def _without_fvcore():
 
 @pytest.mark.parametrize(("method", "net"), CASES)
 def test_layers_and_other_work_are_the_exchange(method, net):
-    """FLOPs by role, kernels and bytes add up exactly; times and energies on every device; memory by layer."""
+    """FLOPs, kernels and bytes add up exactly; so do times and energies on every device, and memory."""
     for work, layers, others, rows in each(profiled(method, net)):
         for role, flops in work["flops"].items():
             assert sum(part["flops"][role] for part in (*layers, *others)) == flops

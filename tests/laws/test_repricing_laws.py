@@ -10,6 +10,7 @@ import pytest
 from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
+from recorded import dry
 
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
@@ -19,11 +20,8 @@ from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
-from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
-from edgefl.runs.run import RunInProgress
-from edgefl.store import Store, read_prices
-from edgefl.trackers import Callbacks
+from edgefl.store import read_prices
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback
@@ -90,14 +88,8 @@ def evaluated(plan_):
 
 def summed(found, look=lambda _: None):
     """A run's summary, and what ``look`` finds in its rows."""
-    store = Store.in_memory()
-    describe(found, store, "null")
-    run = RunInProgress(found.plan, store, None, Callbacks())
-    run.to_end()
-    reader = store.reader()
-    result = summary(reader), look(reader)
-    store.abandon()
-    return result
+    with dry(found) as reader:
+        return summary(reader), look(reader)
 
 
 @pytest.mark.parametrize("policy", OTHERS)

@@ -14,15 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
 from plans import with_server
+from recorded import dry
 
 from edgefl.analysis.summary import summary
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
-from edgefl.runs.run import RunInProgress
-from edgefl.store import Store
-from edgefl.trackers import Callbacks
 
 
 @cache
@@ -34,15 +31,8 @@ def mixed():
 
 def summed(planned, *evaluated):
     """A run's summary, its jobs and its events; with evaluations, also what it took to reach their target."""
-    store = Store.in_memory()
-    describe(planned, store, "null")
-    run = RunInProgress(planned.plan, store, None, Callbacks())
-    run.to_end()
-    store.add("evaluations", *evaluated)
-    reader = store.reader()
-    found = summary(reader, 0.5 if evaluated else None), jobs_of(reader), reader.rows("events")
-    store.abandon()
-    return found
+    with dry(planned, *evaluated) as reader:
+        return summary(reader, 0.5 if evaluated else None), jobs_of(reader), reader.rows("events")
 
 
 def jobs_of(reader):
