@@ -108,9 +108,9 @@ def merged_s(plan_):
     return np.array(found)
 
 
-def again(given, clients=0, progress=lambda *_: None):
+def again(given):
     """What runs the clock of a plan again."""
-    return Again(given.plan, Medians(given), merged_s(given.plan), clients, progress)
+    return Again(given.plan, Medians(given), merged_s(given.plan), 0, lambda *_: None)
 
 
 def with_client(given, client, taken=None, **columns):

@@ -24,10 +24,10 @@ CLIENTS = 2000
 SIZE = 1_000_000
 
 
-def rows_of(clients=CLIENTS, seed=0, **options):
+def rows_of(clients=CLIENTS, **options):
     """One synchronous round, by job: 1 s down, 4 s of work, a payload of 1 MB up in 2 s."""
     table = prices("train", clients, down_s=1, compute_s=4, up_bps=4e6, up_bytes=SIZE, flops=10**6, steps=10)
-    rows = told(plan([table], seed=seed, jitter=LogNormal(sigma=0.3), **options))[2]
+    rows = told(plan([table], jitter=LogNormal(sigma=0.3), **options))[2]
     return rows[np.argsort(rows["job"])]
 
 
