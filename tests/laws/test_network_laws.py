@@ -6,10 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from exact_sharing import Client, Limits, arrivals, downloads, fluid, received, uploads
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan, prices, sourced, told
+from plans import plan, prices, sourced, told, with_server
 
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.fleet import Cell
@@ -55,17 +56,11 @@ def networked(down, up, clients, **settings_):
         ways = {way: sourced(float(rate) * MBIT) for way, rate in zip(("down", "up"), rates, strict=True)}
         cells[f"cell {place}"] = Cell.model_validate({**ways, "clients": len(clients)}, context=RESOLVED)
     members = replace(bare.clients, cell=np.array([one.cell for one in clients]), cells=tuple(cells))
-    return limited(
+    return with_server(
         replace(bare, clients=members, fleet=bare.fleet.model_copy(update={"cells": cells})),
         downlink=float(down.server) * MBIT,
         uplink=float(up.server) * MBIT,
     )
-
-
-def limited(plan_, **links):
-    """The plan with these links of the server."""
-    server = plan_.scenario.server.model_copy(update=links)
-    return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
 
 
 def by_client(rows, name):
@@ -80,25 +75,10 @@ def of_whole_numbers(*numbers, cell=-1):
     return Client(*map(Fraction, numbers), cell)
 
 
-LATER_BY_A_CELL = [of_whole_numbers(4, 9, 0, 0, 1, cell=0), of_whole_numbers(4, 9, 10, 0, 1)]
-LATER_BY_DOWNLINK = [
-    of_whole_numbers(5, 1, 0, 10, 1),
-    of_whole_numbers(5, 1, 0, 5, 1),
-    of_whole_numbers(5, 2, 5, 5, 1),
-]
-
-
 @given(rounds())
-@example((Limits(Fraction(3), (Fraction(1),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
-@example((Limits(Fraction(3), (Fraction(2),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
-@example((Limits(Fraction(3)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
-@example((Limits(Fraction(4)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
 @FEW
 def test_rounds_are_those_of_the_fluid_model(system):
-    """Every download and every arrival, in a first round and in a second, which begins when the first ends.
-
-    Among them, rounds that end later with more capacity: see ``test_arrival_laws``.
-    """
+    """Every download and every arrival, in a first round and in a second, which begins when the first ends."""
     down, up, clients = system
     rows = told(networked(down, up, clients, rounds=2))[2]
     for name, first in (("received_s", received(down, clients)), ("arrived_s", arrivals(down, up, clients))):
@@ -106,6 +86,31 @@ def test_rounds_are_those_of_the_fluid_model(system):
         expected = [[float(start + each) for each in first] for start in (0, end)]
         np.testing.assert_allclose(by_client(rows, name), expected, rtol=CLOSE)
     assert by_client(rows, "up_bytes").tolist() == [[int(one.up * MBIT_BYTES) for one in clients]] * 2
+
+
+@pytest.mark.parametrize(
+    ("downs", "up", "clients", "last_s"),
+    [
+        # The cell's member takes more of the server's downlink, and another, with long work to do, less.
+        pytest.param(
+            [(3, (1,)), (3, (2,))], (9, (9,)), [(4, 9, 0, 0, 1, 0), (4, 9, 10, 0, 1)], [12, 38 / 3], id="cell"
+        ),
+        # An upload begins before two others have ended, and all three share what two did not use up.
+        pytest.param(
+            [(3, ()), (4, ())],
+            (2, ()),
+            [(5, 1, 0, 10, 1), (5, 1, 0, 5, 1), (5, 2, 5, 5, 1)],
+            [15, 65 / 4],
+            id="downlink",
+        ),
+    ],
+)
+def test_more_capacity_can_make_the_last_arrival_later(downs, up, clients, last_s):
+    """Of a larger cell, and of a wider downlink of the server."""
+    given_ = [of_whole_numbers(*one[:5], cell=(*one, -1)[5]) for one in clients]
+    limits = [Limits(Fraction(server), tuple(map(Fraction, cells))) for server, cells in (*downs, up)]
+    found = [told(networked(down, limits[-1], given_))[2]["arrived_s"].max() for down in limits[:-1]]
+    assert found == pytest.approx(last_s)
 
 
 @given(rounds(), st.fractions("1/2", 20, max_denominator=7))
