@@ -1,4 +1,4 @@
-"""The world on shared links: its rounds are those of the fluid model, and obey the laws of arrivals."""
+"""The world on shared links: its rounds are those of the fluid model."""
 
 from __future__ import annotations
 
@@ -70,15 +70,10 @@ def by_client(rows, name):
     return np.where(np.isnan(ordered), np.inf, ordered)
 
 
-def of_whole_numbers(*numbers, cell=-1):
-    """A client of these."""
-    return Client(*map(Fraction, numbers), cell)
-
-
 @given(rounds())
 @FEW
 def test_rounds_are_those_of_the_fluid_model(system):
-    """Every download and every arrival, in a first round and in a second, which begins when the first ends."""
+    """Every download and arrival, in a first round and in a second, which begins when the first ends."""
     down, up, clients = system
     rows = told(networked(down, up, clients, rounds=2))[2]
     for name, first in (("received_s", received(down, clients)), ("arrived_s", arrivals(down, up, clients))):
@@ -107,7 +102,7 @@ def test_rounds_are_those_of_the_fluid_model(system):
 )
 def test_more_capacity_can_make_the_last_arrival_later(downs, up, clients, last_s):
     """Of a larger cell, and of a wider downlink of the server."""
-    given_ = [of_whole_numbers(*one[:5], cell=(*one, -1)[5]) for one in clients]
+    given_ = [Client(*map(Fraction, one[:5]), (*one, -1)[5]) for one in clients]
     limits = [Limits(Fraction(server), tuple(map(Fraction, cells))) for server, cells in (*downs, up)]
     found = [told(networked(down, limits[-1], given_))[2]["arrived_s"].max() for down in limits[:-1]]
     assert found == pytest.approx(last_s)
