@@ -42,11 +42,7 @@ def files(root: Path, folder: str, **contents: object) -> Path:
 
 
 class Worker:
-    """Measuring processes; those for power work for 9 s of every 10, or for as long as they say.
-
-    Attributes:
-        at_last: called by the first process that is not for power.
-    """
+    """Measuring processes; those for power work for 9 s of every 10, or for as long as they say."""
 
     def __init__(self, start_s: float = 0.0, *, takes_s: float = 0.0, refuses: bool = False) -> None:
         self._now_s, self._takes_s, self._refuses = start_s, takes_s, refuses

@@ -34,25 +34,20 @@ def data(size: int, seed: int, classes: Sequence[int] = range(CLASSES)) -> Batch
 
 @dataclass
 class Exact:
-    """A server and clients in float64, each with batches of its own, which every phase goes through once.
-
-    Attributes:
-        name: the method's.
-        clients: each client's batches.
-        settings: the method's parameters.
-        net: the model.
-        local: the clients' training settings; plain SGD by default.
-    """
+    """A server and clients in float64, each with batches of its own, which every phase goes through once."""
 
     name: str
     clients: Sequence[Sequence[Batch]]
     settings: dict[str, Any] = field(default_factory=dict)
     net: Net = NET
     local: LocalTraining = LocalTraining(optimizer=Sgd(lr=RATE))  # noqa: RUF009 - frozen
+    initial: Tree = None
 
     def __post_init__(self) -> None:
-        self.method: Method = build_method(self.name, self.net, self.local, **self.settings)
-        self.initial = wide(self.net.init(0))
+        self.method: Method = build_method(
+            self.name, self.net, self.local, len(self.clients), **self.settings
+        )
+        self.initial = self.initial or wide(self.net.init(0))
         self.server = self.method.server(self.initial)
         self.states = [self.method.client(self.initial) for _ in self.clients]
         self.payload: Tree = None
@@ -69,19 +64,23 @@ class Exact:
         counts = torch.zeros(self.net.classes, dtype=torch.float64)
         return Ctx(client, 0, self.local.optimizer.lr, len(batches), samples, counts)
 
-    def do(self, name: str) -> Exact:
-        """An exchange with all clients."""
-        exchange, self.uploads = self.exchange(name), []
-        for client, batches in enumerate(self.clients):
-            self.payload = exchange.down(self.server, client)
-            carry = exchange.work.start(self.payload, self.states[client], self.ctx(client))
-            for phase in exchange.work.phases:
-                for batch in batches:
-                    carry = phase.step(carry, batch)
-            upload, state = exchange.work.finished(carry, self.ctx(client), self.states[client])
+    def work(self, exchange: Exchange, client: int) -> tuple[Tree, Tree | None]:
+        """A client's upload and new state."""
+        self.payload = exchange.down(self.server, client)
+        carry = exchange.work.start(self.payload, self.states[client], self.ctx(client))
+        for phase in exchange.work.phases:
+            for batch in self.clients[client]:
+                carry = phase.step(carry, batch)
+        return exchange.work.finished(carry, self.ctx(client), self.states[client])
+
+    def do(self, name: str, cohort: Sequence[int] = ()) -> Exact:
+        """An exchange with some clients, or with all."""
+        exchange, self.uploads, sent = self.exchange(name), [], []
+        for client in cohort or range(len(self.clients)):
+            upload, state = self.work(exchange, client)
             self.states[client] = self.states[client] if state is None else state
             self.uploads.append(upload)
-        sent = [arrival(one, self.ctx(client)) for client, one in enumerate(self.uploads)]
+            sent.append(arrival(upload, self.ctx(client), self.payload))
         with torch.no_grad():
             self.server = exchange.merge(self.server, sent)
         return self

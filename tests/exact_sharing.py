@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-import numpy as np
-from max_min import Bools, Floats, Uses
-
 # A float only where it is infinite.
 Number = Fraction | float
 
@@ -66,29 +63,9 @@ def shares(limits: Limits, flows: Sequence[Flow]) -> list[Number]:
     return [min(stop, top) for stop in stops]
 
 
-def system_of(limits: Limits, flows: Sequence[Flow]) -> tuple[Floats, Uses, Floats, Floats, Bools]:
-    """The arguments of ``max_min`` for a system of two levels."""
-    cell = np.array([flow.cell for flow in flows], dtype=np.int64)
-    inside = np.flatnonzero(cell >= 0)
-    flow = np.concatenate([np.arange(len(flows)), inside])
-    resource = np.concatenate([np.zeros_like(cell), cell[inside] + 1])
-    capacities = np.array([limits.server, *limits.cells], dtype=float)
-    caps = np.array([flow.cap for flow in flows], dtype=float)
-    return capacities, Uses(flow, resource, np.ones(len(flow))), caps, np.ones(len(caps)), capacities >= 0
-
-
 @dataclass(frozen=True)
 class Transfer:
-    """Something to move.
-
-    Attributes:
-        begin: when.
-        size: how much.
-        cap: the most a second, from the beginning on.
-        cell: its cell's number, or -1.
-        changes: (when, its cap from then on), in order.
-        broken_off: when it is given up if it has not ended.
-    """
+    """Something to move."""
 
     begin: Fraction
     size: Fraction

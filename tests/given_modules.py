@@ -139,17 +139,6 @@ class Loose(_OneLayer):
         return self.fc(x.flatten(1) + self.places)
 
 
-class Recurrent(_OneLayer):
-    """A recurrent layer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(8, 64, batch_first=True)
-
-    def forward(self, x):
-        return self.fc(self.lstm(x.squeeze(1))[0][:, -1])
-
-
 class Always(_OneLayer):
     """Dropout in evaluation, too."""
 
@@ -170,20 +159,6 @@ class Counting(_OneLayer):
         return self.fc(x.flatten(1))
 
 
-class Replacing(_OneLayer):
-    """A buffer that is replaced."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(64))
-
-    def forward(self, x):
-        x = x.flatten(1)
-        if self.training:
-            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
-        return self.fc(x - self.mean)
-
-
 class Convolved(nn.Module):
     """No linear layer at the end, as in SqueezeNet."""
 
@@ -201,24 +176,6 @@ class Branching(_OneLayer):
 
     def forward(self, x):
         return self.fc(x.flatten(1) if x.mean() > 0 else -x.flatten(1))
-
-
-class Wide(_OneLayer):
-    """Made for larger images."""
-
-    def forward(self, x):
-        return self.fc(F.pad(x, (2, 2)).flatten(1))
-
-
-class Averaging(_OneLayer):
-    """Batch norm whose statistics need a count of batches."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm2d(1, momentum=None)
-
-    def forward(self, x):
-        return self.fc(self.norm(x).flatten(1))
 
 
 class Switching(_OneLayer):

@@ -27,17 +27,7 @@ def write(
     outputs: Sequence[str] = ("y",),
     facts: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Writes a model with one input ``x``.
-
-    Args:
-        path: where to.
-        nodes: (operator, inputs, outputs, attributes) each.
-        weights: arrays by name.
-        shape: of the input; a word is an open axis.
-        kind: the input's element type.
-        outputs: the names of the outputs.
-        facts: its metadata, without the prefix.
-    """
+    """Writes a model with one input ``x``."""
     graph = helper.make_graph(
         [helper.make_node(*one[:3], **(one[3] if len(one) > 3 else {})) for one in nodes],
         "graph",

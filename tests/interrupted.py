@@ -141,12 +141,7 @@ def scenario(*changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Copies:
-    """Copies of a run's directory, each as a kill at one of its writes would leave it.
-
-    Attributes:
-        seen: how many writes there were.
-        kept: the copies, of writes that are drawn uniformly.
-    """
+    """Copies of a run's directory, each as a kill at one of its writes would leave it."""
 
     def __init__(self, target: Path, most: int, seed: str) -> None:
         self.target, self.most, self.seen = target, most, 0
@@ -172,14 +167,7 @@ class Copies:
 
 @contextmanager
 def copied(folder: Path, target: Path, most: int, seed: str = "") -> Iterator[Copies]:
-    """While a run writes into a directory, copies it before each write and after each commit.
-
-    Args:
-        folder: the run's directory.
-        target: a directory for the copies.
-        most: how many are kept.
-        seed: which.
-    """
+    """While a run writes into a directory, copies it before each write and after each commit."""
     copies = Copies(target, most, seed)
 
     def before(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,15 +221,7 @@ def full_disk(folder: Path, after: int) -> Iterator[None]:
 def interrupted(
     settings: Mapping[str, Any], folder: Path, *, most: int, seed: str = "", engine: Any = "loop"
 ) -> tuple[Path, Copies]:
-    """An uninterrupted run, and copies of it at some of its writes.
-
-    Args:
-        settings: the scenario.
-        folder: for both.
-        most: how many copies.
-        seed: of which writes.
-        engine: of the run.
-    """
+    """An uninterrupted run, and copies of it at some of its writes."""
     whole = folder / "whole"
     with copied(whole, folder / "copies", most, seed) as copies:
         (run,) = edgefl.run(settings, engine=engine, out=whole).runs

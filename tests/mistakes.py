@@ -55,14 +55,7 @@ def written(folder: Path, name: str, wrong: str) -> Path:
 
 
 class Mistake(NamedTuple):
-    """A mistake.
-
-    Attributes:
-        promise: the one that it breaks.
-        blamed: what the line begins with that is named.
-        words: what is said of it.
-        code: the rest of ``build``.
-    """
+    """A mistake."""
 
     promise: str
     blamed: str
@@ -125,30 +118,6 @@ MISTAKES = {
     return working(finish=finish)
 """,
     ),
-    "an upload as large as the client's data": Mistake(
-        BYTES,
-        "def finish(",
-        "train, up, client 0: traced",
-        """
-    def finish(carry, ctx):
-        upload, state = fold.finish(carry, ctx)
-        return {**upload, "losses": {"x": torch.zeros(ctx.samples)}}, state
-
-    return working(finish=finish)
-""",
-    ),
-    "one client's payload is larger": Mistake(
-        BYTES,
-        "def down(",
-        "train, down, client 2: traced",
-        """
-    def down(server, client):
-        payload = train.down(server, client)
-        return {**payload, "more": {"x": torch.zeros(5)}} if client == 2 else payload
-
-    return exchanging(down=down)
-""",
-    ),
     "a modified payload": Mistake(
         ARGUMENTS,
         "def start(",
@@ -177,18 +146,6 @@ MISTAKES = {
 
     work = replace(fold, start=start, finish=finish)
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
-""",
-    ),
-    "a modified batch": Mistake(
-        ARGUMENTS,
-        "def step(",
-        "train's step modifies its batch",
-        """
-    def step(carry, batch):
-        batch.x.mul_(0.5)
-        return fold.phases[0].step(carry, batch)
-
-    return stepping(step)
 """,
     ),
     "a modified server state": Mistake(
@@ -245,17 +202,6 @@ MISTAKES = {
 
     work = replace(fold, start=start, finish=finish)
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
-""",
-    ),
-    "a state that nobody made": Mistake(
-        STATES,
-        "def finish(",
-        "finish changes 'seen' of the client's state",
-        """
-    def finish(carry, ctx):
-        return fold.finish(carry, ctx)[0], {"seen": torch.zeros(1)}
-
-    return exchanging(work=replace(fold, finish=finish), stateful=True)
 """,
     ),
     "a server state that grows": Mistake(
@@ -398,17 +344,6 @@ MISTAKES = {
     return exchanging(merge=merge)
 """,
     ),
-    "noise in a step": Mistake(
-        SEEDS,
-        "def step(",
-        "train's step draws random numbers that do not come",
-        """
-    def step(carry, batch):
-        return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * np.random.rand()), batch.y))
-
-    return stepping(step)
-""",
-    ),
     "noise that nobody seeds": Mistake(
         SEEDS,
         "def step(",
@@ -419,20 +354,6 @@ MISTAKES = {
         return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * noise), batch.y))
 
     return stepping(step)
-""",
-    ),
-    "noise for one client": Mistake(
-        SEEDS,
-        "def down(",
-        "two runs with one seed end with different server states",
-        """
-    def down(server, client):
-        payload = train.down(server, client)
-        if client == 2:
-            payload = tree_map(lambda leaf: leaf * (1 + 0.1 * np.random.rand()), payload)
-        return payload
-
-    return exchanging(down=down)
 """,
     ),
     "noise in the state of one client": Mistake(
@@ -457,21 +378,6 @@ MISTAKES = {
     def start(payload, state, ctx):
         first = KEPT.setdefault(ctx.client, tree_map(torch.clone, payload))
         return fold.start({**payload, "head": first["head"]}, state, ctx)
-
-    return working(start=start)
-""",
-    ),
-    "a count of its calls": Mistake(
-        KEPT,
-        "def start(",
-        "than in a new process: calls is kept between calls",
-        """
-    calls = []
-
-    def start(payload, state, ctx):
-        calls.append(ctx.client)
-        carry = fold.start(payload, state, ctx)
-        return {**carry, "lr": carry["lr"] / len(calls)}
 
     return working(start=start)
 """,

@@ -21,13 +21,6 @@ def paired(rows: Iterable[Any], columns: Collection[Any], also: Collection[Any] 
     ]
 
 
-def couples(rows: Iterable[str], columns: Collection[str]) -> list[Any]:
-    """As ``paired``, with each pair as one value, such as a fixture's parameter."""
-    return [
-        pytest.param(one.values, marks=one.marks, id=" on ".join(one.values)) for one in paired(rows, columns)
-    ]
-
-
 def mostly(values: Iterable[Any], by_day: Collection[Any]) -> list[Any]:
     """All values, or tuples of them, of which those that are not named run at night alone."""
     values = list(values)

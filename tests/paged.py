@@ -16,12 +16,7 @@ from edgefl.show.page.records import Page
 
 
 def paged(*folders: Path, **options: Any) -> SimpleNamespace:
-    """A page, its sections by id, and the blocks that each plot draws, as its scripts read them.
-
-    Args:
-        folders: runs.
-        options: of ``page``.
-    """
+    """A page, its sections by id, and the blocks that each plot draws, as its scripts read them."""
     found = page(list(folders), **options)
     plots = json.loads(json.dumps(drawn(found), allow_nan=False))["plots"]
     return SimpleNamespace(

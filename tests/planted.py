@@ -80,16 +80,7 @@ def load(*given, **named):
 
 @dataclass(frozen=True)
 class Plant:
-    """One planted file.
-
-    Attributes:
-        kind: its folder.
-        hook: the function that raises.
-        text: the file, with PLANT in place of the error.
-        settings: what the scenario says for it to be used.
-        status: of ``edgefl run``: 2 where it is met in planning, 1 in the run.
-        expected: what the message says that the function should have returned, where that is checked.
-    """
+    """One planted file."""
 
     kind: str
     hook: str

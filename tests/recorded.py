@@ -9,6 +9,8 @@ from typing import Any
 
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import Plan
+from edgefl.planning.plan import Planned
+from edgefl.runs.describing import describe
 from edgefl.runs.run import RunInProgress
 from edgefl.store import Reader, Store
 from edgefl.trackers import Callbacks
@@ -61,3 +63,14 @@ def recorded(plan_: Plan, accuracies: Sequence[float] = (), **meta: Any) -> Iter
         yield store.reader()
     finally:
         store.abandon()
+
+
+@contextmanager
+def dry(planned: Planned, *evaluations: dict[str, Any]) -> Iterator[Reader]:
+    """A reader of a planned run on the null engine, with some rows of evaluations."""
+    store = Store.in_memory()
+    describe(planned, store, "null")
+    RunInProgress(planned.plan, store, None, Callbacks()).to_end()
+    store.add("evaluations", *evaluations)
+    yield store.reader()
+    store.abandon()

@@ -37,11 +37,6 @@ def difference(one: Path, other: Path, but: Collection[str] = ()) -> str:
 
     Compared are ``plan.yaml``, all rows but for wall times, the last and the best version, each client's
     state, the event hash and what lies in the folders.
-
-    Args:
-        one: a run's directory.
-        other: the other's.
-        but: facts about the whole run that are left out beside those of the machine.
     """
     with read(one) as left, read(other) as right:
         return next(_differences(left, right, MACHINE | set(but)), "")

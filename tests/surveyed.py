@@ -16,7 +16,7 @@ MOBILENET, VGG16, RESNET50_FORWARD = 2 * 0.569 * GIGA, 2 * 15.5 * GIGA, 2 * 4.1 
 
 
 def _trained(share: float) -> tuple[float, float, float]:
-    """Fitted to a training of ResNet-50: ``oracles/test_cards.py``."""
+    """Fitted to a training of ResNet-50: ``oracles/test_shipped_devices.py``."""
     return share / 2, share, 0.8
 
 

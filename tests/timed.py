@@ -13,13 +13,7 @@ OF = {"rounds": "round", "jobs": "job", "receiving": "receive", "work": "work", 
 
 
 def timed(reader, most_jobs=10**6, **summed) -> SimpleNamespace:
-    """The distributions by device and what; the steps, mean and most, and staleness; who took part; merges.
-
-    Args:
-        reader: the run's.
-        most_jobs: how many jobs are listed.
-        summed: parts of its summary in place of its own, for a run that is damaged.
-    """
+    """Durations by device and what; steps, mean and most; staleness; who took part; merges."""
     one = SimpleNamespace(**summed) if summed else summary(reader)
     read = Read(Run(reader), one, 0, most_jobs)
     busy = activity.read(read)

@@ -13,17 +13,7 @@ _CLEARED = TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
 
 @dataclass
 class Slice:
-    """A slice, or an instant, which has no end.
-
-    Attributes:
-        track: its track's name.
-        name: its own.
-        categories: its categories.
-        from_ns, to_ns: virtual nanoseconds.
-        depth: how many slices it is in.
-        arguments: by name.
-        through, into: the flows that pass it or begin with it, and those that end with it.
-    """
+    """A slice, or an instant, which has no end."""
 
     track: str
     name: str
@@ -43,15 +33,7 @@ class Slice:
 
 @dataclass
 class Traced:
-    """What a trace shows.
-
-    Attributes:
-        tracks: each track's unit by name, None for slices, in the order in which they are shown.
-        about: each track's description.
-        slices: all slices, in the order in which they begin on their tracks.
-        instants: what has no duration.
-        counters: each counter's times and values.
-    """
+    """What a trace shows."""
 
     tracks: dict[str, str | None] = field(default_factory=dict)
     about: dict[str, str] = field(default_factory=dict)

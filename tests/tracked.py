@@ -67,16 +67,7 @@ def own_tracker(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, name: 
 
 @dataclass
 class Recorded:
-    """A run as a tracker has it.
-
-    Attributes:
-        charts: by name, the (round, virtual seconds, value) of each point, in order; no final figures.
-        final: the final figures by key.
-        settings: by dotted key, in the tracker's own form.
-        facts: what is known of the run, by name.
-        status: the tracker's own word for how it ended.
-        told: edgefl's word for it, and why it failed.
-    """
+    """A run as a tracker has it."""
 
     status: str
     told: str

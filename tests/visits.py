@@ -44,13 +44,7 @@ def browser() -> Iterator[Any]:
 
 @dataclass
 class Visit:
-    """A page that is open, without a network.
-
-    Attributes:
-        page: Playwright's.
-        complaints: errors and warnings of the console, and errors that were not caught.
-        requests: every address that was asked for.
-    """
+    """A page that is open, without a network."""
 
     page: Any
     complaints: list[str] = field(default_factory=list)
@@ -90,16 +84,7 @@ def visiting(
     online: bool = False,
     **more: Any,
 ) -> Iterator[Visit]:
-    """A visit to a page.
-
-    Args:
-        opened: the browser.
-        address: the page's.
-        width: of the window, in CSS pixels.
-        scheme: "light" or "dark", which the page is told that the user prefers.
-        online: whether it may reach a server.
-        more: of Playwright's ``new_context``.
-    """
+    """A visit to a page."""
     context = opened.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
     context.set_offline(not online)
     try:

@@ -24,14 +24,14 @@ CLIENTS = 2000
 SIZE = 1_000_000
 
 
-def rows_of(clients=CLIENTS, seed=0, **options):
+def rows_of(clients=CLIENTS, **options):
     """One synchronous round, by job: 1 s down, 4 s of work, a payload of 1 MB up in 2 s."""
     table = prices("train", clients, down_s=1, compute_s=4, up_bps=4e6, up_bytes=SIZE, flops=10**6, steps=10)
-    rows = told(plan([table], seed=seed, jitter=LogNormal(sigma=0.3), **options))[2]
+    rows = told(plan([table], jitter=LogNormal(sigma=0.3), **options))[2]
     return rows[np.argsort(rows["job"])]
 
 
-@pytest.mark.parametrize(("corrupt", "retries"), [(0.4, 2), (0.2, 0), (0.7, 5)])
+@pytest.mark.parametrize(("corrupt", "retries"), [(0.2, 0), (0.7, 5)])
 def test_corrupted_uploads_are_sent_again(corrupt, retries):
     """A geometric number of times, each at its bytes and seconds; after the retries the job is lost."""
     rows, intact = rows_of(failures=Failures(corrupt=corrupt, retries=retries)), rows_of()
@@ -53,13 +53,6 @@ def test_corrupted_uploads_are_sent_again(corrupt, retries):
 def share(which, chance):
     """A share of clients is within four standard deviations of its chance."""
     assert abs(which.mean() - chance) <= 4 * math.sqrt(chance * (1 - chance) / len(which))
-
-
-def test_an_upload_without_bytes_cannot_be_corrupted():
-    """There is nothing to check."""
-    table = prices("train", 50, compute_s=1.0, up_s=1.0)
-    rows = told(plan([table], failures=Failures(corrupt=0.9, retries=0)))[2]
-    assert not (rows["ending"] == LOST).any()
 
 
 def test_a_timeout_loses_who_would_come_later():
@@ -129,7 +122,7 @@ def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rou
     table = prices("train", 1, down_s=rest_s / 2, compute_s=work_s, up_s=rest_s / 2)
     rows = told(plan([table], rounds=rounds, speed=speed))[2]
     onset, fall, floor = params["onset"], params["fall"], params["floor"]
-    heat, step = 0.0, work_s / 4000
+    heat, step = 0.0, work_s / 2000
     for row in rows:
         done, time_s = 0.0, 0.0
         heat = max(0.0, heat - (onset + fall) / params["recovery"] * (rest_s if row["round"] else 0))
@@ -167,7 +160,7 @@ def test_heat_takes_time_and_no_energy_above_idle(params, on_leave):
 
 
 @given(st.floats(0.1, 0.9), st.floats(5, 20), st.floats(0.2, 1), st.sampled_from(["pause", "finish"]))
-@settings(max_examples=12)
+@settings(max_examples=8)
 def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_leave):
     """Over the time for which the client is there, where it pauses."""
     speed = valid(catalogue.load("speed", "load").Params, share=share_, length=length, factor=factor)
@@ -177,7 +170,7 @@ def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_lea
     timetable = markov.timetable(plan_.clients, 0)
     curve = FleetCurve((speed, speed), plan_.clients, 0)
     for row in told(plan_)[2]:
-        edges = np.linspace(row["received_s"], row["worked_s"], 4_001)
+        edges = np.linspace(row["received_s"], row["worked_s"], 2_001)
         middles = (edges[1:] + edges[:-1]) / 2
         who = np.full(len(middles), row["client"])
         client = int(row["client"])
@@ -211,24 +204,3 @@ def test_batteries_fall_by_what_jobs_used(plan_):
     joules = sum(rows[name] for name in JOULES if not name.endswith("idle_j"))
     expected = np.bincount(rows["client"], weights=np.nan_to_num(joules), minlength=len(plan_.clients))
     np.testing.assert_allclose(used, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_two_jobs_of_a_client_drain_its_battery_twice():
-    """Also if they are merged at once."""
-    charging = valid(
-        catalogue.load("availability", "charging").Params, plug_in=12.0, start=13.0, spread=0.0, days=1.0
-    )
-    table = prices("train", 1, compute_s=1.0, compute_w=100.0, up_bytes=1)
-    params = valid(catalogue.load("policies", "fedbuff").Params, buffer=3)
-    plan_ = plan([table], availability=charging, policy="fedbuff", params=params)
-    drained, spend = [], Charging.spend
-
-    def watched(self, clients, t_s, joules):
-        before = self.level(clients, t_s) * self._of(clients).capacity_j
-        spend(self, clients, t_s, joules)
-        drained.extend((before - self.level(clients, t_s) * self._of(clients).capacity_j).tolist())
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Charging, "spend", watched)
-        told(plan_)
-    assert drained == [pytest.approx(300)]

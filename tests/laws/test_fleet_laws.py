@@ -8,15 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fleets import AVAILABILITY, FAILURES, POLICIES, SELECTORS, SPEED, built, fleets, valid
+from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import dispatched, facts, in_cells, plan, prices, told, told_all
+from plans import dispatched, facts, in_cells, told, told_all
 
 from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
-from edgefl.core.ledger import Ledger, joules
-from edgefl.world.needs import Evaluate, Feedback, Merge
+from edgefl.world.needs import Feedback, Merge
 
 FEW = settings(max_examples=20)
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
@@ -87,18 +86,6 @@ def test_every_dispatched_job_ends_exactly_once(plan_):
 
 @given(fleets())
 @FEW
-def test_a_client_never_overlaps_itself(plan_):
-    """Its next job is dispatched no earlier than its last one arrived or ended; a refused one has none."""
-    rows = told(plan_)[2]
-    assert plan_.clients.admitted[rows["client"]].all()
-    for client in np.unique(rows["client"]):
-        own = rows[rows["client"] == client]
-        own = own[np.argsort(own["job"])]
-        assert (own["dispatched_s"][1:] >= over_s(own)[:-1]).all()
-
-
-@given(fleets())
-@FEW
 def test_live_versions_are_what_jobs_in_flight_need(plan_):
     """Ready are the jobs that have begun and not ended; their versions are kept, and no others."""
     server, needs, rows = told(plan_)
@@ -117,29 +104,6 @@ def test_live_versions_are_what_jobs_in_flight_need(plan_):
         if isinstance(need, Merge):
             waiting = rows["version"][np.isin(rows["job"], list(waiting - completed))]
             assert set(need.live_versions) == {need.version, *begun["version"].tolist(), *waiting.tolist()}
-
-
-@given(fleets())
-@FEW
-def test_what_was_spent_is_the_sum_of_all_jobs(plan_):
-    """At each evaluation, also for jobs in flight; at the end, merged and wasted are all."""
-    _, needs, rows = told(plan_)
-    ledger = Ledger(len(plan_.clients))
-    for ending in range(1, len(ENDINGS)):
-        ledger.add(rows[rows["ending"] == ending])
-    totals = [need.totals for need in needs if isinstance(need, Evaluate)]
-    for before, after in pairwise(totals):
-        assert before[:3] <= after[:3]
-        assert before.energy.energy_clients <= after.energy.energy_clients
-    spent = ledger.totals(rows[:0])
-    sums = [int(rows[name].sum()) for name in ("down_bytes", "up_bytes", "flops")]
-    assert list(spent[:3]) == sums
-    unknown = np.unique(rows["client"][np.isnan(joules(rows))])
-    known = rows[~np.isin(rows["client"], unknown)]
-    assert spent.energy.joules == (pytest.approx(joules(known).sum()) if len(known) else None)
-    over = [need for need in needs if isinstance(need, Evaluate)][-1]
-    if over.t_s >= rows["ended_s"].max(initial=0.0) and not len(over.ready):
-        assert totals[-1][:3] == spent[:3]
 
 
 def away_s(timetable, client, start_s, end_s):
@@ -178,24 +142,6 @@ def test_nobody_works_while_away(plan_):
             at_s = np.array([np.nextafter(row["arrived_s"], 0), row["arrived_s"]])
             assert timetable.at(np.full(2, client), at_s).available.any()
         assert math.isclose(busy_s, end_s - start_s - gone_s, rel_tol=1e-9, abs_tol=1e-6)
-
-
-@given(built("availability", CLOCKED), FAILURES, st.integers(0, 99))
-@settings(max_examples=30)
-def test_a_check_at_the_end_loses_no_job_that_would_not_be_lost_anyway(availability, failures, seed):
-    """Of the same first jobs, ``finish`` loses some, ``check-at-end`` those and others, ``lose`` all these.
-
-    Where clients are always there, all lose the same.
-    """
-    table = prices("train", 6, down_s=1, compute_s=[1.0, 3, 9, 20, 40, 80], up_s=1)
-    lost = []
-    for on_leave in ("finish", "check-at-end", "lose"):
-        fleet = {"availability": availability[1], "failures": failures, "on_leave": on_leave}
-        jobs = told(plan([table], seed=seed, until={"rounds": 1}, **fleet))[2]
-        first = jobs[jobs["dispatched_s"] == jobs["dispatched_s"].min()]
-        lost.append(set(first["client"][first["ending"] == LOST].tolist()))
-    assert lost[0] <= lost[1] <= lost[2]
-    assert availability[0] != "always" or lost[0] == lost[2]
 
 
 def rows_of(plan_, **options):
@@ -243,27 +189,3 @@ def test_feedback_moves_nothing(plan_, data):
     for known, other in zip(columns, again, strict=True):
         np.testing.assert_array_equal(known, other)
     assert others == same
-
-
-@pytest.mark.parametrize("name", sorted(set(SELECTORS) - set(QUIET)))
-def test_a_selector_that_reads_feedback_goes_by_it(name):
-    """Other losses, the same seed: others are asked."""
-    params = {"oort": {"explore": 0.3, "penalty": 0.0}, "tiers": {"tiers": 4, "interval": 1}}.get(name, {})
-    choice = valid(catalogue.load("selectors", name).Params, **params)
-    table = prices("train", 8, compute_s=[1.0 + client for client in range(8)])
-    plan_ = plan([table], rounds=30, participants=2, selector=name, choice=choice)
-
-    def asked(loss):
-        def answer(need):
-            jobs = need.merged if isinstance(need, Merge) else ()
-            return Feedback(
-                {
-                    job.id: dict.fromkeys(catalogue.load("selectors", name).Params.READS, loss(job.client))
-                    for job in jobs
-                }
-            )
-
-        return told(plan_, answer)[2]["client"].tolist()
-
-    assert asked(lambda client: 1.0 + client) != asked(lambda client: 9.0 - client)
-    assert asked(lambda client: 1.0 + client) == asked(lambda client: 1.0 + client)

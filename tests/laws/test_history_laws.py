@@ -17,12 +17,6 @@ from edgefl.analysis.summary import summary
 from edgefl.core.steps import batch_sizes
 from edgefl.store import read
 
-EPOCHS = {
-    "prototypes": {"method": "fedproto"},
-    "distillation": {"method": "ktpfl", "task__public": {"samples": 40}},
-    "curvature": {"method": "fedcurv"},
-}
-
 
 @given(fleets())
 @settings(max_examples=12)
@@ -61,10 +55,10 @@ def test_epochs_are_those_of_the_work_that_is_over(plan_):
             assert epochs == pytest.approx(seen / sum(samples))
 
 
-@pytest.mark.parametrize("changes", EPOCHS.values(), ids=EPOCHS)
-def test_epochs_are_those_of_training(tmp_path, changes):
+def test_epochs_are_those_of_training(tmp_path):
     """Two rounds of two epochs of all: passes that measure, or are on public images, do not count."""
-    given = {"local__epochs": 2, "server__participants": 8, "server__until": {"rounds": 2}, **changes}
+    given = {"local__epochs": 2, "server__participants": 8, "server__until": {"rounds": 2}}
+    given |= {"method": "ktpfl", "task__public": {"samples": 40}}
     with read(small(tmp_path / "run", evaluate__every=1, **given).folder) as reader:
         for history in histories(Run(reader)).values():
             assert history.epochs[-1] == pytest.approx(4)
@@ -74,15 +68,3 @@ def test_epochs_are_those_of_training(tmp_path, changes):
         assert sum(job["steps"] for job in reader.rows("jobs")) > 4 * sum(
             len(batch_sizes(count, 32)) for count in samples
         )
-
-
-@given(fleets())
-@settings(max_examples=12)
-def test_client_seconds_are_those_of_the_events(plan_):
-    """At each evaluation, the seconds of all events until then, in the store's view."""
-    with recorded(plan_, [0.5]) as reader:
-        found, events = histories(Run(reader)), reader.rows("events")
-    for history in found.values():
-        for t_s, client_s in zip(history.t_s, history.client_s, strict=True):
-            until = [event for event in events if event["t_s"] <= t_s]
-            assert client_s == pytest.approx(math.fsum(event["seconds"] for event in until))

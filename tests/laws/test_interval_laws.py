@@ -11,7 +11,6 @@ from plans import cost, device, link, sourced
 from random_work import works
 
 from edgefl.core.corners import corners
-from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
@@ -81,9 +80,9 @@ def _clipped(value, low, high):
 @pytest.mark.parametrize("kind", BOARDS)
 @given(st.data(), works, payloads, payloads)
 def test_whatever_lies_inside_the_intervals_is_inside_the_corners(kind, data, work, down, up):
-    """Any choice of the numbers takes no less than the cheap corner and no more than the costly one."""
-    board, inside, _ = data.draw(uncertain(BOARDS[kind]))
-    way, within, _ = data.draw(uncertain(NET))
+    """Any choice takes no less than the cheap corner and no more than the costly one; dearer ones no less."""
+    board, inside, dearer = data.draw(uncertain(BOARDS[kind]))
+    way, within, farther = data.draw(uncertain(NET))
     job = cost(work, down, up)
     ends = [
         priced(Pricer("board", end), job, far)
@@ -91,19 +90,9 @@ def test_whatever_lies_inside_the_intervals_is_inside_the_corners(kind, data, wo
     ]
     found = phases(priced(Pricer("board", inside), job, within))
     assert all(low <= one * SLACK for low, one in zip(phases(ends[0]), found, strict=True))
-    assert all(one <= high * SLACK for one, high in zip(found, phases(ends[1]), strict=True))
-
-
-@pytest.mark.parametrize("kind", BOARDS)
-@given(st.data(), works, payloads, payloads)
-def test_times_and_energies_are_monotone_in_every_number(kind, data, work, down, up):
-    """Of two choices of the numbers, one dearer in each or alike, no time and no total energy is less."""
-    _, cheaper, dearer = data.draw(uncertain(BOARDS[kind]))
-    _, nearer, farther = data.draw(uncertain(NET))
-    job = cost(work, down, up)
-    less = phases(priced(Pricer("board", cheaper), job, nearer))
     more = phases(priced(Pricer("board", dearer), job, farther))
-    assert all(one <= two * SLACK for one, two in zip(less, more, strict=True))
+    assert all(one <= two * SLACK for one, two in zip(found, more, strict=True))
+    assert all(two <= high * SLACK for two, high in zip(more, phases(ends[1]), strict=True))
 
 
 @pytest.mark.parametrize("kind", BOARDS)
@@ -128,23 +117,6 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
     for name, (low, high) in price.energy_between().items():
         assert 0 <= low <= getattr(price.energy, name) * SLACK + 1e-12
         assert getattr(price.energy, name) <= high * SLACK + 1e-12
-
-
-@pytest.mark.parametrize("kind", BOARDS)
-@given(works, payloads, payloads)
-def test_an_interval_without_width_is_its_value(kind, work, down, up):
-    """Bounds that are the value itself give the very price without them, three times."""
-    narrow = {
-        name: number.model_copy(update={"low": number.value, "high": number.value})
-        for name, number in numbers_of(BOARDS[kind])
-        if number.costs() is not None
-    }
-    job = cost(work, down, up)
-    alone = priced(Pricer("board", BOARDS[kind]), job, NET)
-    price = priced(Pricer("board", replaced(BOARDS[kind], narrow)), job, NET)
-    assert alone.corners is None
-    assert {phases(one) for one in (price, *price.corners)} == {phases(alone)}
-    assert {one.energy for one in (price, *price.corners)} == {alone.energy}
 
 
 @given(works, payloads, payloads)
@@ -187,17 +159,3 @@ def test_no_launch_overhead_is_a_lower_bound(work):
     bounded = priced(Pricer("board", board.model_copy(update={"launch_overhead": at_most})), job, link())
     longest = priced(Pricer("board", device(launch=1e-3)), job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
-
-
-def test_a_larger_cache_costs_no_more():
-    """Not even where, at the end of an interval, memory would be faster than the cache."""
-    board = BOARDS["roofline"]
-    numbers = dict(numbers_of(board))
-
-    def seconds(size):
-        changed = {"memory_bandwidth": 5e9, "cache.size": size}
-        point = {name: numbers[name].model_copy(update={"value": value}) for name, value in changed.items()}
-        work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 64_004)])
-        return priced(Pricer("board", replaced(board, point)), cost(work, 0, 0), NET).compute_s
-
-    assert seconds(128_000.0) <= seconds(64_000.0)

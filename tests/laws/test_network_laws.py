@@ -1,4 +1,4 @@
-"""The world on shared links: its rounds are those of the fluid model, and obey the laws of arrivals."""
+"""The world on shared links: its rounds are those of the fluid model."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from exact_sharing import Client, Limits, arrivals, downloads, fluid, received, uploads
-from fleets import AVAILABILITY, LIMIT_S, POLICIES, SPEED, fleets, only
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import in_cells, plan, prices, sourced, told
+from plans import plan, prices, sourced, told, with_server
 
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.fleet import Cell, Failures
+from edgefl.core.fleet import Cell
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 
-FEW, FEWER = settings(max_examples=15), settings(max_examples=12)
+FEW = settings(max_examples=15)
 CLOSE = 1e-9
 MBIT, MBIT_BYTES = 1e6, 125_000
 whole, from_zero = (st.integers(least, 9).map(Fraction) for least in (1, 0))
@@ -56,17 +56,11 @@ def networked(down, up, clients, **settings_):
         ways = {way: sourced(float(rate) * MBIT) for way, rate in zip(("down", "up"), rates, strict=True)}
         cells[f"cell {place}"] = Cell.model_validate({**ways, "clients": len(clients)}, context=RESOLVED)
     members = replace(bare.clients, cell=np.array([one.cell for one in clients]), cells=tuple(cells))
-    return limited(
+    return with_server(
         replace(bare, clients=members, fleet=bare.fleet.model_copy(update={"cells": cells})),
         downlink=float(down.server) * MBIT,
         uplink=float(up.server) * MBIT,
     )
-
-
-def limited(plan_, **links):
-    """The plan with these links of the server."""
-    server = plan_.scenario.server.model_copy(update=links)
-    return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
 
 
 def by_client(rows, name):
@@ -76,30 +70,10 @@ def by_client(rows, name):
     return np.where(np.isnan(ordered), np.inf, ordered)
 
 
-def of_whole_numbers(*numbers, cell=-1):
-    """A client of these."""
-    return Client(*map(Fraction, numbers), cell)
-
-
-LATER_BY_A_CELL = [of_whole_numbers(4, 9, 0, 0, 1, cell=0), of_whole_numbers(4, 9, 10, 0, 1)]
-LATER_BY_DOWNLINK = [
-    of_whole_numbers(5, 1, 0, 10, 1),
-    of_whole_numbers(5, 1, 0, 5, 1),
-    of_whole_numbers(5, 2, 5, 5, 1),
-]
-
-
 @given(rounds())
-@example((Limits(Fraction(3), (Fraction(1),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
-@example((Limits(Fraction(3), (Fraction(2),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
-@example((Limits(Fraction(3)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
-@example((Limits(Fraction(4)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
 @FEW
 def test_rounds_are_those_of_the_fluid_model(system):
-    """Every download and every arrival, in a first round and in a second, which begins when the first ends.
-
-    Among them, rounds that end later with more capacity: see ``test_arrival_laws``.
-    """
+    """Every download and arrival, in a first round and in a second, which begins when the first ends."""
     down, up, clients = system
     rows = told(networked(down, up, clients, rounds=2))[2]
     for name, first in (("received_s", received(down, clients)), ("arrived_s", arrivals(down, up, clients))):
@@ -107,6 +81,31 @@ def test_rounds_are_those_of_the_fluid_model(system):
         expected = [[float(start + each) for each in first] for start in (0, end)]
         np.testing.assert_allclose(by_client(rows, name), expected, rtol=CLOSE)
     assert by_client(rows, "up_bytes").tolist() == [[int(one.up * MBIT_BYTES) for one in clients]] * 2
+
+
+@pytest.mark.parametrize(
+    ("downs", "up", "clients", "last_s"),
+    [
+        # The cell's member takes more of the server's downlink, and another, with long work to do, less.
+        pytest.param(
+            [(3, (1,)), (3, (2,))], (9, (9,)), [(4, 9, 0, 0, 1, 0), (4, 9, 10, 0, 1)], [12, 38 / 3], id="cell"
+        ),
+        # An upload begins before two others have ended, and all three share what two did not use up.
+        pytest.param(
+            [(3, ()), (4, ())],
+            (2, ()),
+            [(5, 1, 0, 10, 1), (5, 1, 0, 5, 1), (5, 2, 5, 5, 1)],
+            [15, 65 / 4],
+            id="downlink",
+        ),
+    ],
+)
+def test_more_capacity_can_make_the_last_arrival_later(downs, up, clients, last_s):
+    """Of a larger cell, and of a wider downlink of the server."""
+    given_ = [Client(*map(Fraction, one[:5]), (*one, -1)[5]) for one in clients]
+    limits = [Limits(Fraction(server), tuple(map(Fraction, cells))) for server, cells in (*downs, up)]
+    found = [told(networked(down, limits[-1], given_))[2]["arrived_s"].max() for down in limits[:-1]]
+    assert found == pytest.approx(last_s)
 
 
 @given(rounds(), st.fractions("1/2", 20, max_denominator=7))
@@ -183,51 +182,4 @@ def test_traces_and_pauses_are_changes_of_a_flows_cap(system, data):
         np.testing.assert_allclose(by_client(rows, name)[0], [float(end) for end in ends], rtol=CLOSE)
 
 
-# What a transfer draws from a battery, and so when its client is there, depends on how long it lasts.
-PLAIN = {name: values for name, values in AVAILABILITY.items() if name != "charging"}
-SYNC = {
-    "policies": only(POLICIES, "sync"),
-    "availability": PLAIN,
-    "failures": Failures(),
-    "instant": False,
-    "until": {"rounds": 2, "time": LIMIT_S},
-}
 links = st.floats(1e5, 2e7)
-
-
-def first_exchange(plan_, *names):
-    """Columns of the jobs that are dispatched first, by job; infinite where there is no number."""
-    rows = told(plan_)[2]
-    rows = np.sort(rows[rows["dispatched_s"] == rows["dispatched_s"].min(initial=np.inf)], order="job")
-    return [np.where(np.isnan(rows[name]), np.inf, rows[name]) for name in names]
-
-
-@given(fleets(**SYNC), links, links, st.none() | links, st.floats(1, 9))
-@FEWER
-def test_more_at_the_server_makes_no_transfer_later(plan_, down_bps, up_bps, cell_bps, factor):
-    """Whatever clients do meanwhile: leave, pause, slow down.
-
-    More uplink leaves downloads as they were, to the bit, and makes no arrival later; more downlink makes no
-    download later.
-    """
-    if cell_bps is not None:
-        plan_ = in_cells(plan_, cell_bps, size=2)
-
-    def times(down=1.0, up=1.0):
-        shared = limited(plan_, downlink=down_bps * down, uplink=up_bps * up)
-        return first_exchange(shared, "received_s", "arrived_s")
-
-    received_s, arrived_s = times()
-    same_s, sooner_s = times(up=factor)
-    np.testing.assert_array_equal(same_s, received_s)
-    assert (sooner_s <= arrived_s * (1 + CLOSE)).all()
-    assert (times(down=factor)[0] <= received_s * (1 + CLOSE)).all()
-
-
-@given(fleets(**SYNC | {"speed": only(SPEED, "load")}, throttling=(None,) * 3), links, links, links)
-@FEWER
-def test_sharing_makes_no_arrival_earlier(plan_, down_bps, up_bps, cell_bps):
-    """Where devices do not heat up, nobody arrives before the time that it needs by itself."""
-    shared = limited(in_cells(plan_, cell_bps, size=3), downlink=down_bps, uplink=up_bps)
-    (alone,), (together,) = first_exchange(plan_, "arrived_s"), first_exchange(shared, "arrived_s")
-    assert (alone <= together * (1 + CLOSE)).all()

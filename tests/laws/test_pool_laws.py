@@ -1,162 +1,44 @@
-"""The pool of one direction: whatever begins, ends and changes, it is the fluid model that fractions give."""
+"""The pool of one direction, by itself; ``test_network_laws`` holds it against the fluid model."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_sharing import Limits, Transfer, exact, fluid, shares, system_of
-from hypothesis import given
-from hypothesis import strategies as st
-from max_min import max_min
-from pooled import Driver, pool_of, shares_of
+from exact_sharing import Flow as Share
+from exact_sharing import Limits, exact, shares
 
 from edgefl.world.pool import Flow, Pool
 
 CLOSE = 1e-9
-bps = st.integers(1, 8).map(lambda units: units * 1e6) | st.floats(1e5, 1e9)
-seconds = st.integers(0, 20).map(float) | st.floats(0, 20)
 
 
-@st.composite
-def transfers(draw, cells=0):
-    """A transfer in a cell or in none; its cap may change, also to 0, and it may be broken off."""
-    begin, cap = draw(seconds), draw(bps)
-    size = draw(st.just(0.0) | st.integers(1, 40).map(lambda units: units * 1e6) | st.floats(1, 1e9))
-    changes = draw(st.lists(st.tuples(seconds, bps | st.just(0.0)), max_size=2 if size else 0))
-    later = tuple((exact(begin + wait), exact(each)) for wait, each in sorted(changes))
-    lasts = draw(st.just(math.inf) | st.floats(0.1, 20))
-    cell = draw(st.integers(-1, cells - 1))
-    return Transfer(exact(begin), exact(size), exact(cap), cell, later, exact(begin + lasts))
-
-
-@st.composite
-def systems(draw):
-    """(limits, transfers) of two levels."""
-    cells = draw(st.lists(bps, max_size=3))
-    limits = Limits(exact(draw(bps | st.just(math.inf))), tuple(map(exact, cells)))
-    return limits, draw(st.lists(transfers(len(cells)), min_size=1, max_size=8))
-
-
-def assert_same(found, expected, sizes):
-    """Ends, and the part that is left, to 1e-9."""
-    np.testing.assert_allclose(
-        [one.end_s for one in found], [float(one.end) for one in expected], rtol=CLOSE, atol=CLOSE
-    )
-    for one, other, size in zip(found, expected, sizes, strict=True):
-        assert one.left == pytest.approx(float(size - other.amount), rel=CLOSE, abs=CLOSE * size)
-
-
-@given(systems())
-def test_it_is_the_fluid_model(system):
-    """Every transfer ends, or is broken off with what is left of it, as in fractions."""
-    limits, moves = system
-    assert_same(Driver(limits, moves).moved(), fluid(limits, moves), [one.size for one in moves])
-
-
-def assert_rates(pool, flows, limits):
-    """What the pool's flows get is what the oracle and ``max_min`` say of them."""
-    found, of_pool = [pool.rate_bps(flow) for flow in flows.values()], shares_of(flows)
-    np.testing.assert_allclose(found, [float(one) for one in shares(limits, of_pool)], rtol=CLOSE)
-    np.testing.assert_allclose(found, max_min(*system_of(limits, of_pool)), rtol=CLOSE)
-
-
-@given(systems())
-def test_rates_are_fair_at_all_times_and_add_up_to_what_moved(system):
-    """After every beginning, end and change; and their integral is the size, or what was moved of it."""
-    limits, moves = system
-    amounts, last = np.zeros(len(moves)), {}
-
-    def look(pool, flows, now):
-        assert_rates(pool, flows, limits)
-        for place, (since, rate) in last.items():
-            amounts[place] += rate * (now - since)
-        last.clear()
-        last.update({place: (now, pool.rate_bps(flow)) for place, flow in flows.items()})
-
-    found = Driver(limits, moves, look).moved()
-    for place, (one, end) in enumerate(zip(moves, found, strict=True)):
-        assert amounts[place] + end.left == pytest.approx(float(one.size), rel=CLOSE, abs=1e-3)
-
-
-@pytest.mark.parametrize("cells", [0, 300])
-def test_two_thousand_flows(cells):
-    """Rates are fair while 2,000 begin and break off at random times, and while they end."""
-    rng = np.random.default_rng(cells)
+def test_two_thousand_flows():
+    """Rates are max-min fair while 2,000 begin and break off at random times, and while they end."""
+    cells, rng = 300, np.random.default_rng(300)
     limits = Limits(exact(2e9), tuple(map(exact, 10 ** rng.uniform(6, 8, cells))))
     caps, sizes = 10 ** rng.uniform(5, 7, 2_000), rng.exponential(1e7, 2_000)
-    pool, flows = pool_of(limits), {}
+    pool, flows = Pool(float(limits.server), [float(cell) for cell in limits.cells]), {}
     for place, now in enumerate(np.sort(rng.uniform(0, 1, 2_000)).tolist()):
         while pool.next_s <= now:
             for ended in pool.finish():
                 del flows[ended.owner]
-        flows[place] = Flow(place, float(caps[place]), int(rng.integers(-1, cells)) if cells else -1)
+        flows[place] = Flow(place, float(caps[place]), int(rng.integers(-1, cells)))
         pool.start(flows[place], float(sizes[place]), now)
         if place % 10 == 0:
             pool.stop(flows.pop(next(iter(flows))), now)
         if place % 500 == 499:
-            assert_rates(pool, flows, limits)
+            expected = shares(limits, [Share(exact(one.limit_bps), one.cell) for one in flows.values()])
+            found = [pool.rate_bps(flow) for flow in flows.values()]
+            np.testing.assert_allclose(found, [float(one) for one in expected], rtol=CLOSE)
     assert len(flows) > 1_000
-
-
-@given(systems(), st.randoms(use_true_random=False))
-def test_order_does_not_matter(system, random):
-    """Of those that begin or change at one time."""
-    limits, moves = system
-    order = list(range(len(moves)))
-    random.shuffle(order)
-    found, again = Driver(limits, moves).moved(), Driver(limits, [moves[place] for place in order]).moved()
-    for place, one in zip(order, again, strict=True):
-        assert one.end_s == pytest.approx(found[place].end_s, rel=1e-12)
-
-
-@given(systems(), st.floats(0, 1))
-def test_looking_changes_nothing(system, share):
-    """Not a bit: a run whose costs are looked at half-way goes on as one that nobody looks at."""
-
-    def look(pool, flows, now):
-        if not math.isinf(pool.next_s):
-            for flow in flows.values():
-                assert pool.left(flow, now + share * (pool.next_s - now)) <= pool.left(flow, now)
-
-    assert Driver(*system, look).moved() == Driver(*system).moved()
-
-
-@given(systems())
-def test_who_is_never_limited_ends_to_the_bit(system):
-    """At begin + size / cap, whatever the others do and however often shares are solved anew."""
-    limits, moves = system
-    moves = [Transfer(one.begin, one.size, one.cap, one.cell) for one in moves]
-    limited = set()
-
-    def look(_pool, flows, _now):
-        for (place, flow), share in zip(flows.items(), shares(limits, shares_of(flows)), strict=True):
-            if share < exact(flow.limit_bps):
-                limited.add(place)
-
-    found = Driver(limits, moves, look).moved()
-    for place in set(range(len(moves))) - limited:
-        one = moves[place]
-        assert found[place].end_s == float(one.begin) + float(one.size) / float(one.cap)
-
-
-def test_one_who_joins_half_way():
-    """Two sizes of 8 on a link of 2: alone until 2, half each until 6 more are moved, and so on.
-
-    The first has 4 left when the second joins, and ends at 6; the second has 4 left then, and ends at 8.
-    """
-    moves = [Transfer(Fraction(begin), Fraction(8), Fraction(9)) for begin in (0, 2)]
-    found = Driver(Limits(Fraction(2)), moves).moved()
-    assert [one.end_s for one in found] == [6, 8]
 
 
 @pytest.mark.parametrize(
     ("server", "cells", "flows", "ends"),
     [
         pytest.param(2, (), [(8, 9, -1)], [4], id="one flow"),
-        pytest.param(2, (), [(8, 9, -1)] * 4, [16] * 4, id="equal flows"),
         pytest.param(4, (), [(8, 1, -1), (12, 9, -1)], [8, 4], id="one capped"),
         pytest.param(6, (2,), [(8, 9, 0), (8, 9, 0), (8, 9, -1)], [8, 8, 2], id="a cell"),
         pytest.param(math.inf, (2,), [(8, 9, 0), (2, 9, 0)], [5, 2], id="a cell alone"),
@@ -164,26 +46,18 @@ def test_one_who_joins_half_way():
     ],
 )
 def test_closed_forms(server, cells, flows, ends):
-    """All begin at once: (size, cap, cell) each, in bits and bits a second."""
-    moves = [Transfer(Fraction(0), Fraction(size), Fraction(cap), cell) for size, cap, cell in flows]
-    assert [one.end_s for one in Driver(Limits(server, cells), moves).moved()] == ends
-
-
-def test_ten_thousand_small_transfers():
-    """A hundred clients move 1 kB a hundred times: to the byte all that the link moves in that time."""
-    bits, clients, times, link_bps = 8_000.0, 100, 100, 1e6
-    pool, moved = Pool(link_bps), [0] * clients
-    for client in range(clients):
-        pool.start(Flow(client, 1e5), bits, 0.0)
-    now = 0.0
-    while not math.isinf(now := pool.next_s):
-        for flow in pool.finish():
-            moved[flow.owner] += 1_000
-            if moved[flow.owner] < 1_000 * times:
-                pool.start(Flow(flow.owner, 1e5), bits, now)
-        end_s = now
-    assert moved == [1_000 * times] * clients
-    assert end_s == pytest.approx(bits * clients * times / link_bps, rel=CLOSE)
+    """All begin at once: (size, cap, cell) each, in bits and bits a second. Looking changes nothing."""
+    pool, found = Pool(server, cells), {}
+    started = [Flow(place, cap, cell) for place, (_, cap, cell) in enumerate(flows)]
+    for flow, (size, *_) in zip(started, flows, strict=True):
+        pool.start(flow, size, 0.0)
+    while len(found) < len(flows):
+        now = pool.next_s
+        assert all(
+            0 <= pool.left(one, now / 2) <= size for one, (size, *_) in zip(started, flows, strict=True)
+        )
+        found |= {flow.owner: now for flow in pool.finish()}
+    assert [found[place] for place in range(len(flows))] == ends
 
 
 @pytest.mark.parametrize(("server", "cells"), [(1e15, ()), (math.inf, (1e15,))])

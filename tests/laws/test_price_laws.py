@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
+import pytest
 from alone import priced
-from hypothesis import given
+from hardware import array
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import cost, device, kernel, link
+from plans import cost, device, kernel, link, sourced
+from random_work import SIDES
+from random_work import works as mixed
 
-from edgefl.core.cost import OP_CLASSES, Work
+from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Cost, Kernel, Work
+from edgefl.core.devices.roofline import Cache
+from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
 from edgefl.core.price import Energy
 from edgefl.core.pricer import Pricer
 
@@ -41,59 +48,10 @@ def _phases(price):
     return price.down_s, price.compute_s, price.up_s, *price.energy
 
 
-@given(works, SIZES, SIZES, works, SIZES, SIZES, radios)
-def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):
-    """Adding kernels or payload makes no phase shorter and none cheaper."""
-    pricer, way = Pricer("board", device()), link(radio=radio)
-    less = priced(pricer, cost(work, down, up), way)
-    more = priced(pricer, cost(work + more_work, down + more_down, up + more_up), way)
-    assert _no_dearer(less, more)
-
-
-@given(kernels, SIZES, SIZES)
-def test_a_larger_kernel_never_takes_less(one, flops, size):
-    """More operations or bytes in a kernel never make it faster."""
-    pricer = Pricer("board", device())
-    larger = one._replace(flops=one.flops + flops, bytes=one.bytes + size)
-    assert pricer.time(cost(Work.of([larger]))).seconds >= pricer.time(cost(Work.of([one]))).seconds
-
-
-@given(works, factors, factors, factors, st.floats(0, 1))
-def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficiency, launch):
-    """A slower clock, memory or launch, or a lower efficiency, makes no work faster or cheaper."""
-    fast = Pricer("fast", device())
-    slow = Pricer(
-        "slow",
-        device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch),
-    )
-    assert _no_dearer(priced(fast, cost(work), link()), priced(slow, cost(work), link()))
-
-
 OVERHEADS = ("launch", "backward")
 POWERS = ("idle", "single_core", "active")
 overheads = st.fixed_dictionaries(dict.fromkeys(OVERHEADS, st.floats(0, 1)))
 powers = st.tuples(WATTS, WATTS, WATTS).map(lambda each: dict(zip(POWERS, sorted(each), strict=True)))
-
-
-@given(works, overheads, powers, st.sampled_from(OVERHEADS), st.floats(0, 1))
-def test_a_longer_overhead_is_never_faster_or_cheaper(work, seconds, watts, which, more):
-    """Though its power, of one core, may be lower than that of the work beside it."""
-    short = Pricer("short", device(**seconds, **watts))
-    long = Pricer("long", device(**{**seconds, which: seconds[which] + more}, **watts))
-    assert _no_dearer(priced(short, cost(work), link()), priced(long, cost(work), link()))
-
-
-@given(works, overheads, powers, powers)
-def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
-    """Raising any one of them, within their order, makes no job cheaper."""
-    job, given_ = cost(work, 1, 1), [min(watts[key], others[key]) for key in POWERS]
-    below = priced(Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True)))), job, link())
-    for key in reversed(POWERS):
-        given_[POWERS.index(key)] = max(watts[key], others[key])
-        raised = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True))))
-        above = priced(raised, job, link())
-        assert below.energy.joules <= above.energy.joules * SLACK
-        below = above
 
 
 @given(works, overheads, powers)
@@ -106,28 +64,23 @@ def test_work_draws_between_one_core_and_all(work, seconds, watts):
     assert math.isclose(price.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-9)
 
 
-@given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)
+def linked(trips, loss, **numbers):
+    """A link with handshakes and lost packets."""
+    base, data = link(**numbers), {"handshakes": sourced(trips), "loss": sourced(loss)}
+    parts = {key: type(getattr(base, key)).model_validate(value) for key, value in data.items()}
+    return base.model_copy(update=parts)
+
+
+@given(SIZES, SIZES, rates, rates, factors, st.floats(0, 9), st.integers(0, 3), st.floats(0, 0.5), radios)
 def test_a_slower_link_is_never_faster_or_cheaper(
-    down, up, down_rate, up_rate, slower_down, slower_up, delay, radio
+    down, up, down_rate, up_rate, slower, delay, trips, loss, radio
 ):
-    """A lower rate or a longer round trip makes no transfer faster or cheaper, whatever the radio draws."""
+    """Whatever the radio draws: of a lower rate, a longer or further round trip, more lost packets."""
     pricer = Pricer("board", device())
-    near = link(down=down_rate, up=up_rate, radio=radio)
-    far = link(down=down_rate / slower_down, up=up_rate / slower_up, latency=0.5 + delay, radio=radio)
+    near = linked(trips, loss, down=down_rate, up=up_rate, radio=radio)
+    rates_ = {"down": down_rate / slower, "up": up_rate / slower}
+    far = linked(trips + 1, loss * 1.5, **rates_, latency=0.5 + delay, radio=radio)
     assert _no_dearer(priced(pricer, cost(None, down, up), near), priced(pricer, cost(None, down, up), far))
-
-
-@given(works, works, st.integers(0, 1000))
-def test_compute_adds_up_over_steps(one, two, steps):
-    """Time and energy of n steps and another work are n times the step's and the other's."""
-    pricer, way = Pricer("board", device()), link()
-    first, second = (priced(pricer, cost(work), way) for work in (one, two))
-    both = priced(pricer, cost(one * steps + two), way)
-    assert math.isclose(
-        both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12
-    )
-    joules = steps * first.energy.compute_j + second.energy.compute_j
-    assert math.isclose(both.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @given(works, SIZES, SIZES)
@@ -167,16 +120,6 @@ def test_narrower_numbers_move_fewer_bytes(size):
     assert math.isclose(narrow.compute_s, size / 1e9)
 
 
-@given(works)
-def test_an_unknown_power_of_one_core_matters_to_overheads_alone(work):
-    """Work without any takes what it takes."""
-    board = device(launch=0)
-    unknown = board.power.active.model_copy(update={"value": None, "status": "unknown"})
-    power = board.power.model_copy(update={"single_core": unknown})
-    price = priced(Pricer("board", board.model_copy(update={"power": power})), cost(work), link())
-    assert price.energy == priced(Pricer("board", board), cost(work), link()).energy
-
-
 def _unknown(price):
     return {name for name in Energy._fields if getattr(price.energy, name) is None}
 
@@ -204,3 +147,91 @@ def test_a_tail_ends_when_the_next_transfer_begins(radio, launch):
     assert math.isclose(price.energy.tail_j, 2 * (min(5, price.compute_s) + 5))
     last = priced(Pricer("board", device(launch=launch)), cost(work, 1, 0), link(radio=radio))
     assert math.isclose(last.energy.tail_j, 2 * 5)
+
+
+MORE = st.integers(0, 300)
+FLOWS = st.sampled_from(["os", "ws", "is"])
+CELLS = st.integers(1, 64)
+STEPS = st.integers(0, 500)
+
+
+boards = st.one_of(
+    st.just(device()),
+    st.just(device(launch=0, dense=0.01, bandwidth=1e11)),
+    st.builds(
+        array,
+        rows=CELLS,
+        columns=CELLS,
+        dataflow=FLOWS,
+        on_chip=st.sampled_from(["0 B", "64 kB", "1 MB"]),
+        depthwise=st.sampled_from(["array", "special_unit"]),
+    ),
+)
+
+
+def bounds(board, work):
+    """The work's time on a board, as bounds."""
+    return board.clock("board", "fp32").time(work)
+
+
+@given(boards, mixed, mixed)
+def test_more_work_never_takes_less(board, work, more):
+    """Nor less energy in any phase."""
+    pricer = Pricer("board", board)
+    assert _no_dearer(priced(pricer, cost(work), link()), priced(pricer, cost(work + more), link()))
+
+
+@given(st.integers(0, 10**6), factors, st.integers(0, 10**6))
+def test_a_cache_is_never_slower_than_the_memory_behind_it(size, faster, moved):
+    """Work whose operands fit streams at the cache's bandwidth, the rest at the memory's."""
+    cache = Cache.model_validate({"size": sourced(f"{size} B"), "bandwidth": sourced(f"{1e9 * faster} B/s")})
+    work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, moved)])
+    cached = bounds(device().model_copy(update={"cache": cache}), work)
+    assert cached.seconds <= bounds(device(), work).seconds * SLACK
+
+
+@given(boards, mixed, mixed, STEPS, STEPS)
+def test_time_adds_up_over_steps(board, one, two, many, few):
+    """A job of both works takes their times and compute energies together; each is linear in its steps."""
+    pricer = Pricer("board", board)
+    first, second = (priced(pricer, cost(work), link()) for work in (one, two))
+    both = priced(pricer, Cost(steps=((one, many), (two, few))), link())
+    for figure in (lambda one: one.compute_s, lambda one: one.energy.compute_j):
+        expected = many * figure(first) + few * figure(second)
+        assert figure(both) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    for place in range(3):
+        expected = many * first.bounds[place] + few * second.bounds[place]
+        assert both.bounds[place] == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@settings(max_examples=100)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE)
+def test_cycles_rise_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk):
+    """In each of m, n and k alone, and no array is faster than all its cells busy."""
+    least = cycles(dataflow, rows, columns, Gemm(m, n, k))
+    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+        assert cycles(dataflow, rows, columns, larger) >= least
+    assert least * rows * columns >= m * n * k
+
+
+@settings(max_examples=100)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, st.lists(st.integers(0, 200_000), min_size=2, max_size=6))
+def test_memory_on_the_chip_never_adds_traffic(dataflow, rows, columns, m, n, k, rooms):
+    """Between every operand once and nothing kept; the more room, the less traffic; the least with all."""
+    gemm = Gemm(m, n, k)
+    least, most = floor_words(gemm), dram_words(dataflow, rows, columns, gemm)
+    found = [kept_words(dataflow, rows, columns, gemm, room) for room in sorted(rooms)]
+    assert all(least <= words <= most for words in found)
+    assert all(less <= more for more, less in pairwise(found))
+    assert kept_words(dataflow, rows, columns, gemm, 0) == most
+    assert kept_words(dataflow, rows, columns, gemm, floor_words(gemm)) == least
+    assert all(words >= 0 for words in traffic(dataflow, rows, columns, gemm))
+
+
+@settings(max_examples=100)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 200_000))
+def test_traffic_rises_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk, room):
+    """A larger product never moves fewer words through the same memory."""
+    least = kept_words(dataflow, rows, columns, Gemm(m, n, k), room)
+    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+        assert kept_words(dataflow, rows, columns, larger, room) >= least

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,36 +21,6 @@ THERE = only(AVAILABILITY, *(name for name in AVAILABILITY if name != "charging"
 MOST_NEEDS = 200
 
 
-class Told(NamedTuple):
-    """A need, and what a run had told by then: how many events and jobs."""
-
-    need: object
-    facts: dict
-    events: int
-    jobs: int
-
-
-class Run(NamedTuple):
-    """A run's needs, its server's events, its jobs in the order in which they ended, and whether it ended."""
-
-    told: list[Told]
-    events: list
-    jobs: np.ndarray
-    ended: bool
-
-    @property
-    def regular(self):
-        """How many needs there are up to the last regular one."""
-        return max((place for place, one in enumerate(self.told, 1) if one.need.regular), default=0)
-
-    def until(self, count):
-        """All that was told up to a need, with the jobs that ended before it, by number."""
-        last = self.told[count - 1]
-        jobs = self.jobs[: last.jobs]
-        needs = [(type(one.need), one.need.regular, one.facts) for one in self.told[:count]]
-        return needs, self.events[: last.events], jobs[np.argsort(jobs["job"])].tobytes()
-
-
 def answer(need):
     """Losses are a function of the job, accuracies of the version."""
     if isinstance(need, Merge):
@@ -60,21 +29,21 @@ def answer(need):
 
 
 def run(plan_):
-    """A plan's run, closed after ``MOST_NEEDS``."""
+    """A plan's needs, each with all that was told by then: its facts, the server's events, and the jobs."""
     events, chunks, told, feedback = [], [np.zeros(0, dtype=LIVE)], [], None
-    world, ended = simulate(plan_, events.append, chunks.append), False
+    world = simulate(plan_, events.append, chunks.append)
     try:
         while len(told) < MOST_NEEDS:
             need = world.send(feedback)
-            told.append(Told(need, facts(need), len(events), sum(len(each) for each in chunks)))
+            jobs = np.concatenate(chunks)
+            jobs = jobs[np.argsort(jobs["job"])].tobytes()
+            told.append((need, (type(need), need.regular, facts(need), len(events), jobs)))
             feedback = answer(need)
-    except StopIteration:
-        ended = True
-    except RunError:
+    except (StopIteration, RunError):
         pass
     finally:
         world.close()
-    return Run(told, events, np.concatenate(chunks), ended)
+    return told, events
 
 
 def with_until(plan_, until):
@@ -103,24 +72,16 @@ def raised(draw):
 @settings(max_examples=20)
 def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(plans):
     """Its needs, events and jobs are equal to the bit, under every policy and selector."""
-    before, after = (run(plan_) for plan_ in plans)
-    if count := before.regular:
-        assert before.until(count) == after.until(count)
-
-
-@given(raised())
-@settings(max_examples=15)
-def test_needs_that_are_not_regular_come_last(plans):
-    """The regular ones are a prefix, and a run that has not ended has no others."""
-    found = run(plans[0])
-    regular = [one.need.regular for one in found.told]
-    assert regular == sorted(regular, reverse=True)
-    assert found.ended or all(regular)
+    (before, events), (after, others) = (run(plan_) for plan_ in plans)
+    count = max((place for place, (need, _) in enumerate(before, 1) if need.regular), default=0)
+    assert [facts_ for _, facts_ in before[:count]] == [facts_ for _, facts_ in after[:count]]
+    told = before[count - 1][1][3] if count else 0
+    assert events[:told] == others[:told]
 
 
 def letters(table, **given_):
     """What a plan's needs are: M or E, in lower case where they are not regular."""
-    needs = [one.need for one in run(plan(table, **given_)).told]
+    needs = [need for need, _ in run(plan(table, **given_))[0]]
     found = [("M" if isinstance(need, Merge) else "E", need.regular) for need in needs]
     return "".join(letter if regular else letter.lower() for letter, regular in found)
 

@@ -10,26 +10,19 @@ import pytest
 import torch
 from builders import build_method, build_net
 from commands import run_command
-from fleets import fleets
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from plans import device, kernel, plan, play, prices
-from recorded import recorded
 from replayed import assert_same, small
 
 import edgefl
-from edgefl.analysis.explain.explain import Explainer
-from edgefl.analysis.explain.path import PHASES
 from edgefl.compute.merging import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.event import Kind
-from edgefl.core.merging import COUNTS, MergeCost, MergeTrace, ServerWork
-from edgefl.planning.recorded import Recorded
+from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.world.needs import Merge
 
-WIDTH, CLASSES, CLIENTS, PUBLIC = 24, 10, 5, 16
+WIDTH, CLASSES, CLIENTS = 24, 10, 5
 NET = build_net("mlp", (1, 8, 8), hidden=(WIDTH,))
 NUMBERS = sum(leaf.numel() for part in NET.init(0).values() for leaf in part.values())
 
@@ -41,7 +34,7 @@ def traced(method, exchange="train", net=NET, **parameters):
     return merge_trace(built, found, net, CLIENTS)
 
 
-@pytest.mark.parametrize("uploads", [1, 2, 4, 30])
+@pytest.mark.parametrize("uploads", [1, 4])
 def test_averaging_by_closed_form(uploads):
     """P numbers are scaled once (8 P bytes), then added n - 1 times (12 P); n + 2 models are held at most."""
     trace = traced("fedavg")
@@ -52,8 +45,7 @@ def test_averaging_by_closed_form(uploads):
     assert trace.peak_bytes(uploads) == 4 * NUMBERS * (uploads + 2)
 
 
-@pytest.mark.parametrize("uploads", [1, 2, 7, 50])
-@pytest.mark.parametrize("width", [24, 33])
+@pytest.mark.parametrize(("width", "uploads"), [(24, 7), (33, 2)])
 def test_the_head_of_ffc_by_closed_form(width, uploads):
     """Eigenvectors of V (9 l^3), and two products of them and U (2 l^2 C each), however many sent theirs.
 
@@ -74,20 +66,6 @@ def test_ccvr_by_closed_form():
     work = traced("ccvr", "statistics", virtual=drawn, epochs=epochs, batch_size=16).work(4)
     a_class = 2 * WIDTH**2 * (9 * WIDTH // 2) + 2 * WIDTH**3 + 2 * drawn * WIDTH**2
     assert work.flops == CLASSES * a_class + epochs * CLASSES * drawn * 4 * WIDTH * CLASSES
-
-
-def test_the_coefficients_of_ktpfl_by_closed_form():
-    """Two products of the clients' coefficients (N x N) with all predictions (N x P C), whoever sends."""
-    work = traced("ktpfl").work(3)
-    assert work.flops == 2 * 2 * CLIENTS**2 * PUBLIC * CLASSES
-
-
-def test_the_step_of_fedopt_is_added_to_its_base():
-    """FedAvg's work is part of it, and the step does not depend on the number of uploads."""
-    fedavg, fedopt = traced("fedavg"), traced("fedopt")
-    beyond = [fedopt.work(uploads).bytes - fedavg.work(uploads).bytes for uploads in (1, 2, 9)]
-    assert beyond[0] > 0
-    assert len(set(beyond)) == 1
 
 
 # Its merge takes seconds to trace by default.
@@ -123,9 +101,6 @@ class Params(MethodParams):
         def merge(server, arrivals):
             every = [[leaf.flatten() for leaf in leaves(one.upload)] for one in arrivals]
             flat = torch.stack([torch.cat(one) for one in every])
-            if self.how == "differences":
-                (flat[:, None] - flat).abs()
-                return server, {}
             times = {"pairs": 1, "looks": float(flat.sum()) > 0 if self.how == "looks" else 0}
             for _ in range(int(times.get(self.how, len(arrivals) ** 3))):
                 flat @ flat.mT
@@ -150,30 +125,6 @@ def test_work_that_grows_with_the_square(how):
     assert [trace.work(uploads).flops for uploads in (1, 6, 40)] == [
         2 * uploads**2 * NUMBERS for uploads in (1, 6, 40)
     ]
-
-
-@pytest.mark.usefixtures("own_method")
-def test_memory_that_grows_with_the_square():
-    """Differences of all pairs and their magnitudes, n^2 P each, the uploads twice, the server's model."""
-    trace = traced("pairs", how="differences")
-    for uploads in (2, 3, 4, 6, 7, 11, 40):
-        assert trace.peak_bytes(uploads) == 4 * NUMBERS * (2 * uploads**2 + 2 * uploads + 1)
-
-
-@given(st.lists(st.tuples(*[st.integers(0, 50)] * 3), min_size=1, max_size=4), st.integers(8, 40))
-def test_the_worst_of_several_moments(moments, uploads):
-    """Each grows as it likes; if one is the worst with 3, 5 and 7 uploads, the peak is that one's."""
-
-    def held(moment, uploads):
-        a, b, c = moment
-        return a + b * uploads + c * uploads**2
-
-    peaks = [max(held(one, each) for one in moments) for each in COUNTS]
-    trace = MergeTrace([], [], peaks)
-    assert [trace.peak_bytes(each) for each in COUNTS] == peaks
-    for one in moments:
-        if [held(one, each) for each in COUNTS[2:]] == peaks[2:]:
-            assert trace.peak_bytes(uploads) == held(one, uploads)
 
 
 @pytest.mark.usefixtures("own_method")
@@ -274,54 +225,6 @@ def test_a_time_limit_that_comes_before_the_merge_is_done():
     assert [event.t_s for event in events if event.kind == Kind.CUT] == [4.0, 4.0]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(fleets(), st.floats(1e-3, 10))
-def test_critical_paths_name_the_server(plan_, bandwidth):
-    """Whatever the policy: parts follow each other, sum to their round, and the server's are its seconds."""
-    of_server = server(bandwidth=bandwidth * 1e9)
-    traces = dict.fromkeys((one.exchange for one in plan_.prices), of_server.traces["train"])
-    plan_ = replace(plan_, server_work=ServerWork("board", of_server.board, traces))
-    with recorded(plan_) as reader:
-        if not (merges := reader.rows("merges")):
-            return
-        found = Explainer(reader, Recorded(plan_, {}, {}))
-    rounds, parts = found.rounds, found.parts
-    assert (parts.to_s > parts.from_s).all()
-    for place in range(len(rounds.number)):
-        from_s, to_s = parts.from_s[parts.round == place], parts.to_s[parts.round == place]
-        if rounds.to_s[place] > rounds.from_s[place]:
-            assert (from_s[0], to_s[-1]) == (rounds.from_s[place], rounds.to_s[place])
-            assert from_s[1:].tolist() == to_s[:-1].tolist()
-    waited = parts.phase == PHASES.index("server")
-    waited_s = (parts.to_s - parts.from_s)[waited].sum()
-    every_s = sum(row["server_seconds"] for row in merges)
-    assert found.causes.sum() == pytest.approx(found.rounds.to_s[-1])
-    assert waited_s <= every_s * (1 + 1e-9)
-    if plan_.scenario.server.policy.name == "sync":
-        assert waited_s == pytest.approx(every_s)
-
-
-def test_merges_one_after_another_are_all_on_the_path():
-    """A late upload is merged before those of the next exchange, which wait for both merges."""
-    given = plan(
-        [prices("train", 3, compute_s=[1.0, 1.0, 5.0]), prices("late", 3, compute_s=1.0)],
-        policy="deadline",
-        params=catalogue.load("policies", "deadline").Params(seconds="3 s", late="merge"),
-    )
-    given = replace(given, server_work=server())
-    with recorded(given) as reader:
-        merges = reader.rows("merges", "version")
-        found = Explainer(reader, Recorded(given, {}, {}))
-    assert [(row["exchange"], row["server_uploads"]) for row in merges] == [
-        ("train", 2),
-        ("train", 1),
-        ("late", 3),
-    ]
-    of_server = found.parts.phase == PHASES.index("server")
-    parts_s = (found.parts.to_s - found.parts.from_s)[of_server]
-    assert parts_s == pytest.approx([row["server_seconds"] for row in merges])
-
-
 def test_without_a_device_nothing_changes(tmp_path):
     """The same plan, the same events, and tables that say that it is free."""
     free, priced = small(tmp_path / "free"), small(tmp_path / "priced", server__device="laptop-cpu")
@@ -335,32 +238,10 @@ def test_without_a_device_nothing_changes(tmp_path):
     assert one.accuracy == other.accuracy
 
 
-def test_a_device_that_merged_nothing_is_not_free(tmp_path, capsys):
-    """The time is over before the first round: nothing was done, which is 0."""
-    run = small(tmp_path / "run", server__device="laptop-cpu", server__until={"time": "1 ms"})
-    assert run.summary().server == MergeCost()
-    rows = run_command(capsys, "compare", run.folder, "--all")[1].splitlines()
-    assert [line.split()[-2:] for line in rows if line.startswith("merging on the server")] == [["0", "s"]]
-
-
-@pytest.mark.parametrize("policy", ["sync", {"name": "fedbuff", "buffer": 2}])
-def test_a_replay_on_another_server_is_the_run_on_it(tmp_path, policy):
+def test_a_replay_on_another_server_is_the_run_on_it(tmp_path):
     """Priced anew, in every table; with none, it is free."""
-    taken = {} if policy == "sync" else {"server__policy": policy}
-    on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b", **taken)
-    if policy == "sync":
-        for name in ("laptop-cpu", None):
-            given = {"server.device": name}
-            edgefl.replay(on_pi.folder, overrides=given, out=tmp_path / f"replay {name}")
-            fresh = small(tmp_path / f"fresh {name}", **({"server__device": name} if name else {}))
-            assert_same(tmp_path / f"replay {name}", fresh.folder)
-    edgefl.replay(on_pi.folder, out=tmp_path / "replay")
-    assert_same(tmp_path / "replay", on_pi.folder)
-
-
-@pytest.mark.parametrize("name", ["nonsense", "../laptop-cpu"])
-def test_a_server_that_no_file_describes(capsys, name):
-    """One message with its place, and exit status 2."""
-    code, _, err = run_command(capsys, "check", "quickstart", "--set", f"server.device={name}")
-    assert code == 2
-    assert "server.device" in err
+    on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b")
+    for name in ("laptop-cpu", None):
+        edgefl.replay(on_pi.folder, overrides={"server.device": name}, out=tmp_path / f"replay {name}")
+        fresh = small(tmp_path / f"fresh {name}", **({"server__device": name} if name else {}))
+        assert_same(tmp_path / f"replay {name}", fresh.folder)

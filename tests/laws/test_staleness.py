@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
-from builders import arrival, build_method, build_net
-from hypothesis import given
-from hypothesis import strategies as st
+from builders import arrival
 from nightly import mostly
 
 from edgefl.compute import loop
@@ -17,7 +13,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.protocol import Arrival, Ctx, flatten, reexpressed, tree_map
+from edgefl.protocol import flatten, reexpressed
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
@@ -26,86 +22,6 @@ from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback, Merge
 
 METHODS = sorted(catalogue.entries("methods"))
-
-
-def _weights(value):
-    """FedAvg's whole payload, every number the same, in float64."""
-    net = build_net("mlp", (1, 8, 8), hidden=(4,))
-    return tree_map(lambda leaf: torch.full_like(leaf, value, dtype=torch.float64), net.init(0))
-
-
-def _ctx(client):
-    return Ctx(client, 0, 0.1, 1, 10 * (client + 1), torch.ones(10))
-
-
-def _value(tree):
-    """The one number that all leaves hold."""
-    values = torch.cat([leaf.flatten() for leaf in flatten(tree).values() if leaf.is_floating_point()])
-    assert values.dtype == torch.float64
-    assert torch.equal(values, values[:1].expand_as(values))
-    return values[0].item()
-
-
-@pytest.mark.parametrize(
-    ("correction", "second"),
-    [
-        # Client 2 began at 1 and sent 2: its update of +1 counts half on today's 3.5, so 4. (4 + 5.5) / 2.
-        ("move", 4.75),
-        # Half-way from today's 3.5 to the 2 that it sent: 2.75. (2.75 + 5.5) / 2.
-        ("mix", 4.125),
-    ],
-)
-def test_two_merges_of_fedavg_by_hand(correction, second):
-    """The server is at 1. Clients 0 and 1 send 2 and 4, weighted 1 and 3: it is at 3.5.
-
-    Then client 2 sends 2, which it reached from 1, a version behind and scaled by 1/2; client 0 sends 5.5,
-    fresh. Both weigh alike.
-    """
-    net = build_net("mlp", (1, 8, 8), hidden=(4,))
-    (exchange,) = build_method("fedavg", net).exchanges
-    server = _weights(1.0)
-    arrivals = [
-        Arrival(_weights(value), server, _ctx(client), 0, weight)
-        for client, (value, weight) in enumerate([(2.0, 1.0), (4.0, 3.0)])
-    ]
-    now = exchange.merge(server, arrivals)
-    assert _value(now) == 3.5
-    worth = reexpressed(_weights(2.0), server, now, correction=correction, scale=0.5)
-    arrivals = [Arrival(_weights(5.5), now, _ctx(0), 0, 1.0), Arrival(worth, now, _ctx(2), 1, 1.0)]
-    assert _value(exchange.merge(now, arrivals)) == second
-
-
-numbers = st.floats(-100, 100)
-scales = st.floats(0, 1)
-
-
-@given(numbers, numbers, numbers, scales, st.lists(st.tuples(numbers, scales), min_size=1, max_size=5))
-def test_fedbuffs_mean(start, now, update, scale, others):
-    """The mean of K moved arrivals, weighted alike, is w + (1/K) sum s_i delta_i (Nguyen et al. 2022)."""
-    received, current = ({"body": {"w": torch.tensor(value, dtype=torch.float64)}} for value in (start, now))
-    updates = [(update, scale), *others]
-    moved = [
-        reexpressed(
-            {"body": {"w": torch.tensor(value, dtype=torch.float64)}},
-            received,
-            current,
-            correction="move",
-            scale=part,
-        )["body"]["w"].item()
-        for value, part in updates
-    ]
-    expected = now + math.fsum(part * (value - start) for value, part in updates) / len(updates)
-    assert math.isclose(math.fsum(moved) / len(moved), expected, rel_tol=1e-9, abs_tol=1e-9)
-
-
-@given(numbers, numbers, numbers, scales)
-def test_fedasyncs_mixture(start, now, sent, scale):
-    """A mixed arrival is (1 - s) w + s u, whatever the client began with (Xie et al. 2019)."""
-    received, current, upload = (
-        {"w": torch.tensor(value, dtype=torch.float64)} for value in (start, now, sent)
-    )
-    mixed = reexpressed(upload, received, current, correction="mix", scale=scale)["w"].item()
-    assert math.isclose(mixed, (1 - scale) * now + scale * sent, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def test_parts_without_a_counterpart_stay():

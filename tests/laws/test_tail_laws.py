@@ -10,7 +10,6 @@ from fleets import fleets
 from hypothesis import given, settings
 from plans import told_all
 
-from edgefl.core.event import TAIL
 from edgefl.core.ledger import joules
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
@@ -68,29 +67,6 @@ def ends(monkeypatch):
 
 @given(fleets())
 @FEW
-def test_a_radio_draws_no_more_than_it_can(plan_):
-    """A client takes at most the active power and the radio's maximum for as long as the run lasts.
-
-    Tails are longer than jobs, as on 4G.
-    """
-    long_s = 60 + plan_.prices[0].tail_s
-    plan_ = replace(plan_, prices=tuple(replace(one, tail_s=long_s) for one in plan_.prices))
-    with pytest.MonkeyPatch.context() as patch:
-        end_s = ends(patch)
-        _, _, rows, tails = told_all(plan_)
-    spent_j = by_client(plan_, rows, joules(rows)) + by_client(plan_, tails, tails["joules"])
-    most_w = np.zeros(len(plan_.clients))
-    for one in plan_.prices:
-        draw = one.demand(plan_.clients.kind).draw
-        receiving_w, sending_w = draw.receive_j_per_mbit * one.down_bps, draw.transmit_j_per_mbit * one.up_bps
-        radio_w = np.maximum(draw.radio_w + np.maximum(receiving_w, sending_w) / 1e6, draw.tail_w)
-        most_w = np.maximum(most_w, draw.idle_w + draw.compute_w + radio_w)
-    known = ~np.isnan(spent_j)
-    assert (spent_j[known] <= np.nan_to_num(most_w[known]) * end_s[0] * (1 + 1e-9) + 1e-9).all()
-
-
-@given(fleets())
-@FEW
 def test_a_tail_lasts_until_the_next_transfer(plan_):
     """However jobs go, each client's tails are those between its transfers, and overlap none of them."""
     plan_ = radios_alone(plan_)
@@ -109,23 +85,6 @@ def test_a_tail_lasts_until_the_next_transfer(plan_):
     for need in needs:
         if isinstance(need, Evaluate) and need.totals.energy.energy_clients:
             assert need.totals.energy.joules == pytest.approx(sum(expected(need.t_s).values()))
-
-
-@given(fleets())
-@FEW
-def test_a_tail_is_settled_once(plan_):
-    """With the last transfer of each client, at most for its tail time, and with a job of its client."""
-    with pytest.MonkeyPatch.context() as patch:
-        end_s = ends(patch)
-        _, _, rows, tails = told_all(plan_)
-    assert tails.dtype == TAIL
-    assert len(np.unique(tails["client"])) == len(tails)
-    last = transfers(rows)
-    for tail in tails:
-        assert rows["client"][rows["job"] == tail["job"]] == [tail["client"]]
-        since_s = last[int(tail["client"])][-1][1]
-        assert since_s <= tail["t_s"] <= end_s[0]
-        assert tail["joules"] == pytest.approx(TAIL_W * (tail["t_s"] - since_s))
 
 
 @given(fleets())

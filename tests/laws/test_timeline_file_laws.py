@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fleets import fleets
+from fleets import fleets, valid
 from hypothesis import given, settings
 from plans import plan
 from recorded import recorded
@@ -17,12 +17,11 @@ from told import times
 from traced import read_back
 
 from edgefl.analysis.summary import summary
+from edgefl.core import catalogue
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write_timeline
-
-EXAMPLES = settings(max_examples=15)
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +68,6 @@ def is_job(one):
     return "job" in one.arguments
 
 
-LAWS = []
-
-
-@LAWS.append
 def every_job_has_its_slice(found):
     """On its client's track, from its dispatch until the client is free again, named by how it ended."""
     slices = {
@@ -95,7 +90,6 @@ def every_job_has_its_slice(found):
     assert [int(name.split()[1]) for name in tracks] == sorted({job["client"] for job in found.jobs})
 
 
-@LAWS.append
 def slices_of_a_client_nest_and_follow_each_other(found):
     """At each depth, none begins before the one before it has ended, and each lies in the one above it."""
     for lane in found.lanes.values():
@@ -111,7 +105,6 @@ def slices_of_a_client_nest_and_follow_each_other(found):
             assert is_job(one) == (one.depth == 0 and one.name != "away")
 
 
-@LAWS.append
 def every_flow_begins_at_its_dispatch_and_ends_once(found):
     """In the merge that the job went into, or in the job if it went into none."""
     begun = Counter(flow for one in found.traced.named("dispatch") for flow in one.through)
@@ -125,7 +118,6 @@ def every_flow_begins_at_its_dispatch_and_ends_once(found):
     assert len(found.traced.named("merge")) == len(found.merges)
 
 
-@LAWS.append
 def sums_are_the_summary(found):
     """Energy, bytes and client-seconds of the slices; the last values of the counters."""
     stages = [one for lane in found.lanes.values() for one in lane if "busy_s" in one.arguments]
@@ -156,7 +148,6 @@ def sums_are_the_summary(found):
         assert last["accuracy, global"] == found.run.accuracy["global"].value
 
 
-@LAWS.append
 def counters_are_of_the_jobs(found):
     """Links carry all bytes of transfers that take time, and clients are active for as long as their jobs."""
     for name, values in found.traced.counters.items():
@@ -180,7 +171,6 @@ def counters_are_of_the_jobs(found):
         assert area(f"{way}link") == pytest.approx(bits, rel=1e-4, abs=1e-3)
 
 
-@LAWS.append
 def away_is_when_nobody_can_be_asked(found):
     """Nobody is dispatched to while away; who leaves a job behind is in none while away; pauses are away."""
     fleet = found.plan.fleet
@@ -198,12 +188,9 @@ def away_is_when_nobody_can_be_asked(found):
             assert before.to_ns < after.from_ns or before.to_ns in bounds
 
 
-@given(fleets(on_leave="pause"))
-@EXAMPLES
-def test_pauses_are_away(shown, plan_):
+def pauses_are_away(found):
     """Where clients pause, a stage that is over took its busy seconds and those away."""
-    found = shown(plan_)
-    if isinstance(plan_.fleet.availability.timetable(plan_.clients, 0), BatteryTimetable):
+    if isinstance(found.plan.fleet.availability.timetable(found.plan.clients, 0), BatteryTimetable):
         return
     for lane in found.lanes.values():
         stages = [one for one in lane if one.depth == 1 and one.name in {"down", "compute", "up"}]
@@ -212,7 +199,6 @@ def test_pauses_are_away(shown, plan_):
             assert stage.ns / 1e9 == pytest.approx(stage.arguments["busy_s"] + sum(inside) / 1e9, abs=1e-6)
 
 
-@LAWS.append
 def away_is_what_the_timetable_says(found):
     """At any time, where it depends on no battery."""
     timetable = found.plan.fleet.availability.timetable(found.plan.clients, found.plan.scenario.seed)
@@ -227,13 +213,31 @@ def away_is_what_the_timetable_says(found):
                 assert is_there != any(first <= ns(t_s) < last for first, last in spans)
 
 
+LAWS = (
+    every_job_has_its_slice,
+    slices_of_a_client_nest_and_follow_each_other,
+    every_flow_begins_at_its_dispatch_and_ends_once,
+    sums_are_the_summary,
+    counters_are_of_the_jobs,
+    away_is_when_nobody_can_be_asked,
+    away_is_what_the_timetable_says,
+)
+
+
 @given(fleets())
-@EXAMPLES
-def test_laws_of_the_file(shown, plan_):
-    """Under every policy, availability, speed and failure."""
+@settings(max_examples=25)
+def test_what_the_file_shows_of_a_run(shown, plan_):
+    """Of each run, all that is said above."""
     found = shown(plan_)
     for law in LAWS:
         law(found)
+
+
+@given(fleets(on_leave="pause"))
+@settings(max_examples=10)
+def test_pauses_are_away(shown, plan_):
+    """Where clients pause."""
+    pauses_are_away(shown(plan_))
 
 
 def test_counters_that_change_often_are_coarser(shown, monkeypatch):
@@ -248,3 +252,21 @@ def test_counters_that_change_often_are_coarser(shown, monkeypatch):
     assert fine.counters["active clients"][-1] == values[-1] == (300 * 10**9, 0)
     assert coarse.counters["energy"][-1] == fine.counters["energy"][-1]
     assert coarse.about["active clients"] == "clients with a job under way; every 30 s"
+
+
+def test_a_battery_that_a_job_drained_is_filled_before_the_next(shown):
+    """Of 100 J, a job of 22 s takes 80 J; a charger of 1 W needs 30 s until half of them are there.
+
+    When the second job ends, 72 J are, less than it takes: the charger needs 50 s.
+    """
+    numbers = {"capacity": 100, "charger": 1, "minimum": 0.5, "initial": (1, 1), "spread": 0, "days": 1}
+    charging = valid(catalogue.load("availability", "charging").Params, **numbers)
+    found = shown(plan([times(work=[20], compute_w=4)], availability=charging, rounds=3))
+    own = [(one.name, one.from_ns / 1e9, one.to_ns / 1e9) for one in found.lanes[0] if not one.depth]
+    assert own == [
+        ("train", 0, 22),
+        ("away", 22, 52),
+        ("train", 52, 74),
+        ("away", 74, 124),
+        ("train", 124, 146),
+    ]

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from fleets import fleets
 from hypothesis import given, settings
+from plans import plan
 from recorded import recorded
 from timed import timed
+from told import times
 
 from edgefl.analysis.explain.path import NOBODY, PHASES, critical_paths
 from edgefl.analysis.run import Run
 from edgefl.analysis.summary import summary
+from edgefl.core import catalogue
 
 
 def played(plan_):
@@ -45,11 +48,8 @@ def merged_in_rounds(found):
     return [job for job in found.jobs if job["ending"] == "merged" and job["exchange"] in found.in_rounds]
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_participation_ends_in_the_summary(plan_):
+def participation_ends_in_the_summary(found):
     """Its last values are the summary's, and no client is forgotten on the way."""
-    found = played(plan_)
     numbers = {row["round"] for row in found.merges if row["exchange"] in found.in_rounds}
     if not merged_in_rounds(found):
         assert found.participation == []
@@ -62,11 +62,8 @@ def test_participation_ends_in_the_summary(plan_):
     assert shown.fairness[-1] == pytest.approx(fairness, rel=1e-15, nan_ok=True)
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
+def jobs_in_flight_are_those_between_dispatch_and_arrival(found):
     """Their mean is all jobs' time over the run's; the most at once is counted where one begins."""
-    found = played(plan_)
     if not found.jobs or not found.run.virtual_s:
         assert found.active == {}
         return
@@ -84,11 +81,8 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     assert all(mean <= most + 1e-9 for mean, most in zip(*columns, strict=True))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
+def staleness_is_counted_in_versions_merge_by_merge(found):
     """Of each merge in rounds that took jobs: the version before it less theirs."""
-    found = played(plan_)
     behind = {}
     for job in merged_in_rounds(found):
         behind.setdefault(job["into_version"], []).append(job["into_version"] - 1 - job["version"])
@@ -104,11 +98,8 @@ def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
     )
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_every_job_is_in_one_round(plan_):
+def every_job_is_in_one_round(found):
     """With its stations; merged ones in that of their version; the jobs that are listed begin a round."""
-    found = played(plan_)
     listed = Counter()
     assert [one.to_s for one in found.rounds] == sorted(one.to_s for one in found.rounds)
     for shown in found.rounds:
@@ -123,11 +114,8 @@ def test_every_job_is_in_one_round(plan_):
     )
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_a_job_is_away_where_it_is_not_busy(plan_):
+def a_job_is_away_where_it_is_not_busy(found):
     """Of each client's jobs: their time until they were free again, less the busy seconds of their stages."""
-    found = played(plan_)
     away_s, expected = Counter(), Counter()
     for shown in found.rounds:
         columns = (shown.client, shown.receive_away_s, shown.work_away_s, shown.transmit_away_s)
@@ -154,11 +142,8 @@ def spent(found):
 PART = ("phase", "job", "from_s", "to_s")
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_rounds_say_who_was_waited_for(plan_):
+def rounds_say_who_was_waited_for(found):
     """Of each merge the client with most of its critical path, and the phase that most of that was."""
-    found = played(plan_)
     seconds = spent(found)
     for shown in found.rounds:
         version, client, phase, waited_s = (
@@ -179,11 +164,8 @@ def test_rounds_say_who_was_waited_for(plan_):
             assert seconds[version, client, phase] == pytest.approx(max(own))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_the_summary_says_which_devices_were_waited_for(plan_):
+def the_summary_says_which_devices_were_waited_for(found):
     """The same seconds by device and stage, most first; with nobody's they add up to the whole time."""
-    found = played(plan_)
     by_device, by_stage = Counter(), Counter()
     for (_, client, phase), part_s in spent(found).items():
         by_device[found.device_of.get(client, NOBODY)] += part_s
@@ -200,11 +182,8 @@ def test_the_summary_says_which_devices_were_waited_for(plan_):
         assert (one.download_s, one.compute_s, one.upload_s) == pytest.approx(tuple(stages))
 
 
-@given(fleets())
-@settings(max_examples=12)
-def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
+def durations_are_of_all_jobs_that_were_merged_in_rounds(found):
     """Their number, the least and the most; stages add up to jobs; devices add up to all."""
-    found = played(plan_)
     merged = merged_in_rounds(found)
     shown = found.durations
     if not merged:
@@ -228,3 +207,64 @@ def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
 def mean(one):
     """The mean of the durations that a record lists."""
     return float(np.dot(one.seconds, np.diff(one.share, prepend=0)))
+
+
+LAWS = (
+    participation_ends_in_the_summary,
+    jobs_in_flight_are_those_between_dispatch_and_arrival,
+    staleness_is_counted_in_versions_merge_by_merge,
+    every_job_is_in_one_round,
+    a_job_is_away_where_it_is_not_busy,
+    rounds_say_who_was_waited_for,
+    the_summary_says_which_devices_were_waited_for,
+    durations_are_of_all_jobs_that_were_merged_in_rounds,
+)
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_what_the_page_shows_of_a_run(plan_):
+    """Of each run, all that is said above."""
+    found = played(plan_)
+    for law in LAWS:
+        law(found)
+
+
+def listed(table, policy="sync", params=None, *, most_jobs=1000, **settings):
+    """What the page is given of a plan's run."""
+    params = catalogue.load("policies", policy).Params(**(params or {}))
+    plan_ = plan(table, policy=policy, params=params, **settings)
+    with recorded(plan_) as reader:
+        return timed(reader, most_jobs)
+
+
+def test_the_first_the_last_and_the_longest_round_are_listed():
+    """Of 40 rounds of two jobs, six jobs; in the tenth round a pause makes it the longest."""
+    away = {"rows": "0,0,28 0,31,1000 1,0,1000", "repeat": "1000 s"}
+    params = catalogue.load("availability", "intervals").Params(**away)
+    found = listed([times(work=[1, 1])], rounds=40, most_jobs=6, availability=params, on_leave="pause")
+    assert [(one.round, round(one.to_s - one.from_s)) for one in found.rounds] == [(0, 3), (9, 6), (39, 3)]
+    assert [vars(one).get("slowest", False) for one in found.rounds] == [False, True, False]
+
+
+def test_a_job_of_seconds_is_seen_in_a_round_of_hours():
+    """Its stages are not rounded away with the wait for the merge."""
+    (shown,) = listed([times(work=[0.004])], "semi-sync", {"interval": "8 h"}, rounds=1).rounds
+    assert shown.to_s - shown.from_s == 8 * 3600
+    assert shown.worked_s[0] - shown.received_s[0] == pytest.approx(0.004, rel=0.01)
+
+
+def test_of_many_jobs_the_last_to_arrive_are_listed():
+    """Of 50 clients the 40 slowest, the slowest first."""
+    (shown,) = listed([times(work=list(range(1, 51)))], rounds=1).rounds
+    assert (shown.omitted, shown.client) == (10, list(range(49, 9, -1)))
+
+
+def test_at_most_201_durations_are_listed():
+    """Of 1,000 different ones those at every half percent, among them the least and the most."""
+    work_s = [1 + client / 1000 for client in range(1000)]
+    found = listed([times(work=work_s)], rounds=1).durations["", "work"]
+    assert (found.count, len(found.seconds)) == (1000, 202)
+    assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
+    for seconds, share in zip(found.seconds[1:], found.share[1:], strict=True):
+        assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))

@@ -81,23 +81,6 @@ def test_pricing_again_gives_the_very_same_prices(kept):
                 np.testing.assert_array_equal(getattr(first, key), getattr(second, key), strict=True)
 
 
-def test_other_devices_give_other_prices(kept):
-    """Of a device that starts kernels in no time, and otherwise the same, all work is shorter."""
-    one, folder = kept
-    with read(folder) as reader:
-        found = recorded(reader)
-    board = found.devices["raspberry-pi-4b"]
-    faster = board.model_copy(
-        update={"launch_overhead": board.launch_overhead.model_copy(update={"value": 1e-9, "low": None})}
-    )
-    again = Repricer(found.plan).prices({**found.devices, "raspberry-pi-4b": faster}, found.links)
-    mine = np.array(one.clients.devices)[one.clients.one_of_each_kind().device] == "raspberry-pi-4b"
-    for before, after in zip(one.prices, again, strict=True):
-        works = before.work_s > 0
-        assert (after.work_s[mine & works] < before.work_s[mine & works]).all()
-        np.testing.assert_array_equal(after.work_s[~mine], before.work_s[~mine])
-
-
 def test_a_damaged_trace_is_a_message(kept):
     """Whatever stands in its place."""
     _, folder = kept

@@ -6,17 +6,12 @@ Clients c0, c1 and c2 need 3, 5 and 8 s for a job; which versions that makes of 
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from builders import learned
 from plans import plan as plan_by_hand
 from told import times
 
-import edgefl
-from edgefl.compute import loop
 from edgefl.compute.job import Outcome
-from edgefl.compute.local import Local
 from edgefl.core import catalogue
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -39,7 +34,6 @@ SCENARIO = {
     "local": {"epochs": 2, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.5}},
     "fleet": "home-lab",
 }
-RATE = 0.5
 
 
 class Halfway:
@@ -125,90 +119,3 @@ def test_fedbuff_by_hand(rate, versions):
     """
     settings = {"buffer": 2, "server_rate": rate, "staleness": {"a": 1}}
     assert _by_hand("fedbuff", settings, rounds=len(versions)) == versions
-
-
-def _trained(weights, task):
-    """Plain SGD of softmax regression in float64, from the formula of its gradient."""
-    w, b = weights
-    for phase in task.fold.phases:
-        for batch in task.batches(phase):
-            x = batch.x.double().flatten(1).numpy()
-            logits = x @ w.T + b
-            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-            chances /= chances.sum(axis=1, keepdims=True)
-            chances[np.arange(len(x)), batch.y.numpy()] -= 1
-            w, b = w - RATE * chances.T @ x / len(x), b - RATE * chances.mean(axis=0)
-    return w, b
-
-
-def _numbers(tree):
-    leaves = {path.rsplit("/", 1)[-1].rsplit(".", 1)[-1]: leaf for path, leaf in flatten(tree).items()}
-    return leaves["weight"].double().numpy(), leaves["bias"].double().numpy()
-
-
-@pytest.mark.parametrize("weights", ["equal", "samples"])
-@pytest.mark.parametrize("policy", ["fedasync", "fedbuff"])
-def test_real_training(policy, weights):
-    """Softmax regression on digits: every version of ten is what a reckoning of its own has.
-
-    It trains in float64 from the version that the client received, and applies the papers' formulas:
-    w <- (1 - a s) w + a s u, and w <- w + sum p s (u - r), where p are shares of the merge.
-    """
-    params = {"weights": weights, "buffer": 2} if policy == "fedbuff" else {}
-    context = _context(server={"policy": {"name": policy, **params}, "rounds": 10})
-    learner = Learner(context, Local(context, loop.Loop(), ahead=False))
-    versions, behind = [_numbers(context.versions[0])], set()
-
-    def of_merge(need):
-        now = versions[-1]
-        samples = [context.builder.samples[job.client] for job in need.merged]
-        shares = samples if weights == "samples" else np.ones(len(samples))
-        new = now
-        for job, share in zip(need.merged, shares, strict=True):
-            staleness = len(versions) - 1 - job.version
-            behind.add(staleness)
-            scale, received = (1 + staleness) ** -0.5, versions[job.version]
-            sent = _trained(received, context.group([job]).tasks[0])
-            if policy == "fedasync":
-                moved = [0.6 * scale * (u - w) for u, w in zip(sent, now, strict=True)]
-            else:
-                part = share / np.sum(shares)
-                moved = [part * scale * (u - r) for u, r in zip(sent, received, strict=True)]
-            new = tuple(w + by for w, by in zip(new, moved, strict=True))
-        versions.append(new)
-
-    def answer(need):
-        if isinstance(need, Merge):
-            of_merge(need)
-            learner.merge(need)
-            for found, expected in zip(_numbers(context.versions[need.version]), versions[-1], strict=True):
-                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-        return Feedback()
-
-    converse(simulate(context.planned.plan), answer)
-    assert len(versions) == 11
-    # The comparison is worth little if nobody was stale.
-    assert max(behind) >= 1
-
-
-def test_fedbuff_of_the_whole_cohort_is_fedavg(tmp_path):
-    """Clients of one speed and as many steps each arrive together, so that nobody is stale: bit for bit."""
-    scenario = {
-        **SCENARIO,
-        "task": {**SCENARIO["task"], "clients": 5},
-        "fleet": {"members": [{"device": "raspberry-pi-4b", "link": "ethernet"}]},
-        # Everybody has samples for five full batches.
-        "local": {"steps": 5, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.2}},
-    }
-    found = []
-    for policy in ("sync", {"name": "fedbuff", "buffer": 5, "weights": "samples"}):
-        server = {"policy": policy, "rounds": 6}
-        (run,) = edgefl.run(
-            {**scenario, "server": server}, engine="loop", out=tmp_path / str(len(found))
-        ).runs
-        assert run.status == "done", run.reason
-        found.append((run.table("events"), learned(run)))
-    (events, expected), (same, got) = found
-    assert same == events
-    assert got.keys() == expected.keys()
-    assert all(torch.equal(got[key], leaf) for key, leaf in expected.items())

@@ -73,22 +73,6 @@ def test_too_stale_updates_are_dropped():
     assert found.merges[-1] == "9: 4 = c0 x0.6 w1 (mix)"
 
 
-def test_equally_fast_clients():
-    """Three who arrive together are merged one after another before anybody is asked again.
-
-    All begin at version 3 then, so that each round trip ends with updates 0, 1 and 2 versions behind.
-    """
-    found = told(times(work=[1, 1, 1]), "fedasync", {"staleness": {"shape": "constant"}}, rounds=6)
-    assert found.merges == [
-        "3: 1 = c0 x0.6 w1 (mix)",
-        "3: 2 = c1 d1 x0.6 w1 (mix)",
-        "3: 3 = c2 d2 x0.6 w1 (mix)",
-        "6: 4 = c0 x0.6 w1 (mix)",
-        "6: 5 = c1 d1 x0.6 w1 (mix)",
-        "6: 6 = c2 d2 x0.6 w1 (mix)",
-    ]
-
-
 def test_fedbuff():
     """Four clients, two at work at a time, two updates in a merge; who is free longest is asked.
 
@@ -158,12 +142,3 @@ def test_too_stale_updates_do_not_fill_the_buffer():
         "c1 of 3: 11 12 - -, cut at 12",
     ]
     assert [merge.split(":")[0] for merge in found.merges] == ["3", "6", "9", "12"]
-
-
-def test_a_buffer_as_large_as_the_cohort():
-    """Equally fast clients arrive together, are merged together, and begin together: nobody is stale."""
-    found = told(times(work=[1, 1, 1]), "fedbuff", {"buffer": 3}, rounds=2)
-    assert found.merges == [
-        "3: 1 = c0 x1 w1, c1 x1 w1, c2 x1 w1 (move)",
-        "6: 2 = c0 x1 w1, c1 x1 w1, c2 x1 w1 (move)",
-    ]

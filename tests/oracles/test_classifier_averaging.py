@@ -2,210 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from builders import arrival, build_method, build_net
-from numpy.typing import NDArray
+from exact import CLOSE, RATE, Exact, arrays, data, hidden, hot, pixels, softmax
 
-import edgefl
-from edgefl.compute.threads import one_thread
-from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.training import LocalTraining
-from edgefl.protocol import Batch, Ctx, Net, flatten, read_tree, tree_map
+from edgefl.protocol import Batch
 
-CLASSES, PIXELS, SIZE = 3, 12, 6
-RATE, RHO, WEIGHT, TEMPERATURE = 0.2, 0.4, 0.6, 0.5
-LOCAL = LocalTraining(optimizer=Sgd(lr=RATE))
-SAMPLES = (16, 48)
+RHO, WEIGHT, TEMPERATURE = 0.4, 0.6, 0.5
 ROWS: dict[str, dict[str, float]] = {
     "CA": {"rho": 0.0, "contrastive": 0.0},
     "+PR": {"rho": RHO, "contrastive": 0.0},
     "+CL": {"rho": 0.0, "contrastive": WEIGHT},
     "+PR, CL": {"rho": RHO, "contrastive": WEIGHT},
 }
-
-Array = NDArray[np.float64]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """As engines work."""
-    with one_thread():
-        yield
+# Batches of two views each; a label may occur once.
+CLIENTS = [[[data(size, seed), data(size, 50 + seed)] for seed in range(3)] for size in (6, 9)]
 
 
-@pytest.fixture(scope="module")
-def net() -> Net:
-    """A fully connected net of 8 features on 12 pixels."""
-    return build_net("mlp", (1, 3, 4), CLASSES, hidden=(8,))
-
-
-def views(client: int, round_: int) -> list[tuple[Array, NDArray[Any]]]:
-    """Three batches of two views, x (2, 6, 12), and labels of which one occurs once."""
-    random = np.random.default_rng([client, round_])
-    return [(random.normal(size=(2, SIZE, PIXELS)), np.array([0, 1, 0, 2, 1, 0])) for _ in range(3)]
-
-
-def contrast(f: Array, y: NDArray[Any]) -> tuple[float, Array]:
-    """SupCon of features (N, l) with labels (N,), and its gradient."""
+def contrast(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The gradient of SupCon of features (N, l) with labels (N,)."""
     norms = np.linalg.norm(f, axis=1, keepdims=True)
     u, count = f / norms, len(y)
     s = u @ u.T / TEMPERATURE
-    value, ds = 0.0, np.zeros_like(s)
+    ds = np.zeros_like(s)
     for i in range(count):
         others = [a for a in range(count) if a != i]
         positives = [p for p in others if y[p] == y[i]]
         if positives:
             total = sum(np.exp(s[i, a]) for a in others)
             for p in positives:
-                value -= (s[i, p] - np.log(total)) / len(positives) / count
                 ds[i, p] -= 1 / len(positives) / count
             for a in others:
                 ds[i, a] += np.exp(s[i, a]) / total / count
     du = (ds + ds.T) @ u / TEMPERATURE
-    return value, (du - u * (u * du).sum(axis=1, keepdims=True)) / norms
+    return (du - u * (u * du).sum(axis=1, keepdims=True)) / norms
 
 
-def minimised(
-    w: dict[str, Array], start: dict[str, Array], x: Array, y: NDArray[Any], row: dict[str, float]
-) -> tuple[float, dict[str, Array]]:
-    """The three terms and their gradient; cross-entropy on the first view."""
-    both = x.reshape(-1, PIXELS) if row["contrastive"] else x[0]
-    hidden = both @ w["body/fc1.weight"].T + w["body/fc1.bias"]
-    features = np.maximum(hidden, 0)
-    z = features[:SIZE] @ w["head/weight"].T + w["head/bias"]
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    value = -np.log(shares[np.arange(SIZE), y]).mean()
-    dz = (shares - np.eye(CLASSES)[y]) / SIZE
-    df = np.zeros_like(features)
-    df[:SIZE] = dz @ w["head/weight"]
+def gradient(model, start, views: list[Batch], row: dict[str, float]) -> dict[str, np.ndarray]:
+    """Of the three terms; cross-entropy on the first view."""
+    x, y = np.concatenate([pixels(one) for one in views]), views[0].y
+    f, first = hidden(model, x), len(y)
+    slope = (softmax(f[:first] @ model["head"].T + model["bias"]) - hot(y)) / first
+    below = np.concatenate([slope @ model["head"], np.zeros_like(f[first:])])
     if row["contrastive"]:
-        term, gradient = contrast(features, np.concatenate([y, y]))
-        value, df = value + row["contrastive"] * term, df + row["contrastive"] * gradient
-    dh = df * (hidden > 0)
+        below += row["contrastive"] * contrast(f, np.concatenate([y, y]))
+    below *= f > 0
     found = {
-        "body/fc1.weight": dh.T @ both,
-        "body/fc1.bias": dh.sum(axis=0),
-        "head/weight": dz.T @ features[:SIZE],
-        "head/bias": dz.sum(axis=0),
+        "w": below.T @ x,
+        "b": below.sum(axis=0),
+        "head": slope.T @ f[:first],
+        "bias": slope.sum(axis=0),
     }
-    away = {key: w[key] - start[key] for key in ("head/weight", "head/bias")}
+    away = {key: model[key] - start[key] for key in ("head", "bias")}
     distance = np.sqrt(sum((one**2).sum() for one in away.values()))
     if distance:
-        value += row["rho"] * distance
         found |= {key: found[key] + row["rho"] * one / distance for key, one in away.items()}
-    return value, found
+    return found
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_two_rounds_of_each_row(net: Net, row: str):
-    """Losses, bodies that stay, heads that are averaged by samples and kept as they were trained."""
-    method = build_method("fedclassavg", net, LOCAL, contrastive_temperature=TEMPERATURE, **ROWS[row])
-    (exchange,) = method.exchanges
-    (phase,) = exchange.work.phases
-    weights = tree_map(lambda leaf: leaf.double(), net.init(0))
-    server, states = method.server(weights), [method.client(weights) for _ in SAMPLES]
-    first = {key: leaf.numpy() for key, leaf in flatten(weights).items()}
-    shared, clients = {key: first[key] for key in ("head/weight", "head/bias")}, [first, first]
-    for round_ in range(2):
-        arrivals = []
-        for client, samples in enumerate(SAMPLES):
-            ctx = Ctx(client, round_, RATE, 3, samples, torch.ones(CLASSES))
-            payload = exchange.down(server, client)
-            carry = exchange.work.start(payload, states[client], ctx)
-            start = w = {**clients[client], **shared}
-            loss = 0.0
-            for x, y in views(client, round_):
-                shown = torch.from_numpy(x if phase.views == 2 else x[0])
-                carry = phase.step(
-                    carry, Batch(shown.reshape(*shown.shape[:-1], 1, 3, 4), torch.from_numpy(y))
-                )
-                value, gradient = minimised(w, start, x, y, ROWS[row])
-                loss, w = loss + value, {key: w[key] - RATE * gradient[key] for key in w}
-            upload, states[client] = exchange.work.finished(carry, ctx, states[client])
-            clients[client] = w
-            assert float(carry["scalars"]["loss"]) == pytest.approx(loss, rel=1e-10)
-            arrivals.append(arrival(upload, ctx, payload))
-        server = exchange.merge(server, arrivals)
-        shared = {
-            key: sum(n * one[key] for n, one in zip(SAMPLES, clients, strict=True)) / sum(SAMPLES)
-            for key in shared
-        }
-    for found, expected in (
-        (flatten(server), shared),
-        *(
-            (flatten(method.personal_model(server, state).weights), one)
-            for state, one in zip(states, clients, strict=True)
-        ),
-    ):
-        assert found.keys() == expected.keys()
+@pytest.mark.parametrize("name", ROWS)
+def test_two_rounds_of_each_row(name: str):
+    """Bodies stay; heads are averaged by samples, and kept as they were trained."""
+    row = ROWS[name]
+    given = [
+        [
+            Batch(torch.stack([one.x for one in views]), views[0].y) if row["contrastive"] else views[0]
+            for views in batches
+        ]
+        for batches in CLIENTS
+    ]
+    done = Exact("fedclassavg", given, {**row, "contrastive_temperature": TEMPERATURE})
+    models, samples = [arrays(done.initial)] * 2, [18, 27]
+    shared = {key: models[0][key] for key in ("head", "bias")}
+    for _ in range(2):
+        done.do("train")
+        for client, batches in enumerate(CLIENTS):
+            start = model = {**models[client], **shared}
+            for views in batches:
+                slopes = gradient(model, start, views[: 2 if row["contrastive"] else 1], row)
+                model = {key: model[key] - RATE * slopes[key] for key in model}
+            models[client] = model
+        shared = {key: np.average([one[key] for one in models], axis=0, weights=samples) for key in shared}
+    for key, name_ in (("head", "weight"), ("bias", "bias")):
+        np.testing.assert_allclose(done.server["head"][name_].numpy(), shared[key], **CLOSE)
+    for state, expected in zip(done.states, models, strict=True):
+        found = arrays(done.method.personal_model(done.server, state).weights)
         for key, value in expected.items():
-            np.testing.assert_allclose(found[key].numpy(), value, rtol=1e-8, atol=1e-8, err_msg=key)
-
-
-def test_the_worked_gradient_is_that_of_the_worked_loss():
-    """The formulas above agree with differences of their own loss."""
-    random = np.random.default_rng(0)
-    w = {
-        "body/fc1.weight": random.normal(size=(8, PIXELS)),
-        "body/fc1.bias": random.normal(size=8),
-        "head/weight": random.normal(size=(CLASSES, 8)),
-        "head/bias": random.normal(size=CLASSES),
-    }
-    start = {key: value + 0.1 for key, value in w.items()}
-    x, y = views(0, 0)[0]
-    _, gradient = minimised(w, start, x, y, ROWS["+PR, CL"])
-    for key, value in w.items():
-        place = tuple(0 for _ in value.shape)
-        values = []
-        for step in (1e-6, -1e-6):
-            moved = value.copy()
-            moved[place] += step
-            values.append(minimised({**w, key: moved}, start, x, y, ROWS["+PR, CL"])[0])
-        assert (values[0] - values[1]) / 2e-6 == pytest.approx(gradient[key][place], abs=1e-7)
-
-
-SCENARIO: dict[str, Any] = {
-    "task": {
-        "dataset": "digits",
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-        "clients": 4,
-    },
-    "model": [
-        {"name": "spherefed_convnet", "norm": "batch"},
-        {"name": "mlp", "hidden": [256], "head_bias": False},
-    ],
-    "fleet": "home-lab",
-    "local": {"steps": 3, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},
-    "server": {"rounds": 2, "participants": 3},
-}
-
-
-def test_classifier_averaging_alone_is_lg_fedavg(tmp_path):
-    """Of two architectures: the same losses and averaged heads to the bit, and the same bodies."""
-    rows = {"lg_fedavg": {}, "fedclassavg": {**ROWS["CA"], "augment": None}}
-    found: dict[str, Any] = {}
-    for name, settings in rows.items():
-        scenario = {**SCENARIO, "method": {"name": name, **settings}}
-        (run,) = edgefl.run(scenario, out=tmp_path / name).runs
-        assert run.status == "done", run.reason
-        folders = {each: sorted((run.folder / each).iterdir()) for each in ("versions", "states")}
-        bodies = [read_tree(path) for path in folders["states"]]
-        found[name] = (
-            [row["loss"] for row in run.table("merges")],
-            [(path.name, path.read_bytes()) for path in folders["versions"]],
-            [
-                flatten({part: state[part] for part in ("body", "buffers") if part in state})
-                for state in bodies
-            ],
-        )
-    ours, theirs = found["fedclassavg"], found["lg_fedavg"]
-    assert ours[:2] == theirs[:2]
-    assert len(ours[2]) == len(theirs[2]) == 3
-    for one, other in zip(ours[2], theirs[2], strict=True):
-        assert one.keys() == other.keys()
-        assert all(torch.equal(one[key], other[key]) for key in one)
+            np.testing.assert_allclose(found[key], value, **CLOSE, err_msg=key)

@@ -7,11 +7,10 @@ from plans import link, plan, prices
 from recorded import recorded
 from told import times
 
-from edgefl.analysis.explain.explain import CAUSES, Explainer
+from edgefl.analysis.explain.explain import Explainer
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning.recorded import Recorded
 
@@ -64,13 +63,6 @@ def test_exchanges_of_a_round_follow_each_other():
     ]
 
 
-def test_an_exchange_that_takes_no_time_has_no_part():
-    """The path goes on at the same time with the exchange before it."""
-    assert paths([prices("train", 2, compute_s=[2, 4]), prices("share", 2)]) == [
-        "0: 0 to 4 compute of c1, compute 4"
-    ]
-
-
 def test_a_lost_job_is_waited_for_until_then():
     """c1 is given up at 3 s, in its work."""
     assert paths([times(work=[0.5, 4])], failures={"timeout": "3 s"}) == [
@@ -79,23 +71,10 @@ def test_a_lost_job_is_waited_for_until_then():
     ]
 
 
-def test_overselection_waits_for_the_arrival_that_it_needs():
-    """Two of three are merged: c1 is the second, and c2 is dropped."""
-    found = paths([times(work=[1, 2, 9])], "overselect", {"factor": 1.5}, participants=2)
-    assert found[1] == "0: 1 to 3 compute of c1, compute 2"
-    assert found[-1] == "0: 3 to 4 upload of c1, latency 1"
-
-
 def test_a_deadline_is_waited_for_unless_all_are_earlier():
     """c1 would take 6 s: of 5 s the timer is all; of 8 s it is not waited for."""
     assert paths([times(work=[2, 4])], "deadline", {"seconds": 5}) == ["0: 0 to 5 timer, timer 5"]
     assert paths([times(work=[2, 4])], "deadline", {"seconds": 8})[-1] == "0: 5 to 6 upload of c1, latency 1"
-
-
-def test_an_interval_is_waited_for_even_if_a_job_arrives_at_its_end():
-    """c0 arrives at 4 s, when the server merges."""
-    found = paths([times(work=[2])], "semi-sync", {"interval": 4}, rounds=2)
-    assert found == ["0: 0 to 4 timer, timer 4", "1: 4 to 8 timer, timer 4"]
 
 
 def test_an_asynchronous_merge_waited_for_its_last_flight():
@@ -150,12 +129,6 @@ def test_slowdown_and_jitter_add_to_work_at_full_speed():
     assert found[1] == "0: 1 to 7 compute of c0, jitter 3, compute 2, slowdown 1"
 
 
-def test_a_lucky_job_has_less_work_and_no_jitter():
-    """Half as long by chance: 2 s at full speed become 1, and the slowdown adds half of that."""
-    found = paths([times(work=[2])], slowdown=1.5, jitter=Fixed(value=0.5))
-    assert found[1] == "0: 1 to 2.5 compute of c0, compute 1, slowdown 0.5"
-
-
 def test_a_changing_speed_adds_what_slowdown_and_jitter_do_not():
     """Hot from the first second on, at half the speed: 4 s of work take 8."""
     hot = catalogue.load("speed", "thermal").Params.model_validate(
@@ -183,57 +156,8 @@ def test_transfers_are_bound_by_rate_latency_loss_and_repeats():
     assert found["upload"]["repeats"] >= 1
 
 
-def test_who_held_rounds_up_most():
-    """c1 does in both rounds, for 12 s, of which 8 are its work."""
-    found = paths([times(work=[2, 4])], look=Explainer.run, rounds=2)
-    (client,) = found.clients
-    assert (client.client, client.rounds, client.seconds) == (1, 2, 12)
-    assert (client.phase, client.cause) == ("compute", "compute")
-    (device,) = found.devices
-    assert (device.device, device.clients) == ("board", 2)
-    assert (device.rounds, device.seconds) == (client.rounds, client.seconds)
-    assert [(one.round, one.client, one.seconds) for one in found.rounds] == [(0, 1, 6), (1, 1, 6)]
-    assert found.savings is None
-
-
 def test_a_stage_begun_in_an_earlier_round_counts_in_proportion():
     """c1 works from 1 to 7 s, 2 s of it slowdown. The merge of c0 at 4 s leaves half of that for the next."""
     settings = {"slowdown": [1.0, 1.5], "rounds": 2}
     found = paths([times(work=[2, 4])], "fedasync", {"concurrency": 2}, **settings)
     assert found[3] == "1: 4 to 7 compute of c1, compute 2, slowdown 1"
-
-
-def test_exchanges_that_wait_for_timers_follow_each_other():
-    """Nobody makes either deadline of 5 s."""
-    table = [prices(name, 2, compute_s=9) for name in ("train", "share")]
-    found = paths(table, "deadline", {"seconds": 5})
-    assert found == ["0: 0 to 5 timer, timer 5", "0: 5 to 10 timer, timer 5"]
-
-
-def test_a_job_that_takes_no_time_delays_nobody():
-    """One client at a time: c0 takes no time and c1 2 s. The third update is c0's, at once after c1's."""
-    found = paths(
-        [prices("train", 2, compute_s=[0, 2])],
-        "fedbuff",
-        {"buffer": 3, "concurrency": 1},
-        selector="round-robin",
-        choice=catalogue.load("selectors", "round-robin").Params(),
-    )
-    assert found == ["0: 0 to 2 compute of c1, compute 2"]
-
-
-def test_a_pause_of_which_only_the_end_is_in_the_round_counts_in_proportion():
-    """c1 works from 1 to 6 s, and is away for 3 of that; two fifths of it are after c0's merge at 4 s."""
-    there = Intervals.model_validate({"rows": "0,0,100 1,0,2 1,5,90", "repeat": 100}, context=RESOLVED)
-    settings = {"availability": there, "on_leave": "pause", "rounds": 2}
-    found = paths([times(work=[2, 2])], "fedasync", **settings)
-    assert found[3] == "1: 4 to 6 compute of c1, away 1.2, compute 0.8"
-
-
-def test_jitter_is_told_from_a_changing_speed():
-    """Where the changing speed never changes, all that chance adds is jitter, as without one."""
-    still = catalogue.load("speed", "thermal").Params.model_validate({"floor": 1}, context=RESOLVED)
-    settings = {"rounds": 4, "jitter": LogNormal(sigma=0.4), "look": lambda explainer: explainer.causes}
-    plain = paths([times(work=[2, 3])], **settings)
-    assert paths([times(work=[2, 3])], speed=(still,), **settings) == pytest.approx(plain)
-    assert plain[:, CAUSES.index("jitter")].any()

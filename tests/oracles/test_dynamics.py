@@ -6,19 +6,12 @@ seconds and sends for 1 s.
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
 from plans import sourced
 from told import times, told
 
-from edgefl.core import draws
 from edgefl.core.availability.charging import Params as Charging
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.devices import Battery, Throttling
-from edgefl.core.errors import RunError
-from edgefl.core.fleet import Failures
-from edgefl.core.speed.thermal import Params as Thermal
-from edgefl.world.needs import Evaluate, Feedback
+from edgefl.core.devices import Battery
 
 # c0 is there until 2 s and from 5 s on, c1 from 0 to 20 s, c2 from 4 s on.
 THERE = Intervals(rows="0,0,2 0,5,100 1,0,20 2,4,100")
@@ -76,92 +69,11 @@ def test_a_job_whose_client_is_away_when_it_arrives_is_lost_then():
     assert found.jobs == ["c0 of 0: 0 1 3 -, lost at 4", "c1 of 0: 0 1 19 20, merged 1 at 20"]
 
 
-def test_a_job_whose_client_was_away_meanwhile_arrives():
-    """c0 leaves at 2 s and is back at 5 s: its upload, which arrives at 5 s, counts."""
-    found = told(times(work=[3, 1, 6]), "sync", availability=THERE, on_leave="check-at-end")
-    assert found.jobs == ["c0 of 0: 0 1 4 5, merged 1 at 5", "c1 of 0: 0 1 2 3, merged 1 at 5"]
-
-
 def test_who_comes_is_asked_though_others_are_at_work():
     """FedBuff has room for two: c1 is asked when it comes, at 2 s, while c0 is at work until 10 s."""
     there = Intervals(rows="0,0,100 1,2,100")
     found = told(times(work=[8, 1]), "fedbuff", {"buffer": 1}, rounds=1, availability=there)
     assert found.jobs == ["c0 of 0: 0 1 - -, cut at 5", "c1 of 0: 2 3 4 5, merged 1 at 5"]
-
-
-def test_who_is_lost_is_replaced_though_others_are_at_work():
-    """One of two leaves at 2 s: c2 is asked in its place at once, not when c1 arrives at 10 s."""
-    there = Intervals(rows="0,0,2 1,0,100 2,0,100")
-    settings = {"buffer": 1, "concurrency": 2}
-    found = told(
-        times(work=[8, 8, 1]), "fedbuff", settings, rounds=1, availability=there, selector="round-robin"
-    )
-    assert found.jobs == [
-        "c0 of 0: 0 1 - -, lost at 2",
-        "c1 of 0: 0 1 - -, cut at 5",
-        "c2 of 0: 2 3 4 5, merged 1 at 5",
-    ]
-
-
-def test_nobody_is_there_at_the_start():
-    """The server waits until 3 s for c0, then asks who is there: c0 alone. c1 comes at 4 s, for the next."""
-    there = Intervals(rows="0,3,100 1,4,100")
-    found = told(times(work=[1, 2]), "sync", rounds=2, availability=there)
-    assert found.jobs == [
-        "c0 of 0: 3 4 5 6, merged 1 at 6",
-        "c0 of 1: 6 7 8 9, merged 2 at 10",
-        "c1 of 1: 6 7 9 10, merged 2 at 10",
-    ]
-
-
-@pytest.mark.parametrize("policy", ["sync", "fedasync", "fedbuff"])
-@pytest.mark.parametrize("on_leave", ["finish", "lose", "pause", "check-at-end"])
-def test_nobody_will_ever_be_there_again(policy, on_leave):
-    """Both have gone for ever at 3.5 s, with rounds to come: the run says so once nobody is at work.
-
-    Where jobs go on, that is at 4 s, when c1 arrives; asynchronously c0, who arrived at 3 s, was asked
-    again and arrives at 6 s. FedBuff's buffer is not full by then, and never will be.
-    """
-    there = Intervals(rows="0,0,3.5 1,0,3.5")
-    at_s = "3.5"
-    if on_leave in {"finish", "check-at-end"}:
-        at_s = "4" if policy == "sync" else "6"
-    with pytest.raises(RunError, match=f"nobody can be asked any more after {at_s} s of virtual time"):
-        told(times(work=[1, 2]), policy, rounds=20, availability=there, on_leave=on_leave)
-
-
-def test_a_job_whose_client_is_away_for_ever_is_lost_when_it_left():
-    """c0 leaves at 0.5 s, in its download: the crash that would come at work, and the timeout, never do."""
-    there = Intervals(rows="0,0,0.5 1,0,100")
-    failures = Failures.model_validate({"crash": 1, "timeout": "9 s"})
-    found = told(times(work=[2, 0]), "sync", availability=there, on_leave="pause", failures=failures)
-    assert found.jobs == ["c0 of 0: 0 - - -, lost at 0.5", "c1 of 0: 0 1 1 -, lost at 1"]
-
-
-def test_a_lost_job_has_drained_the_battery_before_its_client_is_asked_again():
-    """c0's first job, of seed 21, crashes at work: 60 J less 20 W x its seconds are below 50 of 100 J.
-
-    The charger of 1 W needs as many seconds as joules are missing, and c0 is asked again then. c1 is at work.
-    """
-    when = draws.uniforms(draws.key(21, "crash", "train"), [0, 1], [0, 0])
-    assert (when[0] < 0.9).tolist() == [True, False]
-    worked_s = 4 * when[1][0]
-    assert 20 * worked_s > 10 + 1 + worked_s
-    battery = {"capacity": "100 J", "charger": "1 W", "minimum": 0.5, "initial": [0.6, 0.6]}
-    charging = Charging.model_validate({**PLUGGED_IN, **battery})
-    found = told(
-        times(work=[4, 4000], compute_w=20.0),
-        "fedbuff",
-        {"buffer": 1},
-        seed=21,
-        until={"time": "60 s"},
-        availability=charging,
-        failures=Failures(crash=0.9),
-    )
-    lost_s = 1 + worked_s
-    level_j = 60 + lost_s - 20 * worked_s
-    assert found.jobs[0] == f"c0 of 0: 0 1 - -, lost at {lost_s:g}"
-    assert found.jobs[2].startswith(f"c0 of 0: {lost_s + 50 - level_j:g} ")
 
 
 def test_a_phone_that_training_has_emptied_waits_for_its_charger():
@@ -192,101 +104,6 @@ def test_a_phone_that_training_has_emptied_waits_for_its_charger():
     ]
 
 
-def test_each_device_of_a_fleet_throttles_by_itself():
-    """192 s of work, 3 s down and 3 s up. c0, on a device without a curve, works from 3 to 195 s.
-
-    c1 has full speed for 100 s and 0.9 and 0.7 for 20 s each, 132 s of work until 143 s, then 0.6: the other
-    60 s take 100. It rests for 6 of the 140 s that it takes to recover, until its next work begins at 249 s:
-    0.7 for 6 s, 4.2 s of work, and 0.6 for the other 187.8 s, which take 313.
-    """
-    curve = {"after": "100 s", "over": "40 s", "to": 0.6, "recovery": "140 s"}
-    throttling = Throttling.model_validate({name: sourced(value) for name, value in curve.items()})
-    found = told(
-        times(work=[192, 192], down_s=3, up_s=3),
-        "sync",
-        rounds=2,
-        speed=(Thermal(steps=2),),
-        device=[0, 1],
-        batteries=(None, None),
-        throttling=(None, throttling),
-    )
-    assert found.jobs == [
-        "c0 of 0: 0 3 195 198, merged 1 at 246",
-        "c1 of 0: 0 3 243 246, merged 1 at 246",
-        "c0 of 1: 246 249 441 444, merged 2 at 571",
-        "c1 of 1: 246 249 568 571, merged 2 at 571",
-    ]
-
-
-def _uniforms(purpose, count):
-    """The draws of seed 778 for the first jobs of three clients, (count, 3)."""
-    return draws.uniforms(draws.key(778, purpose, "train"), np.arange(3), np.zeros(3, dtype=int), count=count)
-
-
-def test_a_crash():
-    """Each job crashes at some moment of its work, drawn uniformly; the server hears of it then.
-
-    By seed 778 the draws are pinned to be below 0.6 for c1 alone, whose work of 4 s begins at 1 s.
-    """
-    whether, when = _uniforms("crash", 2)
-    assert (whether < 0.6).tolist() == [False, True, False]
-    found = told(times(work=[2, 4, 6]), "sync", seed=778, failures=Failures(crash=0.6))
-    assert found.jobs == [
-        "c0 of 0: 0 1 3 4, merged 1 at 8",
-        f"c1 of 0: 0 1 - -, lost at {1 + 4 * when[1]:g}",
-        "c2 of 0: 0 1 7 8, merged 1 at 8",
-    ]
-
-
-def test_a_corrupted_upload_is_sent_again():
-    """An upload is sent until it arrives whole: 1 + floor(log u / log p) times, by its draw u.
-
-    By seed 778 and p = 0.5 that is pinned below. Each sending takes 1 s; after two of them, as often as one
-    retry allows, a job is lost.
-    """
-    (uniform,) = _uniforms("corrupt", 1)
-    sends = 1 + np.floor(np.log2(1 / uniform)).astype(int)
-    assert sends.tolist() == [1, 2, 3]
-    table = times(work=[2, 4, 6], up_bytes=100)
-    found = told(table, "sync", seed=778, failures=Failures(corrupt=0.5, retries=1))
-    assert found.jobs == [
-        "c0 of 0: 0 1 3 4, merged 1 at 9",
-        "c1 of 0: 0 1 5 7, merged 1 at 9",
-        "c2 of 0: 0 1 7 -, lost at 9",
-    ]
-
-
-def test_a_timeout():
-    """The server gives up 5 s after it asked: c0 is there by then, c1 at work, c2 sends. So again at 5 s."""
-    found = told(times(work=[2, 6, 3.5]), "sync", rounds=2, failures=Failures(timeout="5 s"))
-    assert found.jobs == [
-        "c0 of 0: 0 1 3 4, merged 1 at 5",
-        "c1 of 0: 0 1 - -, lost at 5",
-        "c2 of 0: 0 1 4.5 -, lost at 5",
-        "c0 of 1: 5 6 8 9, merged 2 at 10",
-        "c1 of 1: 5 6 - -, lost at 10",
-        "c2 of 1: 5 6 9.5 -, lost at 10",
-    ]
-    assert found.merges == ["5: 1 = c0 x1 w1 (move)", "10: 2 = c0 x1 w1 (move)"]
-
-
-def test_until_a_time():
-    """Rounds of 5 s until 12 s: the third is broken off there. Version 2 was scored when it was made."""
-    found = told(times(work=[1, 3]), "sync", until={"time": "12 s"})
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["5: 1", "10: 2"]
-    assert found.jobs[4:] == ["c0 of 2: 10 11 12 -, cut at 12", "c1 of 2: 10 11 - -, cut at 12"]
-    assert found.scores == ["5: 1", "10: 2"]
-
-
-def test_until_so_many_bytes():
-    """A round moves 2 x (300 + 200) bytes: 2,500 are reached in the third, which is merged and scored."""
-    found = told(
-        times(work=[1, 3], down_bytes=300, up_bytes=200), "sync", until={"bytes": "2500 B"}, every=10
-    )
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["5: 1", "10: 2", "15: 3"]
-    assert found.scores == ["15: 3"]
-
-
 def test_until_so_many_bytes_with_jobs_in_flight():
     """FedAsync, c0 every 3 s, c1 every 8 s, 300 bytes down and 200 up: 1,700 are reached at 6 s, not at 3 s.
 
@@ -296,26 +113,3 @@ def test_until_so_many_bytes_with_jobs_in_flight():
     table = times(work=[1, 6], down_bytes=300, up_bytes=200)
     found = told(table, "fedasync", until={"bytes": "1700 B"})
     assert [merge.split(" = ")[0] for merge in found.merges] == ["3: 1", "6: 2", "8: 3"]
-
-
-def test_until_so_much_energy():
-    """Computing at 3 W above idle, 1 s and 3 s a round: 12 J each, so that 30 J are reached in the third."""
-    found = told(times(work=[1, 3], compute_w=3), "sync", until={"energy": "30 J"})
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["5: 1", "10: 2", "15: 3"]
-
-
-def test_until_an_accuracy():
-    """Evaluated every second round, the accuracy is 0.2, 0.4, 0.6: 0.5 is reached after the sixth."""
-
-    def scored(need):
-        return Feedback(scores={"global": need.version / 10} if isinstance(need, Evaluate) else {})
-
-    found = told(times(work=[1]), "sync", until={"rounds": 99, "accuracy": 0.5}, every=2, feedback=scored)
-    assert found.scores == ["6: 2", "12: 4", "18: 6"]
-    assert len(found.merges) == 6
-
-
-def test_the_first_limit_ends_the_rounds():
-    """Ten rounds would be 30 s, and 7 s are over first."""
-    found = told(times(work=[1]), "sync", until={"rounds": 10, "time": "7 s", "bytes": "1 GB"})
-    assert [merge.split(" = ")[0] for merge in found.merges] == ["3: 1", "6: 2"]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import torch
-from builders import build_method, build_net
+from builders import build_method
 from exact import (
     CLASSES,
     CLOSE,
@@ -101,14 +98,6 @@ def test_the_nearest_prototype_is_predicted():
     np.testing.assert_allclose(other.logits(other.weights, one.x).numpy(), expected, **CLOSE)
 
 
-def test_prototypes_beside_averaging():
-    """On FedAvg the model travels too, and the global model predicts by prototypes as well."""
-    done = Exact("fedproto", CLIENTS, {"base": "fedavg"}).do("train")
-    assert set(done.payload) == {"body", "head", "buffers", "fedproto"}
-    predictor = done.method.global_model(done.server)
-    assert torch.equal(predictor.weights["fedproto"]["means"], done.server["fedproto"]["means"])
-
-
 @pytest.mark.parametrize(("base", "model"), [("local", 0), ("fedavg", 1)])
 def test_bytes_by_formula(base: str, model: int):
     """C l + C numbers each way, beside the base's; and a pass of the body over the data after training."""
@@ -122,29 +111,3 @@ def test_bytes_by_formula(base: str, model: int):
     # Of the body's product, forward alone: 2 * 8 samples * 12 pixels * l; then the sums, 2 * 8 * C * l.
     assert gather.steps[8].flops == 2 * 8 * WIDTH * (12 + CLASSES)
     assert trace.peaks[8, 8]["kept copies"] >= 4 * (CLASSES * WIDTH + CLASSES)
-
-
-def test_uploads_cannot_be_stale():
-    """A prototype is no update of one that was received."""
-    assert not build_method("fedproto", NET).exchanges[0].stale
-    assert build_method("fedproto", NET, strength=0.0, predict="head").exchanges[0].stale
-
-
-def test_gathering_does_not_count_in_the_loss():
-    """The pass after training reports nothing."""
-    train, gather = build_method("fedproto", NET).exchanges[0].work.phases
-    assert train.reports
-    assert not gather.reports
-    assert gather.data == "plain"
-
-
-def test_models_may_differ_in_all_but_their_features():
-    """Nets of other depth have payloads of the same shapes."""
-    deeper = build_net("mlp", (1, 3, 4), CLASSES, hidden=(9, WIDTH))
-    payloads = []
-    for net in (NET, replace(deeper)):
-        method = build_method("fedproto", net)
-        payloads.append(method.exchanges[0].down(method.server(net.on_meta()), 0))
-    one, other = ({key: leaf.shape for key, leaf in payload["fedproto"].items()} for payload in payloads)
-    assert one == other
-    assert set(payloads[0]) == {"fedproto"}

@@ -1,139 +1,139 @@
 """A negative control: what skipping the classifier's gradient saves a step of local training.
 
 SphereFed (section 5.3, Figure 5) reports up to 13.6 % less latency and 10.5 % less peak memory of local
-training than FedAvg on an accelerator; the figure's single values are illegible. A step's operations and
-tensors account for far less. Ours stand here as they are, beside another count of the same networks.
+training than FedAvg, on a 32 x 64 array at 100 MHz. No faithful count of operations, tensors or cycles comes
+near that; a change that brings ours near it is a bug. Ours stand here as they are.
 
-Batch 64, CIFAR-100 (32x32 pixels, 100 classes), a head without bias, SGD with momentum 0.9. Percent saved:
+Batch 64, CIFAR-100 (32x32 pixels, 100 classes), a head without bias, SGD with momentum 0.9. Percent saved of
+operations, of memory, and of cycles (outputs stationary, without and with the update's traffic), the input
+gradients of strided convolutions as one product and, as on the shipped accelerator, as one for each phase.
 
-network                          operations: ours   theirs   memory: ours   theirs
-MobileNetV2, CIFAR stem                    0.0486    0.047         0.0819    0.113
-MobileNetV2, ImageNet's strides            0.6919    0.643         0.8241    0.934
-ResNet-18, CIFAR stem                      0.0031    0.003         0.0980    0.094
-ConvNet of two 5x5, 512 hidden             0.1010    0.101         0.7548    0.831
-SphereFed's ConvNet (Table 11)             0.2299        -         1.9097        -
-
-Operations differ for MobileNetV2 alone, because the other count's has 1x1 convolutions that torchvision's
-lacks: an expansion by 1 in the first block, which SphereFed's Table 14 prints too, and one on the shortcut of
-each block that changes the channels but not the size, as in a widespread version for small images. ``EXTRA``
-counts them by hand, and with them ours are theirs to the last digit printed.
-
-Memory differs with what is counted as alive at once, and is the same in kind: of a fixed head neither the
-gradient nor the momentum is there at the worst moment. That moment is in the backward pass below the head, so
-the head's input, which FedAvg keeps for the gradient, is gone by then.
+Memory: of a fixed head neither the gradient nor the momentum is there at the worst moment. That is in the
+backward pass below the head, so the head's input, which FedAvg keeps for the gradient, is gone by then.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from alone import priced
 from builders import build_method, build_net
+from hardware import array
+from plans import device, link
 
 from edgefl.compute import meta
+from edgefl.core.cost import ELEMENTWISE, Cost, Work
+from edgefl.core.devices.systolic import cycles, gemms
+from edgefl.core.pricer import Pricer
 
-BATCH, CLASSES = 64, 100
-CIFAR = (3, 32, 32)
+BATCH, CLASSES, CIFAR = 64, 100, (3, 32, 32)
 PUBLISHED_LATENCY, PUBLISHED_MEMORY = 13.6, 10.5
+# Block RAM of the XC7VX485T: 37,080 Kib (DS180).
+BLOCK_RAM = f"{37_080 * 1024 / 8} B"
+# SGD with momentum moves five words a parameter: gradient, momentum and weight in, momentum and weight out.
+# At 12.8 GB/s and 100 MHz that is 20 / 128 cycles.
+UPDATE_CYCLES = 5 * 4 * 100e6 / 12.8e9
+TWO_5X5 = {"channels": (32, 64), "hidden": 512, "padding": "same"}
 
 
 class Network(NamedTuple):
-    """A shipped model's settings.
-
-    Attributes:
-        model: its name.
-        settings: its parameters.
-        features: l.
-        operations: saved, in percent.
-        counted: the same by another count, as printed.
-        memory: saved, in percent.
-        extra: multiply-adds a sample of the layers that only the other count has.
-    """
+    """A shipped model, its features l, and what is saved in percent."""
 
     model: str
     settings: dict[str, Any]
     features: int
     operations: float
-    counted: float
     memory: float
-    extra: int = 0
+    cycles: tuple[float, float]
+    by_phases: tuple[float, float]
 
 
-# Channels * channels * places: the expansion 32 -> 32, and the shortcuts 32 -> 16, 16 -> 24 (which halves the
-# size under ImageNet's strides, and then has no shortcut), 64 -> 96 and 160 -> 320.
-EXTRA_CIFAR = (32 * 32 + 32 * 16 + 16 * 24) * 32**2 + 64 * 96 * 8**2 + 160 * 320 * 4**2
-EXTRA_IMAGENET = (32 * 32 + 32 * 16) * 16**2 + 64 * 96 * 2**2 + 160 * 320
-TWO_5X5 = {"channels": (32, 64), "hidden": 512, "padding": "same"}
-
-NETWORKS = [
-    Network("mobilenet-v2", {}, 1280, 0.0486, 0.047, 0.0819, EXTRA_CIFAR),
-    Network("mobilenet-v2", {"stem": "imagenet"}, 1280, 0.6919, 0.643, 0.8241, EXTRA_IMAGENET),
-    Network("resnet18", {}, 512, 0.0031, 0.003, 0.0980),
+NETWORKS = {
+    "mobilenet": Network("mobilenet-v2", {}, 1280, 0.0486, 0.0819, (0.0035, 0.0089), (0.0035, 0.0090)),
+    "resnet": Network("resnet18", {}, 512, 0.0031, 0.0980, (0.0081, 0.0204), (0.0090, 0.0226)),
     # f = 2,457,600 + 13,107,200 + 2,097,152 + 51,200: 51,200 / (3 * 17,713,152 - 2,457,600)
-    Network("cnn2", TWO_5X5, 512, 0.1010, 0.101, 0.7548),
+    "two 5x5": Network("cnn2", TWO_5X5, 512, 0.1010, 0.7548, (0.1984, 0.4515), (0.1984, 0.4515)),
     # f = 884,736 in the first of seven layers, 15,040,512 in all, 102,400 in the head: 102,400 / 44,544,000
-    Network("spherefed-convnet", {}, 1024, 0.2299, 0.230, 1.9097),
-]
+    "table 11": Network("spherefed-convnet", {}, 1024, 0.2299, 1.9097, (0.2853, 0.7143), (0.4561, 1.1214)),
+}
 
 
 class Step(NamedTuple):
-    """A step of local training: operations, and bytes at the worst moment."""
+    """A step of local training: its work, bytes at the worst moment, and the parameters that it updates."""
 
-    operations: int
+    work: Work
     memory: int
+    updated: int
 
 
-class Saving(NamedTuple):
-    """A step of FedAvg and one with the classifier fixed."""
-
-    network: Network
-    plain: Step
-    fixed: Step
-
-
-def step(method: str, network: Network) -> Step:
+@cache
+def step(method: str, name: str) -> Step:
     """A step of a method's training."""
+    network = NETWORKS[name]
     net = build_net(network.model, CIFAR, CLASSES, head_bias=False, **network.settings)
     built = build_method(method, net)
     (exchange,) = (one for one in built.exchanges if one.name == "train")
     traced = meta.trace(built, exchange, net, [[{BATCH: 1}]])
-    return Step(traced.phases[0].steps[BATCH].flops, sum(traced.peaks[BATCH,].values()))
+    parts = ("body", "head") if method == "fedavg" else ("body",)
+    updated = sum(one.numel() for part in parts for one in net.on_meta()[part].values())
+    return Step(traced.phases[0].steps[BATCH], sum(traced.peaks[BATCH,].values()), updated)
 
 
-@pytest.fixture(
-    scope="module", params=NETWORKS, ids=lambda one: " ".join([one.model, *map(str, one.settings.values())])
-)
-def saving(request) -> Saving:
-    """Each network, traced."""
-    return Saving(request.param, step("fedavg", request.param), step("spherefed", request.param))
-
-
-def percent(before: int, after: int) -> float:
+def percent(before: float, after: float) -> float:
     """By how much less."""
     return 100 * (1 - after / before)
 
 
-def test_operations_saved(saving: Saving):
-    """They are the classifier's weight gradient, 2*B*l*C, and not a tenth of the published latency."""
-    network, plain, fixed = saving
-    assert plain.operations - fixed.operations == 2 * BATCH * network.features * CLASSES
-    saved = percent(plain.operations, fixed.operations)
-    assert round(saved, 4) == network.operations, f"{saved:.4f} % of operations saved"
-    assert saved < PUBLISHED_LATENCY / 10, f"{saved:.4f} %; published: up to {PUBLISHED_LATENCY} % of latency"
-
-
-def test_another_count_of_the_operations(saving: Saving):
-    """With the layers that torchvision's lacks, three passes of each, it is the other count's figure."""
-    network, plain, fixed = saving
-    more = 3 * 2 * BATCH * network.extra
-    saved = percent(plain.operations + more, fixed.operations + more)
-    assert round(saved, 3) == network.counted, f"{saved:.4f} % of operations; counted: {network.counted} %"
-
-
-def test_memory_saved(saving: Saving):
-    """It is the head's gradient and momentum, and less than a fifth of what is published."""
-    network, plain, fixed = saving
+@pytest.mark.parametrize("name", NETWORKS)
+def test_operations_and_memory_saved(name: str):
+    """The classifier's weight gradient, 2*B*l*C operations, and its gradient's and momentum's bytes."""
+    network, plain, fixed = NETWORKS[name], step("fedavg", name), step("spherefed", name)
+    assert plain.work.flops - fixed.work.flops == 2 * BATCH * network.features * CLASSES
+    saved = percent(plain.work.flops, fixed.work.flops)
+    assert round(saved, 4) == network.operations
+    assert saved < PUBLISHED_LATENCY / 10
     assert plain.memory - fixed.memory == 2 * 4 * network.features * CLASSES
     saved = percent(plain.memory, fixed.memory)
-    assert saved == pytest.approx(network.memory, rel=0.5), f"{saved:.4f} % of memory saved"
-    assert saved < PUBLISHED_MEMORY / 5, f"{saved:.4f} %; published: up to {PUBLISHED_MEMORY} % of memory"
+    assert saved == pytest.approx(network.memory, rel=0.5)
+    assert saved < PUBLISHED_MEMORY / 5
+
+
+def array_cycles(work: Work, *, phases: bool) -> int:
+    """The cycles of a step's products on 32 x 64 cells, outputs stationary."""
+    return sum(
+        count * times * cycles("os", 32, 64, gemm)
+        for kernel, count in work
+        if kernel.kind != ELEMENTWISE
+        for gemm, times in gemms(kernel, phases=phases)
+    )
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_cycles_saved(name: str):
+    """Without and with the update's traffic."""
+    network, steps = NETWORKS[name], [step(method, name) for method in ("fedavg", "spherefed")]
+    for phases, expected in ((False, network.cycles), (True, network.by_phases)):
+        took = [array_cycles(one.work, phases=phases) for one in steps]
+        whole = [spent + one.updated * UPDATE_CYCLES for spent, one in zip(took, steps, strict=True)]
+        assert (percent(*took), percent(*whole)) == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "table 11"])
+@pytest.mark.parametrize("kind", ["array", "special unit", "roofline"])
+def test_no_device_saves_what_the_paper_reports(name: str, kind: str):
+    """Priced with everything - norms, activations, DRAM, the update - the step is within 2% of FedAvg's.
+
+    It may even take longer: normalising the features moves more than the skipped update does.
+    """
+    board = {
+        "array": array(on_chip=BLOCK_RAM),
+        "special unit": array(on_chip=BLOCK_RAM, depthwise="special_unit"),
+        "roofline": device(),
+    }[kind]
+    before, now = (
+        priced(Pricer("board", board), Cost(steps=((step(method, name).work, 1),)), link()).compute_s
+        for method in ("fedavg", "spherefed")
+    )
+    assert -2 < percent(before, now) < 1

@@ -7,17 +7,27 @@ operations. ``test_training_flops`` has whole methods.
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from typing import Any
 
 import pytest
 import torch
-from builders import build_net
+from builders import BY_DAY, build_net
+from nightly import mostly
 from torch import nn
 from torch.nn import functional as F
 
 from edgefl.compute import meta
+from edgefl.compute.modules import forward_counts
 from edgefl.compute.tracer import Tracer
-from edgefl.core.cost import DEPTHWISE, FORWARD, GRAD_INPUT, GRAD_WEIGHT
+from edgefl.core import catalogue
+from edgefl.core.cost import DEPTHWISE, FORWARD, GRAD_WEIGHT
+from edgefl.data import Spec
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.kernels import GraphCost
+from edgefl.export.model import ExportForm, Graph, read_model
+from edgefl.protocol import Predictor
 
 
 def step(layer, x: torch.Tensor, *, first: bool) -> Tracer:
@@ -30,16 +40,6 @@ def step(layer, x: torch.Tensor, *, first: bool) -> Tracer:
         out = call(x.requires_grad_(not first), weight, padding=layer.padding, groups=layer.groups)
         torch.autograd.grad(out.sum(), [weight] if first else [weight, x])
     return tracer
-
-
-def test_one_convolution_on_paper():
-    """Conv 3x3 16->32, batch 4, 8x8 padded: f = 4*64*32*16*9 = 1,179,648, so 6 f = 7,077,888; first: 4 f."""
-    with torch.device("meta"):
-        conv, x = nn.Conv2d(16, 32, 3, padding=1), torch.empty(4, 16, 8, 8)
-        assert sum(one.flops for one in step(conv, x, first=False).kernels) == 7_077_888
-        first = step(conv, x.detach(), first=True).kernels
-    assert sum(one.flops for one in first) == 4_718_592
-    assert GRAD_INPUT not in {one.role for one in first if one.flops}
 
 
 def test_one_depthwise_convolution_on_paper():
@@ -81,3 +81,37 @@ def test_a_forward_pass_as_published(
     assert {one.role for one in kernels} == {FORWARD}
     found = sum(one.flops for one in kernels) / 2 / 1e6
     assert found == pytest.approx(millions, rel=within, abs=1e-6), f"{found:.2f}M multiply-adds"
+
+
+@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), BY_DAY))
+def test_fvcore_agrees_on_the_forward_pass(name: str):
+    """Fvcore's multiply-adds of convolutions and linear layers are half of the traced operations, exactly."""
+    found = forward_counts(build_net(name, (3, 32, 32), 10))
+    assert found.fvcore_flops == found.traced_flops > 0
+
+
+SHAPE, CLASSES = (3, 32, 32), 10
+SPEC = Spec("colours", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
+
+
+def products(found):
+    """How often each product occurs."""
+    return Counter((one.kind, one.m, one.n, one.k, one.groups) for one in found if one.flops)
+
+
+@pytest.mark.usefixtures("one_registry")
+@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), ("mlp", "cnn2", "mobilenet-v2")))
+def test_an_exported_graph_and_the_trace_have_the_same_products(name: str, tmp_path):
+    """Every shipped model, at two batch sizes: the same FLOPs, product by product."""
+    net, form = build_net(name, SHAPE, CLASSES), ExportForm()
+    served = Served(Predictor(net.init(0), net.logits), SPEC, form)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        content = to_onnx(served, SHAPE, form, {})
+    file = tmp_path / "m.onnx"
+    file.write_bytes(content)
+    for batch in (1, 4):
+        exported = [one.kernel for one in GraphCost(Graph(read_model(file), batch)).kernels()]
+        traced = meta.forward_kernels(net, batch)
+        assert products(exported) == products(traced)
+        assert sum(one.flops for one in exported) == sum(one.flops for one in traced) > 0

@@ -25,7 +25,7 @@ from observed import (
     weights_of,
 )
 
-from edgefl.protocol import Batch, Predictor, Row
+from edgefl.protocol import Predictor, Row
 
 X = pictures(SHAPE).numpy()
 BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
@@ -69,13 +69,6 @@ def test_class_accuracy():
         ("", "global", None, ""): near(expected.mean()),
         ("worst", "global", None, ""): near(expected.min()),
     }
-
-
-def test_class_accuracy_similarity():
-    """The cosine of two vectors of accuracies: after the last merge, and before it."""
-    after, before = (class_accuracies_by_hand(layers(seed)["logits"]) for seed in (MERGED, BEFORE))
-    expected = sum(after * before) / np.sqrt(sum(after**2) * sum(before**2))
-    assert rows_of("class-accuracy-similarity", observation()) == {("", "global", None, ""): near(expected)}
 
 
 def test_class_accuracy_similarity_by_hand():
@@ -134,22 +127,6 @@ def test_local_accuracy():
     accuracy = class_accuracies_by_hand(layers(MERGED)["logits"])
     assert found["in-local", "global", None, ""] == near(pooled @ accuracy)
     assert found["out-local", "global", None, ""] == near((1 - pooled) @ accuracy / (CLASSES - 1))
-
-
-def test_local_accuracy_by_hand():
-    """A client that has class 1 alone and always says 1: in-local 1, out-local 0."""
-    counts = np.array([[0, 5, 0, 0]])
-    model = fixed(onehot([1, 1, 1, 1]))
-    one = participant(net_of(), 0, model, 10)
-    seen = seen_with(
-        onehot([1, 1, 1, 1]),
-        labels=np.arange(4),
-        class_counts=counts,
-        participants_of=lambda: (type(one)(0, one.net, model, model, model, ()),),
-    )
-    found = rows_of("local-accuracy", seen)
-    assert found["in-local", "trained", 0, ""] == 1
-    assert found["out-local", "trained", 0, ""] == 0
 
 
 def test_local_accuracy_without_test_samples_of_a_class():
@@ -229,22 +206,6 @@ def test_the_worst_decile_by_hand():
     assert rows_of("personal-accuracy", seen)["worst decile", "personal", None, ""] == near(0.15)
 
 
-@pytest.mark.parametrize("bins", [1, 5, 15])
-def test_calibration_error(bins):
-    """The gap of accuracy and confidence, bin by bin, weighted by samples."""
-    logits = layers(2)["logits"]
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    confidence, right = shares.max(axis=1), logits.argmax(axis=1) == LABELS
-    expected = 0.0
-    for m in range(1, bins + 1):
-        inside = (confidence > (m - 1) / bins) & (confidence <= m / bins)
-        if inside.any():
-            expected += inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
-    assert rows_of("calibration-error", observation(), bins=bins) == {
-        ("", "global", None, ""): near(expected)
-    }
-
-
 def test_calibration_error_by_hand():
     """Certain and half right: 1/2. Equal logits of four classes and a quarter right: 0."""
     certain = seen_with(1e3 * onehot([0, 1, 0, 1]), labels=np.array([0, 1, 1, 0]))
@@ -269,11 +230,8 @@ def test_logit_entropy():
     }
 
 
-def test_logit_entropy_by_hand():
-    """Ln 4 of equal logits, 0 of certainty, without a NaN."""
-    assert rows_of("logit-entropy", seen_with(np.zeros((4, 4)), labels=np.arange(4)))[
-        "", "global", None, ""
-    ] == near(np.log(4))
+def test_certain_logits_have_no_entropy():
+    """0 and no NaN."""
     certain = seen_with(1e5 * onehot([0, 1, 2, 3]), labels=np.arange(4))
     assert rows_of("logit-entropy", certain)["", "global", None, ""] == 0
 
@@ -287,28 +245,19 @@ def cka(x: np.ndarray, y: np.ndarray) -> float:
 
 def test_linear_cka():
     """Each client to what it received and to what was merged, each pair, and their means, by layer."""
-    found = rows_of("linear-cka", observation())
-    merged, trained = layers(MERGED), {client: layers(seed) for client, seed in TRAINED.items()}
-    to_merged, pairs = [], []
-    received, to_received = layers(BEFORE), []
-    for name in merged:
-        each = {client: cka(own[name], received[name]) for client, own in trained.items()}
-        for client, value in each.items():
-            assert found["to received", "trained", client, name] == near(value)
-        to_received.append(np.mean(list(each.values())))
-        assert found["to received", "trained", None, name] == near(to_received[-1])
-        each = {client: cka(own[name], merged[name]) for client, own in trained.items()}
-        for client, value in each.items():
-            assert found["to global", "trained", client, name] == near(value)
-        assert found["to global", "trained", None, name] == near(np.mean(list(each.values())))
-        assert found["between clients", "trained", None, name] == near(
-            cka(trained[0][name], trained[1][name])
-        )
-        to_merged.append(np.mean(list(each.values())))
-        pairs.append(cka(trained[0][name], trained[1][name]))
-    assert found["to received", "trained", None, ""] == near(np.mean(to_received))
-    assert found["to global", "trained", None, ""] == near(np.mean(to_merged))
-    assert found["between clients", "trained", None, ""] == near(np.mean(pairs))
+    found, trained = rows_of("linear-cka", observation()), {k: layers(seed) for k, seed in TRAINED.items()}
+    means: dict[str, list[float]] = {}
+    for name in layers(MERGED):
+        for figure, other in (("to received", layers(BEFORE)), ("to global", layers(MERGED))):
+            each = {client: cka(own[name], other[name]) for client, own in trained.items()}
+            for client, value in each.items():
+                assert found[figure, "trained", client, name] == near(value)
+            means.setdefault(figure, []).append(np.mean(list(each.values())))
+        means.setdefault("between clients", []).append(cka(trained[0][name], trained[1][name]))
+        for figure, values in means.items():
+            assert found[figure, "trained", None, name] == near(values[-1])
+    for figure, values in means.items():
+        assert found[figure, "trained", None, ""] == near(np.mean(values))
 
 
 def test_linear_cka_of_each_pair():
@@ -327,31 +276,6 @@ def test_linear_cka_of_each_pair():
     for name, values in means.items():
         assert plain["between clients", "trained", None, name] == near(np.mean(values))
     assert found == plain
-
-
-def test_a_matrix_has_twenty_clients():
-    """Of more, the first by number, whatever their order in the merge."""
-    net, start = net_of(), predictor(net_of(), BEFORE)
-    people = tuple(participant(net, client, start, 10 + client) for client in reversed(range(22)))
-    found = rows_of("linear-cka", observation(participants_of=lambda: people), samples=5, pairs=True)
-    matrix = [key for key in found if key[0] == "pairs logits"]
-    assert len(matrix) == 20 * 19
-    assert {client for _, _, client, _ in matrix} == set(range(20))
-
-
-def test_linear_cka_of_wide_layers_on_some_samples():
-    """Where a convolution's activations are more than samples, and only some samples are looked at."""
-    net = net_of("cnn2", shape=(1, 16, 16), channels=(3, 4), hidden=5)
-    seen = observation(net)
-    found = rows_of("linear-cka", seen, samples=7)
-    places = [int(place * len(LABELS) / 7) for place in range(7)]
-    x = seen.images(np.array(places))
-    wide = []
-    for one in seen.participants:
-        body = one.trained.weights["body"]
-        wide.append(torch.conv2d(x, body["conv1.weight"], body["conv1.bias"]).relu().numpy())
-    assert wide[0][0].size > 7
-    assert found["between clients", "trained", None, "relu1"] == near(cka(*wide))
 
 
 def test_features_are_those_that_the_head_gets():
@@ -461,9 +385,7 @@ def gradient(weights, x: np.ndarray, labels: np.ndarray, parts=("body", "head"))
     return np.concatenate([each.ravel() for each in chosen])
 
 
-@pytest.mark.parametrize(
-    ("samples", "sent"), [(None, ("body", "head")), (3, ("body", "head")), (None, ("body",))]
-)
+@pytest.mark.parametrize(("samples", "sent"), [(3, ("body", "head")), (None, ("body",))])
 def test_gradient_diversity(samples, sent):
     """Mean |g|^2 / |mean g|^2 at the new global model, over the parts that are sent."""
     net, start = net_of(), predictor(net_of(), BEFORE)
@@ -501,7 +423,7 @@ def one_gradient(weights, x: np.ndarray, label: int, temperature: float) -> dict
     return {**found, "": np.sqrt(sum(value**2 for value in found.values()))}
 
 
-@pytest.mark.parametrize(("of_net", "asked"), [(1.0, None), (0.25, None), (0.25, 2.0)])
+@pytest.mark.parametrize(("of_net", "asked"), [(0.25, None), (0.25, 2.0)])
 def test_gradient_norms(of_net, asked):
     """Sample by sample, by layer, right and wrong apart, at the method's temperature or another."""
     net = net_of()
@@ -546,17 +468,6 @@ def test_oracle_head():
         ("", "global", None, ""): near(right),
         ("gain", "global", None, ""): near(right - before),
     }
-
-
-def test_an_oracle_head_finds_what_a_spoilt_head_hides():
-    """Heads of all zeros guess one class; trained on the test set itself, the head gets it right."""
-    net, model = net_of(hidden=(40, 60)), predictor(net_of(hidden=(40, 60)), 5)
-    spoilt = {**model.weights, "head": {name: 0 * leaf for name, leaf in model.weights["head"].items()}}
-    seen = observation(net, global_model=Predictor(spoilt, net.logits))
-    data = Batch(seen.images(np.arange(len(LABELS))), torch.from_numpy(LABELS))
-    found = rows_of("oracle-head", replace(seen, training=lambda *_: data), epochs=200, lr=0.1)
-    assert found["", "global", None, ""] == 1
-    assert found["gain", "global", None, ""] == near(1 - np.mean(LABELS == 0))
 
 
 def test_accuracy_drop():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from edgefl.analysis.values import difference, estimate, student
@@ -54,3 +56,22 @@ def test_a_mean_has_the_interval_of_its_sample():
 def test_without_a_spread_there_is_none(values):
     """One value has no interval; equal ones have one without width."""
     assert estimate(values).half == (None if len(values) == 1 else 0.0)
+
+
+def test_equal_runs_are_not_separable():
+    """Nor are those that differ by rounding; a gain that is the same in all seeds is."""
+    values = {1: 0.3, 2: 0.7, 3: 1.1}
+    assert not difference(values, {seed: one * (1 + 2**-50) for seed, one in values.items()}).separable
+    assert difference({seed: one + 0.1 for seed, one in values.items()}, values).separable
+
+
+def test_what_is_not_finite_is_no_figure():
+    """A run that diverged, among others and alone."""
+    found = difference({1: math.nan, 2: 3.0, 3: 2.0}, {1: 1.0, 2: 1.0, 3: 1.0})
+    assert (found.mean, found.half) == (1.5, pytest.approx(6.353, abs=1e-3))
+    assert (found.pairs, found.of) == (2, 3)
+    assert difference({1: math.inf, 2: math.nan}, {1: 1.0, 2: 1.0}) is None
+    for values, mean in (([1.0, math.inf], math.inf), ([1.0, math.nan], math.nan)):
+        found = estimate(values)
+        assert found.mean == pytest.approx(mean, nan_ok=True)
+        assert math.isnan(found.half)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import pytest
 from told import times, told
 
-from edgefl.core.fleet import Failures
-
 
 def test_a_deadline_drops_who_is_late():
     """6 s a round: c0 takes 3 s and c1 5 s; c2 would take 8 s and is stopped at its work, 5 s of 6."""
@@ -30,13 +28,6 @@ def test_a_round_is_over_when_all_are_there():
     """Nobody is waited for until 20 s when the slowest is done after 8 s."""
     found = told(times(work=[1, 6]), "deadline", {"seconds": "20 s"})
     assert found.merges == ["8: 1 = c0 x1 w1, c1 x1 w1 (move)"]
-
-
-def test_a_round_in_which_nobody_is_in_time():
-    """2 s are too short for anybody: the version counts, and nothing is in it. Who is sending, is stopped."""
-    found = told(times(work=[0.5, 3]), "deadline", {"seconds": "2 s"})
-    assert found.jobs == ["c0 of 0: 0 1 1.5 -, late at 2", "c1 of 0: 0 1 - -, late at 2"]
-    assert found.merges == ["2: 1 = nothing (move)"]
 
 
 def test_a_deadline_from_predicted_times():
@@ -125,21 +116,6 @@ def test_partial_work_stops_in_time_for_the_upload():
     assert found.merges == ["6: 1 = c0 x1 w1, c1 x1 w1, c2 x1 w1 (move)"]
 
 
-def test_partial_work_leaves_time_for_one_upload():
-    """Clients do not know that their upload will be sent again: all do 4 steps of 1 s, and some are late.
-
-    By seed 778 and p = 0.5, c0 sends once, c1 twice and c2 three times, 1 s each.
-    """
-    table = times(work=[6, 6, 6], steps=6, up_bytes=100)
-    failures = Failures(corrupt=0.5)
-    found = told(table, "deadline", {"seconds": "6 s", "allow_partial": True}, seed=778, failures=failures)
-    assert found.jobs == [
-        "c0 of 0: 0 1 5 6, 4 steps, merged 1 at 6",
-        "c1 of 0: 0 1 5 -, 4 steps, late at 6",
-        "c2 of 0: 0 1 5 -, 4 steps, late at 6",
-    ]
-
-
 def test_partial_work_is_never_late_by_a_rounding_error():
     """Six steps of 0.1 s, of which two fit exactly; in binary numbers they end a little after 0.6 s."""
     table = times(work=[0.6], down_s=0.1, up_s=0.3, steps=6)
@@ -213,27 +189,3 @@ def test_semi_synchronous_merges():
         "12: 3 = c0 x1 w10 (move)",
     ]
     assert found.scores == ["4: 1", "8: 2", "12: 3"]
-
-
-def test_tiers():
-    """Six clients in three tiers by their predicted times: {c5, c3}, {c1, c4}, {c0, c2}; two are asked.
-
-    Each tier has one credit, so that three rounds ask every tier once, and the next three again, in an order
-    that is drawn; a round lasts as long as its tier's slower client: 4, 7 or 12 s.
-    """
-    found = told(
-        times(work=[8, 4, 10, 2, 5, 1]),
-        "sync",
-        rounds=6,
-        participants=2,
-        selector="tiers",
-        choice={"tiers": 3, "credits": 1},
-    )
-    cohorts = [
-        [int(part.split()[0][1:]) for part in merge.split(" = ")[1].split(", ")] for merge in found.merges
-    ]
-    tiers = {(3, 5): 4, (1, 4): 7, (0, 2): 12}
-    assert [sorted(map(tuple, cohorts[start : start + 3])) for start in (0, 3)] == [sorted(tiers)] * 2
-    at_s = [float(merge.split(":")[0]) for merge in found.merges]
-    lasts = [tiers[tuple(cohort)] for cohort in cohorts]
-    assert at_s == [sum(lasts[: place + 1]) for place in range(6)]

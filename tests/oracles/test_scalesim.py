@@ -7,9 +7,9 @@ its rows were made.
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,52 +18,28 @@ from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, 
 KWORD = 1024
 
 
-@dataclass(frozen=True)
-class Row:
-    """One layer on one array."""
-
-    name: str
-    gemm: Gemm
-    image: bool
-    dataflow: str
-    rows: int
-    columns: int
-    simulates_memory: bool
-    kwords: int
-    words_per_cycle: int
-    total: int
-    stalls: int
-    reads: tuple[int, int]
-    writes: int
-
-
-def read() -> list[Row]:
-    """Every row of the file."""
-    lines = (Path(__file__).parent / "scalesim.csv").read_text().splitlines()
-    found = []
-    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
-        simulated = row["bw_mode"] == "USER"
-        found.append(
-            Row(
-                name=f"{row['layer']} {row['dataflow']} {row['array']} {row['bw_mode']} {row['sram_kwords']}",
-                gemm=Gemm(*(int(row[side]) for side in "MNK")),
-                image=row["input"] == "conv",
-                dataflow=row["dataflow"],
-                rows=int(row["array"].split("x")[0]),
-                columns=int(row["array"].split("x")[1]),
-                simulates_memory=simulated,
-                kwords=int(row["sram_kwords"].split("/")[0]),
-                words_per_cycle=int(row["dram_words_per_cycle_per_port"]) if simulated else 0,
-                total=int(row["scalesim_total_cycles"]),
-                stalls=int(row["stall_cycles"]),
-                reads=(int(row["ifmap_dram_reads"]), int(row["filter_dram_reads"])),
-                writes=int(row["ofmap_dram_writes"]),
-            )
-        )
-    return found
+def read(row: dict[str, str]) -> SimpleNamespace:
+    """One layer on one array; the memory is simulated under "USER" alone."""
+    simulated = row["bw_mode"] == "USER"
+    return SimpleNamespace(
+        name=f"{row['layer']} {row['dataflow']} {row['array']} {row['bw_mode']} {row['sram_kwords']}",
+        gemm=Gemm(*(int(row[side]) for side in "MNK")),
+        image=row["input"] == "conv",
+        dataflow=row["dataflow"],
+        rows=int(row["array"].split("x")[0]),
+        columns=int(row["array"].split("x")[1]),
+        simulates_memory=simulated,
+        kwords=int(row["sram_kwords"].split("/")[0]),
+        words_per_cycle=int(row["dram_words_per_cycle_per_port"]) if simulated else 0,
+        total=int(row["scalesim_total_cycles"]),
+        stalls=int(row["stall_cycles"]),
+        reads=(int(row["ifmap_dram_reads"]), int(row["filter_dram_reads"])),
+        writes=int(row["ofmap_dram_writes"]),
+    )
 
 
-ROWS = read()
+LINES = (Path(__file__).parent / "scalesim.csv").read_text().splitlines()
+ROWS = [read(row) for row in csv.DictReader(line for line in LINES if not line.startswith("#"))]
 
 
 def test_the_file_is_whole():
@@ -79,21 +55,17 @@ def test_cycles_are_those_of_scalesim(row):
     assert cycles(row.dataflow, row.rows, row.columns, row.gemm) - 1 + row.stalls == row.total
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.simulates_memory and not row.image])
-def test_operands_that_fit_are_read_once(row):
-    """Without a memory in the way, SCALE-Sim reads each operand once: m*k and k*n words."""
-    m, n, k = row.gemm
-    assert row.reads == (m * k, k * n)
-    assert floor_words(row.gemm) == sum(row.reads) + m * n
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.simulates_memory], ids=lambda row: row.name)
+def test_operands_are_read_once_and_partial_sums_written_once_a_fold(row):
+    """Without a memory in the way: m*k and k*n words, and m*n times the folds along k.
 
-
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.simulates_memory])
-def test_partial_sums_are_written_once_a_fold(row):
-    """SCALE-Sim writes them m*n times the folds along k (its counter lacks up to 16 words of one line).
-
-    It does not count reading them back, which the accumulation of all but the first needs.
+    SCALE-Sim's counter of writes lacks up to 16 words of one line, and it does not count reading sums back,
+    which the accumulation of all but the first needs.
     """
     m, n, k = row.gemm
+    if not row.image:
+        assert row.reads == (m * k, k * n)
+        assert floor_words(row.gemm) == sum(row.reads) + m * n
     folds = 1 if row.dataflow == "os" else ceil(k / row.rows)
     assert row.writes == pytest.approx(m * n * folds, abs=16)
     assert traffic(row.dataflow, row.rows, row.columns, row.gemm)[2] == m * n * (2 * folds - 1)

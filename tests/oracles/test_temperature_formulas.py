@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from builders import build_method, build_net
+from builders import build_method
+from exact import CLASSES, NET, RATE, data, wide
 
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
-from edgefl.protocol import Assignment, Batch, Ctx, Method, Net, flatten, tree_map
+from edgefl.protocol import Assignment, Ctx, flatten
 
-CLASSES, RATE, RHO = 4, 0.5, 0.3
 PLAIN = LocalTraining(optimizer=Sgd(lr=RATE))
 # Settings, and the temperature of round 3 of 9 on a Raspberry Pi 5 with two fifths of the work.
 BY_JOB: dict[str, tuple[dict[str, Any], float]] = {
@@ -34,40 +33,24 @@ BY_JOB: dict[str, tuple[dict[str, Any], float]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def net() -> Net:
-    """A fully connected net of 8 features on 12 pixels, in double precision."""
-    built = build_net("mlp", (1, 3, 4), CLASSES, hidden=(8,))
-    return replace(built, init=lambda seed: tree_map(torch.Tensor.double, built.init(seed)))
+BATCHES = [data(6, 0), data(6, 1)]
 
 
-def job(round_: int = 3, work: float = 0.4, device: str = "raspberry-pi-5") -> Assignment:
-    return Assignment(Ctx(0, round_, RATE, 2, 6, torch.ones(CLASSES), work), 9, device)
-
-
-def batch(seed: int) -> Batch:
-    generator = torch.Generator().manual_seed(seed)
-    x = 2 * torch.randn(6, 1, 3, 4, generator=generator, dtype=torch.float64)
-    return Batch(x, torch.randint(CLASSES, (6,), generator=generator))
-
-
-BATCHES = [batch(0), batch(1)]
-
-
-def trained(method: Method, net: Net, assignment: Assignment) -> dict[str, torch.Tensor]:
+def trained(temperature: Any, round_: int = 3, **settings: Any) -> dict[str, torch.Tensor]:
     """The upload of one job, flat."""
-    (exchange,), initial = method.exchanges, net.init(0)
-    ctx = exchange.context(assignment)
+    method = build_method("flexchill", NET, PLAIN, temperature=temperature, **settings)
+    (exchange,), initial = method.exchanges, wide(NET.init(0))
+    job = Ctx(0, round_, RATE, 2, 6, torch.ones(CLASSES), 0.4)
+    ctx = exchange.context(Assignment(job, 9, "raspberry-pi-5"))
     carry = exchange.work.start(exchange.down(method.server(initial), 0), method.client(initial), ctx)
     for one in BATCHES:
         carry = exchange.work.phases[0].step(carry, one)
     return flatten(exchange.work.finish(carry, ctx)[0])
 
 
-def by_hand(net: Net, temperature, mu: float = 0.0) -> dict[str, torch.Tensor]:
-    """Plain SGD on mean_i CE(z_i / T_i) + mu / 2 |w - w_0|^2; ``temperature(z_i, y_i)`` is a plain number."""
-    start = flatten({part: net.init(0)[part] for part in ("body", "head")})
-    weights = dict(start)
+def by_hand(temperature) -> dict[str, torch.Tensor]:
+    """Plain SGD on mean_i CE(z_i / T_i); ``temperature(z_i, y_i)`` is a plain number."""
+    weights = flatten({part: wide(NET.init(0))[part] for part in ("body", "head")})
     for x, y in BATCHES:
         live = {key: value.clone().requires_grad_() for key, value in weights.items()}
         hidden = torch.relu(x.flatten(1) @ live["body/fc1.weight"].T + live["body/fc1.bias"])
@@ -76,8 +59,7 @@ def by_hand(net: Net, temperature, mu: float = 0.0) -> dict[str, torch.Tensor]:
         for row, label in zip(z, y, strict=True):
             cold = row / temperature(row.detach(), label)
             terms.append(cold.exp().sum().log() - cold[label])
-        pull = sum(((live[key] - start[key]) ** 2).sum() for key in live)
-        gradients = torch.autograd.grad(sum(terms) / len(y) + mu / 2 * pull, list(live.values()))
+        gradients = torch.autograd.grad(sum(terms) / len(y), list(live.values()))
         pairs = zip(live.items(), gradients, strict=True)
         weights = {key: value.detach() - RATE * gradient for (key, value), gradient in pairs}
     return weights
@@ -90,25 +72,23 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
 
 
 @pytest.mark.parametrize("variant", BY_JOB)
-def test_a_job_trains_at_its_temperature(net: Net, variant: str):
+def test_a_job_trains_at_its_temperature(variant: str):
     """Two steps of SGD on CE(z / T) with the T of this job's device, model, round or share of the work."""
     settings, temperature = BY_JOB[variant]
-    method = build_method("flexchill", net, PLAIN, temperature=settings)
-    assert_equal(trained(method, net, job()), by_hand(net, lambda *_: temperature))
+    assert_equal(trained(settings), by_hand(lambda *_: temperature))
 
 
 @pytest.mark.parametrize(
     ("round_", "expected"), [(-1, 0.2), (0, 0.2), (3, 0.2), (4, 1.0), (8, 1.0), (9, 1.0)]
 )
-def test_a_schedule_reaches_both_ends(net: Net, round_: int, expected: float):
+def test_a_schedule_reaches_both_ends(round_: int, expected: float):
     """A step is taken in the middle round; outside the rounds, T is that of the nearer end."""
     settings = {"by": "round", "start": 0.2, "end": 1.0, "shape": "step"}
-    method = build_method("flexchill", net, PLAIN, temperature=settings)
-    assert_equal(trained(method, net, job(round_)), by_hand(net, lambda *_: expected))
+    assert_equal(trained(settings, round_), by_hand(lambda *_: expected))
 
 
 @pytest.mark.parametrize(("easy", "hard"), [(1.0, 0.25), (0.5, 2.0)])
-def test_a_sample_trains_at_its_temperature(net: Net, easy: float, hard: float):
+def test_a_sample_trains_at_its_temperature(easy: float, hard: float):
     """mean_i CE(z_i / T_i) with T_i = hard + (easy - hard) exp(-CE(z_i)), a constant in the gradient."""
 
     def temperature(z, label):
@@ -116,18 +96,10 @@ def test_a_sample_trains_at_its_temperature(net: Net, easy: float, hard: float):
         return hard + (easy - hard) * math.exp(-loss)
 
     settings = {"by": "sample", "easy": easy, "hard": hard}
-    method = build_method("flexchill", net, PLAIN, temperature=settings)
-    assert_equal(trained(method, net, job()), by_hand(net, temperature))
+    assert_equal(trained(settings), by_hand(temperature))
 
 
-def test_only_the_cross_entropy_is_chilled(net: Net):
-    """On FedProx the pull towards the received weights keeps its strength."""
-    base = {"name": "fedprox", "mu": RHO}
-    method = build_method("flexchill", net, PLAIN, temperature={"by": "work"}, base=base)
-    assert_equal(trained(method, net, job()), by_hand(net, lambda *_: 0.4, RHO))
-
-
-def test_temperatures_multiply(net: Net):
+def test_temperatures_multiply():
     """A chilled base that is chilled again divides the logits by both, whatever each depends on."""
 
     def temperature(z, label):
@@ -139,5 +111,4 @@ def test_temperatures_multiply(net: Net):
         base = {"name": "flexchill", "temperature": one, "base": base}
     for hard in (0.5, 0.8):
         base = {"name": "flexchill", "temperature": {"by": "sample", "hard": hard}, "base": base}
-    method = build_method("flexchill", net, PLAIN, temperature=1.0, base=base)
-    assert_equal(trained(method, net, job()), by_hand(net, temperature))
+    assert_equal(trained(1.0, base=base), by_hand(temperature))

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from builders import arrival, build_method, build_net
-from complex_step import Arrays, cross_entropy, descended, gradient, length, relu, softmax
+from builders import build_method, build_net
+from complex_step import Arrays, cross_entropy, descended, length, relu, softmax
+from exact import Exact
 from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.methods.fedalign import lipschitz
-from edgefl.methods.fedntd import not_true
-from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
+from edgefl.protocol import Batch, Ctx, Net, Tree, flatten, tree_map
 from edgefl.protocol.modules import functional_net
+from edgefl.protocol.similarities import alignment, cosine, gaussian_gram, linear_gram
 
 CLASSES, RATE, MOMENTUM = 3, 0.1, 0.9
 LOCAL = LocalTraining(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
@@ -72,41 +72,8 @@ def batches(net: Net, client: int, at: int) -> list[Batch]:
             torch.randn(size, *net.shape, generator=generator, dtype=torch.float64),
             torch.randint(net.classes, (size,), generator=generator),
         )
-        for size in SIZES
+        for size in (SIZES[0] + client, SIZES[1])
     ]
-
-
-@dataclass
-class Run:
-    """What clients upload and keep, and what the server makes of it, in each round."""
-
-    method: Method
-    net: Net
-    uploads: list[dict[int, Tree]] = field(default_factory=list)
-    servers: list[Tree] = field(default_factory=list)
-    states: dict[int, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        initial = begun(self.net)
-        server = self.method.server(initial)
-        self.states = {client: self.method.client(initial) for client in range(3)}
-        (exchange,) = self.method.exchanges
-        for at, clients in enumerate(ROUNDS):
-            self.servers.append(server)
-            found, arrivals = {}, []
-            for client in clients:
-                ctx = Ctx(client, at, RATE, len(SIZES), 10 * (client + 1), torch.ones(CLASSES))
-                payload = exchange.down(server, client)
-                carry = exchange.work.start(payload, self.states[client], ctx)
-                for one in batches(self.net, client, at):
-                    carry = exchange.work.phases[0].step(carry, one)
-                upload, state = exchange.work.finished(carry, ctx, self.states[client])
-                self.states[client] = self.states[client] if state is None else state
-                found[client] = upload
-                arrivals.append(arrival(upload, ctx, payload))
-            self.uploads.append(found)
-            server = exchange.merge(server, arrivals)
-        self.servers.append(server)
 
 
 Loss = Callable[[Arrays, Any, Arrays, Arrays], Any]
@@ -116,26 +83,26 @@ def arrays(tree: Tree) -> Arrays:
     return {key: leaf.numpy().astype(float) for key, leaf in flatten(tree).items()}
 
 
-def assert_agrees(method: Method, net: Net, loss: Loss) -> Run:
-    """A run against descent on loss(weights, (x, y), received weights, previous weights)."""
-    run = Run(method, net)
+def assert_agrees(name: str, settings: dict[str, Any], net: Net, loss: Loss) -> None:
+    """A method's rounds against descent on loss(weights, (x, y), received weights, previous weights)."""
+    done = Exact(name, [()] * 3, settings, net, LOCAL, begun(net))
     server = arrays({part: begun(net)[part] for part in ("body", "head")})
     kept: dict[int, Arrays] = {}
     for at, clients in enumerate(ROUNDS):
+        done.clients = [batches(net, client, at) for client in range(3)]
+        done.do("train", clients)
         trained = {}
-        for client in clients:
-            given = [(x.numpy(), y.numpy()) for x, y in batches(net, client, at)]
+        for client, upload in zip(clients, done.uploads, strict=True):
+            given = [(x.numpy(), y.numpy()) for x, y in done.clients[client]]
             objective = partial(loss, received=server, previous=kept.get(client, server))
             trained[client] = descended(objective, server, given, RATE, MOMENTUM)
-            close(arrays(run.uploads[at][client]), trained[client])
+            close(arrays(upload), trained[client])
         kept |= trained
-        total = sum(10 * (client + 1) for client in clients)
+        sizes = [sum(len(one.y) for one in done.clients[client]) for client in clients]
         server = {
-            name: sum(10 * (client + 1) / total * trained[client][name] for client in clients)
-            for name in server
+            key: np.average([one[key] for one in trained.values()], axis=0, weights=sizes) for key in server
         }
-        close(arrays({part: run.servers[at + 1][part] for part in ("body", "head")}), server)
-    return run
+        close(arrays({part: done.server[part] for part in ("body", "head")}), server)
 
 
 def close(found: Arrays, expected: Arrays) -> None:
@@ -155,12 +122,12 @@ def nearer(good: Any, bad: Any) -> Any:
     return -np.log(np.exp(good) / (np.exp(good) + np.exp(bad)))
 
 
-def prox(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:  # noqa: ARG001
+def prox(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:  # noqa: ARG001
     away = sum(((w[name] - received[name]) ** 2).sum() for name in w)
-    return cross_entropy(activations(w, batch[0])[2] / t, batch[1]) + 0.7 / 2 * away
+    return cross_entropy(activations(w, batch[0])[2], batch[1]) + 0.7 / 2 * away
 
 
-def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:
+def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:
     x, y = batch
     _, h, z = activations(w, x)
     total = 0
@@ -170,7 +137,7 @@ def moon(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1
             for other in (activations(received, x)[1], activations(previous, x)[1])
         )
         total = total + nearer(good, bad)
-    return cross_entropy(z / t, y) + 1.5 * total / len(y)
+    return cross_entropy(z, y) + 1.5 * total / len(y)
 
 
 def linear_cka(a: Any, b: Any) -> Any:
@@ -209,7 +176,6 @@ def cka(
     batch: Any,
     received: Arrays,
     previous: Arrays,
-    t: float = 1,
     layers: int = 2,
     s: str = "linear",
 ) -> Any:
@@ -218,7 +184,7 @@ def cka(
     for n in range(layers):
         a, g, v = (activations(each, x)[n] for each in (w, received, previous))
         term = term + nearer(SIMILARITIES[s](a, g), SIMILARITIES[s](a, v))
-    return cross_entropy(activations(w, x)[2] / t, y) + 1.2 * term / layers
+    return cross_entropy(activations(w, x)[2], y) + 1.2 * term / layers
 
 
 def divergence(q: Any, p: Any) -> Any:
@@ -230,7 +196,6 @@ def ntd(
     batch: Any,
     received: Arrays,
     previous: Arrays,  # noqa: ARG001 - the same for all losses
-    t: float = 1,
     mix: float = 1,
     squared: bool = False,  # noqa: FBT001, FBT002
 ) -> Any:
@@ -245,7 +210,7 @@ def ntd(
         true_too = divergence(softmax(teacher[i] / tau), softmax(z[i] / tau))
         others = divergence(softmax(other / tau), softmax(own / tau))
         total = total + tau**2 * (mix * others + (1 - mix) * true_too)
-    return cross_entropy(z / t, y) + 0.8 * total / len(y)
+    return cross_entropy(z, y) + 0.8 * total / len(y)
 
 
 def singular(before: Any, after: Any) -> Any:
@@ -271,12 +236,12 @@ def align(before: Any, after: Any, part: Any, pooled: Callable[[Any], Any], ce: 
     return 0.45 * np.real(ce / away) * away
 
 
-def align_dense(w: Arrays, batch: Any, received: Arrays, previous: Arrays, t: float = 1) -> Any:  # noqa: ARG001
+def align_dense(w: Arrays, batch: Any, received: Arrays, previous: Arrays) -> Any:  # noqa: ARG001
     x, y = batch
     one, two, z = activations(w, x)
     # Half of 5 channels is 3, half of 3 is 2.
     part = relu(np.real(one)[:, :3] @ w["body/fc2.weight"][:2, :3].T + w["body/fc2.bias"][:2])
-    ce = cross_entropy(z / t, y)
+    ce = cross_entropy(z, y)
     return ce + align(one, two, part, lambda a: a.reshape(len(a), 1), ce)
 
 
@@ -332,35 +297,12 @@ CASES: dict[str, tuple[str, dict[str, Any], Loss]] = {
 def test_a_term_is_minimised_as_the_paper_prints_it(case: str, mlp: Net):
     """Uploads and merges over three rounds are those of gradient descent on the formula."""
     name, settings, loss = CASES[case]
-    assert_agrees(build_method(name, mlp, LOCAL, **settings), mlp, loss)
+    assert_agrees(name, settings, mlp, loss)
 
 
 def test_fedalign_pools_and_slices_convolutions(conv: Net):
     """The stage's input is pooled to its output's size, and half the width has half the channels."""
-    assert_agrees(build_method("fedalign", conv, LOCAL, width=0.5), conv, align_conv)
-
-
-@pytest.mark.parametrize("name", ["moon", "fedcka"])
-def test_a_client_keeps_the_model_that_it_trained_last(name: str, mlp: Net):
-    """Its previous model is its last upload, FedCKA's as far as layer M, with the round it is from."""
-    run = Run(build_method(name, mlp, LOCAL, **({"layers": 1} if name == "fedcka" else {})), mlp)
-    needed = {"body/fc1.weight", "body/fc1.bias"} if name == "fedcka" else set(flatten(run.uploads[0][0]))
-    for client, at in ((0, 1), (1, 0), (2, 1)):
-        kept, last = run.states[client][name], run.uploads[at][client]
-        assert kept["round"] == at
-        assert flatten(kept["model"]).keys() == needed
-        assert all(torch.equal(leaf, flatten(last)[key]) for key, leaf in flatten(kept["model"]).items())
-
-
-@pytest.mark.parametrize("name", ["moon", "fedcka"])
-def test_a_first_participation_is_fedavgs(name: str, mlp: Net):
-    """Where the previous model is the received one, the term is a constant: the step is FedAvg's."""
-    first, plain = (Run(build_method(each, mlp, LOCAL), mlp) for each in (name, "fedavg"))
-    for client in (0, 1):
-        found, expected = (arrays(run.uploads[0][client]) for run in (first, plain))
-        close(found, expected)
-    later = [flatten(run.uploads[1][0]) for run in (first, plain)]
-    assert not all(torch.equal(leaf, later[1][key]) for key, leaf in later[0].items())
+    assert_agrees("fedalign", {"width": 0.5}, conv, align_conv)
 
 
 @pytest.mark.parametrize("similarity", ["linear", "cosine"])
@@ -383,17 +325,6 @@ def test_a_batch_of_one_has_no_similarity(similarity: str, mlp: Net):
     close(*found)
 
 
-def test_not_true_logits_leave_the_label_out():
-    """The logits of all other classes in order, for labels at both ends; the label's own has no gradient."""
-    logits = torch.arange(15.0).reshape(3, 5).requires_grad_()
-    labels = torch.tensor([0, 2, 4])
-    found = not_true(logits, labels)
-    assert found.tolist() == [[1, 2, 3, 4], [5, 6, 8, 9], [10, 11, 12, 13]]
-    found.square().sum().backward()
-    assert logits.grad is not None
-    assert logits.grad.gather(1, labels[:, None]).tolist() == [[0], [0], [0]]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -410,35 +341,25 @@ def test_fedntd_refuses_what_does_nothing(settings: dict[str, Any], message: str
         build_method("fedntd", two, LOCAL, **other)
 
 
-@pytest.mark.parametrize("sides", [(4, 2), (3, 3), (5, 2)], ids=str)
-def test_the_lipschitz_estimate_is_the_power_iterations(sides: tuple[int, int]):
-    """Per sample, with pooling where the input is larger; its gradient flows through the iterations."""
-    generator = np.random.default_rng(0)
-    before = generator.normal(size=(3, 4, sides[0], sides[0]))
-    after = generator.normal(size=(3, 6, sides[1], sides[1]))
-
-    def pooled(a: Any) -> Any:
-        n, m = sides
-        spans = [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
-        rows = [[a[:, i:j, k:p].mean(axis=(1, 2)) for k, p in spans] for i, j in spans]
-        return np.array(rows).transpose(2, 0, 1).reshape(len(a), -1)
-
-    def expected(at: Arrays) -> Any:
-        return sum(singular(pooled(a), o.reshape(6, -1)) for a, o in zip(before, at["after"], strict=True))
-
-    live = torch.tensor(after, requires_grad=True)
-    found = lipschitz(torch.tensor(before), live)
-    assert found.shape == (3,)
-    (slope,) = torch.autograd.grad(found.sum(), live)
-    np.testing.assert_allclose(found.sum().item(), expected({"after": after}), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(slope, gradient(expected, {"after": after})["after"], rtol=0, atol=1e-10)
-
-
 def test_a_dead_stage_has_finite_gradients(mlp: Net):
     """Where no channel of the stage is active, the estimate is 0 and its gradient is not NaN."""
     dead = torch.zeros(3, 4, requires_grad=True)
     found = lipschitz(torch.ones(3, 5), dead)
     assert found.max() < 1e-8
     assert torch.autograd.grad(found.sum(), dead)[0].isfinite().all()
-    whole = Run(build_method("fedalign", mlp, LOCAL, width=1.0), mlp)
-    assert all(leaf.isfinite().all() for leaf in flatten(whole.servers[-1]).values())
+    whole = Exact("fedalign", [batches(mlp, 0, 0)], {"width": 1.0}, mlp, LOCAL, begun(mlp)).do("train")
+    assert all(leaf.isfinite().all() for leaf in flatten(whole.server).values())
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel", "cosine"])
+def test_what_does_not_vary_is_not_similar(kind: str):
+    """A layer that is 0 for all samples has the similarity 0, and gradients are finite."""
+    x = torch.zeros(4, 6, dtype=torch.float64, requires_grad=True)
+    y = torch.randn(4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = {
+        "linear": lambda: alignment(linear_gram(x), linear_gram(y)),
+        "kernel": lambda: alignment(gaussian_gram(x, 1.0), gaussian_gram(y, 1.0)),
+        "cosine": lambda: cosine(x, y).sum(),
+    }[kind]()
+    assert found == 0
+    assert torch.autograd.grad(found, x)[0].isfinite().all()
