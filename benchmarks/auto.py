@@ -32,8 +32,9 @@ from edgefl.core.event import TrainingJob
 from edgefl.core.host import processor
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import auto, drafts
+from edgefl.runs import auto
 from edgefl.runs.context import Context
+from edgefl.runs.group import drafts
 from edgefl.runs.states import States
 
 BASE: dict[str, Any] = {

@@ -26,7 +26,7 @@ from edgefl.protocol import (
     flatten,
     read_tree,
 )
-from edgefl.runs import RunResult
+from edgefl.runs.results import RunResult
 from edgefl.world.needs import Merge
 
 # Small nets: fully connected, convolutional, with batch norm.

@@ -14,8 +14,8 @@ import edgefl
 from edgefl.analysis.history import Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
 from edgefl.core.ledger import EnergyTotal
-from edgefl.runs import Result
 from edgefl.runs.dry import dry_run
+from edgefl.runs.results import Result
 from edgefl.show.compare import comparison
 from edgefl.show.table import Line, Table, parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgefl.runs import Callbacks, Progress
+from edgefl.trackers import Callbacks, Progress
 
 
 class Hooks(Callbacks):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import edgefl
-from edgefl.runs import RunResult
+from edgefl.runs.results import RunResult
 from edgefl.store import COLUMNS, read
 
 # Rows that name files.

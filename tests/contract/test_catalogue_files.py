@@ -14,7 +14,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link, links_of, profile
-from edgefl.runs import drafts, run
+from edgefl.runs.group import drafts, run
 
 DEVICES = tuple(catalogue.entries("devices"))
 PROFILES = tuple(catalogue.entries("profiles"))

@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.protocol import BUFFERS, Net, nbytes, weighted_mean
-from edgefl.runs import RunResult
+from edgefl.runs.results import RunResult
 
 pytestmark = pytest.mark.usefixtures("as_engines_work")
 

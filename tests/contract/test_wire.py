@@ -17,8 +17,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.protocol import flatten, read_tree, tree_map, weighted_mean
 from edgefl.protocol.codecs import fp16, topk
-from edgefl.runs import drafts
 from edgefl.runs.context import Context
+from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
 

@@ -17,7 +17,7 @@ from edgefl.planning.costs import Row
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.profile import profile
 from edgefl.protocol import nbytes
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.show.profile import when
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

@@ -17,7 +17,7 @@ import torch
 from mixed import MIXED
 from nightly import mostly
 
-from edgefl.runs import run
+from edgefl.runs.group import run
 
 SCENARIOS = {name: name for name in ("quickstart", "stragglers", "temperature")} | {"mixed": MIXED}
 COLUMNS = (

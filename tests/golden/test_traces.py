@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from edgefl.runs import run
+from edgefl.runs.group import run
 
 FIELDS = ("seq", "t_s", "kind", "exchange", "round", "client", "job", "version")
 CHARGES = ("seconds", "down_bytes", "up_bytes", "flops", "joules")

@@ -13,7 +13,7 @@ from edgefl.core.training import LocalTraining
 from edgefl.planning.costs import of
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.protocol import BUFFERS, Net
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 
 DEVICES = ("raspberry-pi-4b", "vc707-systolic", "phone-high")
 NETS = {

@@ -20,7 +20,7 @@ from edgefl.planning.plan import plan
 from edgefl.planning.recorded import recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.protocol import write_tree
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.store import Store, read, read_plan
 
 SIZES = st.integers(0, 10**15)

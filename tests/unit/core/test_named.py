@@ -10,7 +10,7 @@ from edgefl.core.scenario import LearningSpec
 from edgefl.core.training import LocalTraining
 from edgefl.core.yamls import Document
 from edgefl.planning.schema import schema
-from edgefl.runs import run
+from edgefl.runs.group import run
 
 SIGN = """
 from edgefl.core.optimizers import Optimizer

@@ -10,7 +10,7 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.planning.costs import MARGIN
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 
 BOARD = """
 title: a board with {memory} of memory

@@ -12,7 +12,7 @@ from edgefl.planning.fleets import device, link
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.pricing import phase_steps
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 
 # The first cannot train, the phone's energy is unknown, and two boards are there twice: on another link, and
 # in another number type.

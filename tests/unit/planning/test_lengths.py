@@ -10,7 +10,7 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.plan import COLUMNS
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.runs.task_builder import packed, rebuilt
 from edgefl.store import read
 from edgefl.store.plans import read_plan

@@ -20,7 +20,7 @@ from edgefl.core.units import show_bytes
 from edgefl.planning.costs import MARGIN, of
 from edgefl.planning.fleets import dtype_of
 from edgefl.planning.profile import PROCESS_BYTES, ProfileOptions, memory_check, profile
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.show.profile import profile as tables
 
 SCENARIO = {

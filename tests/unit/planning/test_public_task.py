@@ -13,7 +13,7 @@ from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.profile import ProfileOptions, profile
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 
 SCENARIO = {
     "name": "open",

@@ -12,7 +12,7 @@ from edgefl.core.yamls import dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.raising import raised
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 
 ACCESS = DataAccess(need="labels")
 SCENARIO = {

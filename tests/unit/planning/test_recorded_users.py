@@ -14,7 +14,7 @@ from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.profile import ProfileOptions, profile
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.store import read, read_plan
 
 USERS = ["raspberry-pi-4b,wifi-pi4,2", "laptop-cpu,ethernet,0", "laptop-cpu,wifi-pi5,1"]

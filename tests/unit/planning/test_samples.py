@@ -10,8 +10,8 @@ import pytest
 from edgefl.core.errors import ScenarioError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import drafts, run
 from edgefl.runs.dry import dry_run
+from edgefl.runs.group import drafts, run
 from edgefl.store import read, read_plan
 
 SCENARIO = {

@@ -19,7 +19,7 @@ from edgefl.core.sweeps import swept
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning import fleets
 from edgefl.planning.sensitivity import Side, study
-from edgefl.runs import run
+from edgefl.runs.group import run
 from edgefl.show.sensitivity import sensitivity
 
 GUESS = {"status": "assumed", "source": "test"}

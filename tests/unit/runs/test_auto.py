@@ -13,10 +13,12 @@ from edgefl.compute.engines.auto import Params
 from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import Callbacks, auto, drafts
+from edgefl.runs import auto
 from edgefl.runs.context import Context
+from edgefl.runs.group import drafts
 from edgefl.runs.states import States
 from edgefl.store import read
+from edgefl.trackers import Callbacks
 
 SCENARIO = {
     "name": "chosen",

@@ -11,9 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import edgefl
-from edgefl.runs import Callbacks, Progress, progress
+from edgefl.runs import progress
 from edgefl.runs.progress import Display
-from edgefl.trackers import Began, End
+from edgefl.trackers import Began, Callbacks, End, Progress
 
 # Brackets are no markup.
 NAME = "[/] rev [b]"

@@ -13,7 +13,7 @@ import edgefl
 from edgefl.core.user_code import LOADED
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.runs import drafts
+from edgefl.runs.group import drafts
 from edgefl.runs.provenance import differences, digests, provenance
 
 PACKAGE = Path(edgefl.__file__).parent

@@ -12,8 +12,8 @@ from edgefl.core.units import show_joules, show_seconds
 from edgefl.planning.costs import within
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions, profile
-from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run, overview
+from edgefl.runs.group import drafts
 from edgefl.show.check import dry_runs, overviews
 from edgefl.show.profile import profile as tables
 from edgefl.show.values import between, cell

@@ -12,7 +12,8 @@ from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
 from edgefl.protocol import write_tree
-from edgefl.runs import describing, drafts
+from edgefl.runs import describing
+from edgefl.runs.group import drafts
 from edgefl.store import Store, read, read_plan
 
 # Some cannot train, the energy of others is unknown, and two models share a name.
