@@ -33,7 +33,7 @@ def ran(out, **settings):
 def test_what_did_not_happen_is_said(tmp_path):
     """Each section in its own words, no unknown energy where nobody spent any, and the whole reason."""
     fleet = {"members": [{"device": "raspberry-pi-zero-2w", "link": "ethernet"}]}
-    asked = {"model.hidden": [300_000], "evaluate.measures": ["class-accuracy"]}
+    asked = {"model.hidden": [9000, 9000], "evaluate.measures": ["class-accuracy"]}
     folder = ran(tmp_path / "nobody", fleet=fleet, **asked)
     other = ran(tmp_path / "done")
     found = paged(folder)
