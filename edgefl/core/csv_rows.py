@@ -15,7 +15,8 @@ both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -130,13 +131,24 @@ def file_rows(file: str, of_file: Callable[[str], str]) -> str:
         UserError: the file is wrong.
     """
     path = found(file)
-    return _placed(text_of(path), str(path), of_file)
+    return _cached(text_of(path), str(path), of_file)
 
 
 @lru_cache(maxsize=4)
-def _placed(text: str, file: str, of_file: Callable[[str], str]) -> str:
+def _cached(text: str, file: str, of_file: Callable[[str], str]) -> str:
     """Cached, as the runs of a sweep share files."""
-    try:
+    with placed(file):
         return of_file(text)
+
+
+@contextmanager
+def placed(file: str) -> Iterator[None]:
+    """Gives mistakes in a file's rows their place, FILE:LINE.
+
+    Raises:
+        UserError: a row is wrong.
+    """
+    try:
+        yield
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise, zip_longest
 
 import numpy as np
 import pytest
@@ -10,14 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
 
-from edgefl.core.availability.intervals import Intervals as Timetable
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
-from edgefl.importing.assumed import assumed
-from edgefl.importing.classes import MOST_CLASSES, classes
 from edgefl.importing.fedscale import read
-from edgefl.importing.intervals import Gathered
+from edgefl.importing.profile import MOST_CLASSES, classes
 
 
 def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
@@ -55,12 +53,10 @@ def test_the_device_and_the_link_below_can_be_others(tmp_path, monkeypatch):
 def test_classes_round_by_no_more_than_they_say(values, most):
     """At most so many classes, each user's within the rounding; none is rounded where all have their own."""
     given_ = np.array(values)
-    found = classes(given_, most)
-    assert len(found.values) <= most
-    relative = np.abs(found.values[found.of] / given_ - 1)
-    assert relative.max() <= found.rounding
-    distinct = len(np.unique(given_, axis=0))
-    assert (found.rounding == 0) == (distinct <= most) or len(np.unique(np.log(given_), axis=0)) < distinct
+    found, of, rounding = classes(given_, most)
+    assert len(found) <= most
+    assert np.abs(found[of] / given_ - 1).max() <= rounding
+    assert rounding == 0 or len(np.unique(given_, axis=0)) > most
 
 
 def test_many_rates_become_few_links(tmp_path):
@@ -93,13 +89,6 @@ def test_impossible_users_are_left_out_and_counted(tmp_path):
     assert done.dropped == ("10 users without a possible speed and rate",)
 
 
-def test_what_is_unknown_of_the_base_stays_unknown():
-    """A number that the base does not have is not assumed either."""
-    radio = {"status": "unknown", "source": "no figure"}
-    source = "not in the trace, and unknown of the link l"
-    assert assumed(radio, "the link l") == {"status": "unknown", "source": source}
-
-
 users_of_a_trace = st.lists(
     st.tuples(
         st.lists(st.integers(-5, 110), max_size=6),
@@ -112,31 +101,24 @@ users_of_a_trace = st.lists(
 
 @example(traced=[([0, 10], [50, 20])], times=[5, 30, 60])
 @example(traced=[([0, 50], [50, 60])], times=[50])
-@given(users_of_a_trace, st.lists(st.integers(0, 350), min_size=1, max_size=20))
-def test_availability_is_that_of_the_pairs(traced, times):
-    """A user is available if the time, modulo the period, lies in one of its pairs; no two of which touch."""
-    gathered = Gathered(100.0)
-    for starts, ends in traced:
-        gathered.add(starts, ends)
+@given(users_of_a_trace, st.lists(st.integers(0, 99), min_size=1, max_size=20))
+def test_availability_is_that_of_the_pairs(tmp_path_factory, traced, times):
+    """A user is available if the time lies in one of its pairs; no two of which touch."""
+    users = {
+        number: {"active": active, "inactive": inactive, "finish_time": 100}
+        for number, (active, inactive) in enumerate(traced)
+    }
     try:
-        intervals = gathered.intervals("f")
-        next_ = intervals.user[1:] == intervals.user[:-1]
-        assert (intervals.start_s[1:] > intervals.end_s[:-1])[next_].all()
+        found = read(pickled(tmp_path_factory.getbasetemp(), users)).columns["availability"]
     except UserError:
-        intervals = None
-    for user, (starts, ends) in enumerate(traced):
-        for t in times:
-            now = t % 100
-            pairs = zip(starts, ends, strict=False)
-            open_ = [start for start in starts[len(ends) :] if start == max(starts) and 0 <= start < 100]
-            expected = any(start <= now < end for start, end in pairs) or any(start <= now for start in open_)
-            if intervals is None:
-                assert not expected
-                continue
-            table = np.stack([intervals.user, intervals.start_s, intervals.end_s], axis=1)
-            at = Timetable(table, 100.0, np.arange(len(traced))).at(np.array([user]), np.array([float(t)]))
-            known = user <= intervals.user[-1]
-            assert not known or bool(at.available[0]) == expected
+        found = [[] for _ in users]
+    for own, (starts, ends) in zip(found, traced, strict=True):
+        assert all(end < start for (_, end), (start, _) in pairwise(own))
+        for now in times:
+            expected = any(
+                start <= now < end for start, end in zip_longest(starts, ends[: len(starts)], fillvalue=100)
+            )
+            assert any(start <= now < end for start, end in own) == expected
 
 
 def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
@@ -149,13 +131,13 @@ def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
     whose = [int(row["availability"]) for row in rows(done)]
     found = {(int(row["client"]), row["start_s"], row["end_s"]) for row in rows(done, "availability.csv")}
     first, second, never = whose
+    assert never == 0
     assert found == {
         (first, "10.0", "20.0"),
         (first, "100.0", "130.0"),
         (second, "0.0", "60.0"),
         (second, "150.0", "200.0"),
     }
-    assert never < max(whose)
     assert "1 interval without an end: until the end of the period" in done.read
     assert "1 user never available" in done.read
 
@@ -181,7 +163,7 @@ def test_both_traces_make_one_profile(tmp_path, monkeypatch):
     assert one.dealt == two.dealt == "independently"
     assert fleet(one, monkeypatch).users.dealt == "independently"
     assert rows(one) == rows(two)
-    assert [int(row["availability"]) for row in rows(one)] == [0, 2, 1, 0, 2]
+    assert [int(row["availability"]) for row in rows(one)] == [1, 2, 0, 1, 2]
     assert "the traces do not say which of their users are the same" in record(one)["notes"]
 
 
