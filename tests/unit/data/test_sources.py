@@ -69,7 +69,7 @@ def test_digits_need_no_folder_and_never_change():
 
 def test_real_mnist(data_folder):
     """60,000 and 10,000 images whose moments are the constants' to four digits; the first is a 5."""
-    found = mnist.load(data_folder, download=False)
+    found = mnist.Params().build().load(data_folder, download=False)
     assert found.train_x.shape == (60_000, 1, 28, 28)
     assert found.test_x.shape == (10_000, 1, 28, 28)
     assert found.train_y[:5].tolist() == [5, 0, 4, 1, 9]
@@ -81,7 +81,7 @@ def test_real_mnist(data_folder):
 @pytest.mark.nightly
 def test_real_cifar10(data_folder):
     """50,000 and 10,000 images, evenly classed; JPEG copies move the moments by less than 0.003."""
-    found = cifar10.load(data_folder, download=False)
+    found = cifar10.Params().build().load(data_folder, download=False)
     assert found.train_x.shape == (50_000, 3, 32, 32)
     assert np.bincount(found.train_y).tolist() == [5000] * 10
     assert np.bincount(found.test_y).tolist() == [1000] * 10
