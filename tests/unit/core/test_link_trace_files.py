@@ -118,7 +118,7 @@ def test_a_wrong_csv_file_has_one_message(content, line, what, tmp_path):
 
 
 WRONG_MAHIMAHI = {
-    "empty": (b"\n\n", 1, "there are no lines"),
+    "empty": (b"\n\n", 1, "the last line must be between 1 and"),
     "at once": (b"0\n0\n", 2, "the last line must be between 1 and"),
     "falling": (b"1\n\n5\n4\n", 4, "milliseconds must not fall"),
     "negative": (b"1\n-5\n", 2, "'-5' must be a whole number of milliseconds"),
