@@ -9,7 +9,7 @@ and ``rows`` is written as::
         return kept(value, of_file, of_rows, cls.model_fields)
 
 ``of_file`` makes the rows of a file's text, and ``of_rows`` makes them of such rows, in one canonical form;
-both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files are named otherwise.
+both raise ``RowError`` for a mistake.
 """
 
 from __future__ import annotations
@@ -104,6 +104,12 @@ def kept(
 
     Data with a key that is not known is left as it is: pydantic tells it.
 
+    Args:
+        value: the data; the file is relative to the working directory or to a directory on EDGEFL_PATH.
+        of_file: a function of the module's top level, so that its answers can be cached.
+        of_rows: likewise, of rows.
+        known: the record's keys.
+
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
         PydanticCustomError: there is no such file.
@@ -115,23 +121,9 @@ def kept(
     if (file is None) == (rows is None):
         raise ValueError("give either 'file' or 'rows'")
     if isinstance(file, str):
-        return {**value, "file": None, "rows": file_rows(file, of_file)}
+        path = found(file)
+        return {**value, "file": None, "rows": _cached(text_of(path), str(path), of_file)}
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
-
-
-def file_rows(file: str, of_file: Callable[[str], str]) -> str:
-    """What ``of_file`` makes of a file's text; its mistakes are placed at FILE:LINE.
-
-    Args:
-        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
-        of_file: a function of the module's top level, so that its answers can be cached.
-
-    Raises:
-        PydanticCustomError: there is no such file.
-        UserError: the file is wrong.
-    """
-    path = found(file)
-    return _cached(text_of(path), str(path), of_file)
 
 
 @lru_cache(maxsize=4)

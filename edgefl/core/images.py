@@ -81,9 +81,10 @@ def decoded(images: Iterable[Encoded], count: int, form: Form) -> Pixels:
             hint="choose a smaller size, or fewer images",
         )
     pixels = np.empty((count, height, width, channels), dtype=np.uint8)
-    for place, (name, source) in enumerate(images):
-        with _opened(source, name) as image:
-            pixels[place] = _pixels(image, name, form)
+    with _quiet():
+        for place, (name, source) in enumerate(images):
+            with _opened(source, name) as image:
+                pixels[place] = _pixels(image, name, form)
     return pixels.transpose(0, 3, 1, 2)
 
 
@@ -108,7 +109,7 @@ def header(source: bytes | Path, name: str) -> Header:
     """
     from PIL import ExifTags
 
-    with _opened(source, name) as image:
+    with _quiet(), _opened(source, name) as image:
         width, height = image.size
         with suppress(Exception):  # of Exif that cannot be read
             # PIL has turned TIFFs already.
@@ -122,6 +123,17 @@ _TURNED = (5, 6, 7, 8)
 
 
 @contextmanager
+def _quiet() -> Iterator[None]:
+    """Images that are too large are errors; of metadata that nothing reads, PIL warns."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
+@contextmanager
 def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
     """An image whose header is read.
 
@@ -130,15 +142,13 @@ def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
     """
     from PIL import Image
 
-    with warnings.catch_warnings(), explained("an image is unreadable", name):
-        warnings.simplefilter("ignore")  # of metadata that nothing reads
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(BytesIO(source) if isinstance(source, bytes) else source) as image:
-            frames = getattr(image, "n_frames", 1)
-            # MPO, of many cameras, holds one photograph and previews of it.
-            if frames > 1 and image.format != "MPO":
-                raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
-            yield image
+    file = BytesIO(source) if isinstance(source, bytes) else source
+    with explained("an image is unreadable", name), Image.open(file) as image:
+        frames = getattr(image, "n_frames", 1)
+        # MPO, of many cameras, holds one photograph and previews of it.
+        if frames > 1 and image.format != "MPO":
+            raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
+        yield image
 
 
 def _pixels(image: Image.Image, name: str, form: Form) -> Pixels:

@@ -7,11 +7,10 @@ import json
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
 from edgefl.core.errors import DataError
 from edgefl.core.images import Form, header
@@ -29,7 +28,7 @@ LOOKED_AT = 256
 _SPLIT_SEED = 2718
 TEST_SHARE = 0.2
 
-_Side = Annotated[int, Field(gt=0, le=1024)]
+_Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
 
 def _absolute(text: str) -> str:
@@ -41,16 +40,6 @@ def _absolute(text: str) -> str:
         raise ValueError(f"'path' cannot be found: {error}") from error
 
 
-def _sides(value: Any) -> Any:
-    sides = value if isinstance(value, list | tuple) else (value, value)
-    whole = all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
-    if value is not None and not (whole and len(sides) == 2):  # noqa: PLR2004 - height and width
-        raise PydanticCustomError(
-            "form", "Input should be {form}", {"form": "a whole number, or a list of height and width"}
-        )
-    return None if value is None else tuple(sides)
-
-
 class OwnImages(Dataset):
     """Where the images are, and what they are turned into."""
 
@@ -60,8 +49,7 @@ class OwnImages(Dataset):
         Field(description="the folder; relative paths begin at the current directory"),
     ]
     size: Annotated[
-        tuple[_Side, _Side] | None,
-        BeforeValidator(_sides, json_schema_input_type=_Side | tuple[_Side, _Side] | None),
+        _Side | tuple[_Side, _Side] | None,
         Field(description="height and width to resize to, or one number; null: their own, 32 if they differ"),
     ] = None
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
@@ -134,11 +122,12 @@ class OwnImages(Dataset):
         """
         whose = Path(self.path).name or "images"
         some = chain.from_iterable(part.some(LOOKED_AT) for part in parts)
-        size, *others = {self.size} if self.size else {header(image, name)[1:] for name, image in some}
+        given = (self.size, self.size) if isinstance(self.size, int) else self.size
+        size, *others = {given} if given else {header(image, name)[1:] for name, image in some}
         if others:
             size = 32, 32
             note(f"{whose}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
-        return Form((self.channels, *size), whose, fitted=True, resized=bool(self.size or others))
+        return Form((self.channels, *size), whose, fitted=True, resized=bool(given or others))
 
     def found(self) -> Path:
         """The folder.
