@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -86,11 +86,6 @@ def decoded(images: Iterable[Encoded], count: int, form: Form) -> Pixels:
             with _opened(source, name) as image:
                 pixels[place] = _pixels(image, name, form)
     return pixels.transpose(0, 3, 1, 2)
-
-
-def files_decoded(files: Sequence[Path], form: Form) -> Pixels:
-    """The images of files; see ``decoded``."""
-    return decoded(((str(path), path) for path in files), len(files), form)
 
 
 class Header(NamedTuple):

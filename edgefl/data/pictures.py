@@ -86,7 +86,7 @@ def class_folders(folder: Path) -> list[str]:
     """
     names = sorted(path.name for path in _entries(folder) if path.is_dir())
     for name in names:
-        if not name.isprintable():
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
             what = f"the name of the class folder {os.fsencode(name)!r} is not valid UTF-8"
             raise DataError(what, where=str(folder), hint="rename it: it is the class's name")
     return sorted(names, key=lambda name: (int(name), name)) if all(map(str.isdecimal, names)) else names

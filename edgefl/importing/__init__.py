@@ -16,7 +16,7 @@ from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
 from edgefl.importing.profile import Base, profile_of
-from edgefl.importing.trace import INDEPENDENTLY, TOGETHER, Recorded, TraceSource, joined
+from edgefl.importing.trace import INDEPENDENTLY, TOGETHER, RecordedUsers, TraceSource, joined
 
 # Kinds that go together, and the link of what they do not say.
 _FAMILIES = {
@@ -137,7 +137,7 @@ def import_traces(
 
 def _traces(
     family: tuple[str, ...], paths: list[Path], ready: str | None, repeat: str | None, show: Progress
-) -> list[Recorded]:
+) -> list[RecordedUsers]:
     """The traces of files."""
     repeat_s = None
     if repeat is not None:

@@ -27,7 +27,7 @@ from typing_extensions import TypedDict
 from edgefl.core.errors import UserError, short
 from edgefl.core.poisson import Bools
 from edgefl.core.units import show_count
-from edgefl.importing.trace import Recorded, content_of, merged, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, content_of, merged, source_of, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 
@@ -68,7 +68,7 @@ def unpickled(content: bytes, file: str) -> Any:
         raise UserError(what, where=file, hint="only plain data are read") from error
 
 
-def read(path: Path) -> Recorded:
+def read(path: Path) -> RecordedUsers:
     """A trace of either kind, by what its users have.
 
     Raises:
@@ -79,7 +79,7 @@ def read(path: Path) -> Recorded:
     return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 
 
-def _capacity(users: dict[Any, _Capacity], path: Path) -> Recorded:
+def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
     rows = np.array([(user["computation"], user["communication"]) for user in users.values()])
     usable: Bools = np.all((rows >= _LEAST) & (rows <= _MOST), axis=1)
     if not usable.any():
@@ -87,7 +87,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> Recorded:
     ms, kbit_s = rows[usable].T
     rate_bps = (kbit_s * 1e3).tolist()
     left_out = int((~usable).sum())
-    return Recorded(
+    return RecordedUsers(
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
         ids=[user for user, kept in zip(users, usable.tolist(), strict=True) if kept],
@@ -96,7 +96,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> Recorded:
     )
 
 
-def _availability(users: dict[Any, _Availability], path: Path) -> Recorded:
+def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     periods = Counter(user["finish_time"] for user in users.values())
     period_s = max(periods, key=lambda one: (periods[one], one))
     kept = {number: user for number, user in users.items() if user["finish_time"] == period_s}
@@ -119,7 +119,7 @@ def _availability(users: dict[Any, _Availability], path: Path) -> Recorded:
         f"what is not in the period, or empty, of {show_count(odd, 'interval')}": odd,
         "duration and model of each user": 1,
     }
-    return Recorded(
+    return RecordedUsers(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
         ids=list(kept),

@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
-from edgefl.importing.trace import Recorded, Spans, content_of, merged, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, Spans, content_of, merged, source_of, users_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
 
@@ -79,7 +79,7 @@ def conditions_of(text: str) -> list[str]:
     return found
 
 
-def read(path: Path, ready: Sequence[str]) -> Recorded:
+def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
     """A trace of either kind, by what its users have.
 
     Args:
@@ -97,11 +97,11 @@ def read(path: Path, ready: Sequence[str]) -> Recorded:
     return _states(users, path, ready) if kind == STATES else _speeds(users, path)
 
 
-def _speeds(users: dict[str, _Speed], path: Path) -> Recorded:
+def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
     rows = [(user["down_u"], user["down_sigma"], user["up_u"], user["up_sigma"]) for user in users.values()]
     down, down_sigma, up, up_sigma = np.array(rows).T
     spread = f"{np.median(down_sigma / down):.2g} down and {np.median(up_sigma / up):.2g} up"
-    return Recorded(
+    return RecordedUsers(
         kind=SPEEDS,
         sources=(source_of(path, _ORIGIN),),
         ids=list(users),
@@ -111,7 +111,7 @@ def _speeds(users: dict[str, _Speed], path: Path) -> Recorded:
     )
 
 
-def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Recorded:
+def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> RecordedUsers:
     said = [(user["guid"], _said(user["messages"])) for user in users.values()]
     phones = [(guid, messages) for guid, messages in said if messages and messages[0][0] < messages[-1][0]]
     if not phones:
@@ -130,7 +130,7 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Record
         f"{show_count(other, 'message')} of another state or time": other,
         "the model of each phone": 1,
     }
-    return Recorded(
+    return RecordedUsers(
         kind=STATES,
         sources=(source_of(path, _ORIGIN),),
         ids=[guid for guid, _ in phones],

@@ -17,7 +17,7 @@ from edgefl.core.poisson import Ints
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
 from edgefl.importing.fedscale import CAPACITY
-from edgefl.importing.trace import INDEPENDENTLY, Recorded, Spans
+from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans
 
 MOST_CLASSES = 128
 # In place of a latency of zero, which has no logarithm.
@@ -59,7 +59,7 @@ class Made(NamedTuple):
     dropped: list[str]
 
 
-def profile_of(traces: list[Recorded], dealt: str, base: Base) -> Made:
+def profile_of(traces: list[RecordedUsers], dealt: str, base: Base) -> Made:
     """The profile of traces.
 
     Args:
@@ -112,7 +112,7 @@ def profile_of(traces: list[Recorded], dealt: str, base: Base) -> Made:
     return Made({f"{folder}.yaml": dump(record).encode(), **files}, users, read, dropped)
 
 
-def _notes(traces: list[Recorded], dealt: str, read: list[str], dropped: list[str]) -> str:
+def _notes(traces: list[RecordedUsers], dealt: str, read: list[str], dropped: list[str]) -> str:
     files = "; ".join(trace.cited() for trace in traces)
     how = "What is recorded of one user stays together."
     if dealt == INDEPENDENTLY:
@@ -124,7 +124,7 @@ def _notes(traces: list[Recorded], dealt: str, read: list[str], dropped: list[st
     return f"Made by edgefl import of {files}. {how}{made}{left}"
 
 
-def _links(trace: Recorded, base: Base) -> tuple[dict[str, Any], list[str], str]:
+def _links(trace: RecordedUsers, base: Base) -> tuple[dict[str, Any], list[str], str]:
     """Users' links: each their own, or classes where there are many; whose they are, and a sentence."""
     path = catalogue.find("links", base.link, where="--link").path
     known = Document.parse(text_of(path, MOST_BYTES), str(path)).data

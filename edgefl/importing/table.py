@@ -26,7 +26,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
-from edgefl.importing.trace import Recorded, Spans, source_of
+from edgefl.importing.trace import RecordedUsers, Spans, source_of
 
 CSV = "csv"
 
@@ -61,7 +61,7 @@ class _TableRow(User, total=False):
     latency_ms: Annotated[float, *_of(1e-3, least=0, most=1e6)]
 
 
-def read(files: Sequence[Path], repeat_s: float | None) -> Recorded:
+def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
     """Users of a table, and their intervals where a second file has them.
 
     Args:
@@ -80,7 +80,7 @@ def read(files: Sequence[Path], repeat_s: float | None) -> Recorded:
     if times:
         columns["availability"] = _spans(times[0], columns["availability"], repeat_s)
     names = columns.pop("user", None)
-    return Recorded(
+    return RecordedUsers(
         kind=CSV,
         sources=tuple(source_of(path) for path in (table, *times)),
         ids=range(len(next(iter(columns.values())))),

@@ -38,7 +38,7 @@ class TraceSource(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedUsers:
     """A trace's users, and what it says of each.
 
     Attributes:
@@ -71,13 +71,13 @@ class Recorded:
         """Its files as sources cite them, with so many digits of their digests."""
         return " and ".join(source.cited(digits) for source in self.sources)
 
-    def of(self, users: Sequence[int], lost: str) -> Recorded:
+    def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
         """The trace of some of its users, in this order; ``lost`` says who is not there."""
         columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
         dropped = (*self.dropped, lost) if lost else self.dropped
         return replace(self, ids=[self.ids[user] for user in users], columns=columns, dropped=dropped)
 
-    def sampled(self, most: int | None) -> Recorded:
+    def sampled(self, most: int | None) -> RecordedUsers:
         """A random sample of at most so many users: the same rows of traces of the same length."""
         if most is None or len(self) <= most:
             return self
@@ -86,7 +86,7 @@ class Recorded:
         return self.of(chosen.tolist(), lost)
 
 
-def joined(traces: list[Recorded], dealt: str | None) -> tuple[list[Recorded], str]:
+def joined(traces: list[RecordedUsers], dealt: str | None) -> tuple[list[RecordedUsers], str]:
     """Traces whose users are the same, row by row, or are dealt independently; and which of these.
 
     Args:

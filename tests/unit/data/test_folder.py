@@ -137,7 +137,7 @@ def test_parameters_out_of_range(params):
 def test_a_wrong_size_is_told_what_it_may_be(size):
     """A number or a list, and not the list alone."""
     settings = {"path": "x", "size": size}
-    with pytest.raises(ScenarioError, match=r"size.* (should be a valid integer|is missing)"):
+    with pytest.raises(ScenarioError, match=r"size.* should be a valid integer|'1' is missing"):
         validate(folder.Params, settings, Document.of(settings, "test"))
 
 

@@ -11,7 +11,7 @@ from graphs import BYTE, FLOAT, write
 from PIL import Image
 
 from edgefl.core.errors import UserError
-from edgefl.core.images import Form, files_decoded
+from edgefl.core.images import Form, decoded
 from edgefl.export.infer import infer, picture
 
 NAMES = ["dark", "grey", "bright"]
@@ -82,7 +82,7 @@ def test_a_model_sees_what_it_was_trained_on(tmp_path, mode):
     image.save(tmp_path / "x.tiff")
     form = Form((1, 4, 4), "mine", fitted=True, resized=True)
     seen = picture(tmp_path / "x.tiff", (1, 4, 4))
-    assert np.array_equal(seen.pixels, files_decoded([tmp_path / "x.tiff"], form)[0])
+    assert np.array_equal(seen.pixels, decoded([("x", tmp_path / "x.tiff")], 1, form)[0])
     assert (seen.pixels.max() == 0) == (mode == "I;16")
     assert seen.changes.endswith("10 x 8 to 4 x 4")
 
