@@ -9,13 +9,14 @@ and ``rows`` is written as::
         return kept(value, of_file, of_rows, cls.model_fields)
 
 ``of_file`` makes the rows of a file's text, and ``of_rows`` makes them of such rows, in one canonical form;
-both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files are named otherwise.
+both raise ``RowError`` for a mistake.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -103,6 +104,12 @@ def kept(
 
     Data with a key that is not known is left as it is: pydantic tells it.
 
+    Args:
+        value: the data; the file is relative to the working directory or to a directory on EDGEFL_PATH.
+        of_file: a function of the module's top level, so that its answers can be cached.
+        of_rows: likewise, of rows.
+        known: the record's keys.
+
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
         PydanticCustomError: there is no such file.
@@ -114,29 +121,26 @@ def kept(
     if (file is None) == (rows is None):
         raise ValueError("give either 'file' or 'rows'")
     if isinstance(file, str):
-        return {**value, "file": None, "rows": file_rows(file, of_file)}
+        path = found(file)
+        return {**value, "file": None, "rows": _cached(text_of(path), str(path), of_file)}
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
 
 
-def file_rows(file: str, of_file: Callable[[str], str]) -> str:
-    """What ``of_file`` makes of a file's text; its mistakes are placed at FILE:LINE.
+@lru_cache(maxsize=4)
+def _cached(text: str, file: str, of_file: Callable[[str], str]) -> str:
+    """Cached, as the runs of a sweep share files."""
+    with placed(file):
+        return of_file(text)
 
-    Args:
-        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
-        of_file: a function of the module's top level, so that its answers can be cached.
+
+@contextmanager
+def placed(file: str) -> Iterator[None]:
+    """Gives mistakes in a file's rows their place, FILE:LINE.
 
     Raises:
-        PydanticCustomError: there is no such file.
-        UserError: the file is wrong.
+        UserError: a row is wrong.
     """
-    path = found(file)
-    return _placed(text_of(path), str(path), of_file)
-
-
-@lru_cache(maxsize=4)
-def _placed(text: str, file: str, of_file: Callable[[str], str]) -> str:
-    """Cached, as the runs of a sweep share files."""
     try:
-        return of_file(text)
+        yield
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None

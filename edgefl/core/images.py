@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import psutil
@@ -24,8 +24,6 @@ Pixels: TypeAlias = NDArray[np.uint8]
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 """Of the files that are taken for images, in lower case."""
 
-# More than any camera's image; decoded, it takes 300 MB. Larger ones are most likely made to fill memory.
-MOST_PIXELS = 100_000_000
 _GREY = frozenset({"1", "L", "LA", "La", "I;16", "I;16B", "I;16L"})
 _CONVERTIBLE = frozenset({"P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "HSV"})
 # JPEG decodes faster to 1/2, 1/4 or 1/8 of its size; at twice the size that is needed, nothing is lost.
@@ -50,10 +48,6 @@ class Form:
     whose: str
     fitted: bool = False
     resized: bool = False
-
-    def facts(self) -> list[Any]:
-        """What images depend on, as plain data."""
-        return [*self.shape, self.fitted, self.resized]
 
 
 @contextmanager
@@ -87,18 +81,11 @@ def decoded(images: Iterable[Encoded], count: int, form: Form) -> Pixels:
             hint="choose a smaller size, or fewer images",
         )
     pixels = np.empty((count, height, width, channels), dtype=np.uint8)
-    with warnings.catch_warnings():
-        # PIL warns of large images, which have a limit here, and of metadata that nothing reads.
-        warnings.simplefilter("ignore")
+    with _quiet():
         for place, (name, source) in enumerate(images):
-            with explained("an image is unreadable", name):
-                pixels[place] = _pixels(source, name, form)
+            with _opened(source, name) as image:
+                pixels[place] = _pixels(image, name, form)
     return pixels.transpose(0, 3, 1, 2)
-
-
-def files_decoded(files: Sequence[Path], form: Form) -> Pixels:
-    """The images of files; see ``decoded``."""
-    return decoded(((str(path), path) for path in files), len(files), form)
 
 
 class Header(NamedTuple):
@@ -115,90 +102,71 @@ def header(source: bytes | Path, name: str) -> Header:
     Raises:
         DataError: it is no image.
     """
-    with warnings.catch_warnings(), explained("an image is unreadable", name):
-        warnings.simplefilter("ignore")
-        with _opened(source, name) as image:
-            width, height = image.size[::-1] if _sideways(image) else image.size
-            return Header(image.mode, height, width)
+    from PIL import ExifTags
+
+    with _quiet(), _opened(source, name) as image:
+        width, height = image.size
+        with suppress(Exception):  # of Exif that cannot be read
+            # PIL has turned TIFFs already.
+            if image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
+                width, height = height, width
+        return Header(image.mode, height, width)
 
 
 _TURNED = (5, 6, 7, 8)
 """Exif's orientations in which width and height change places."""
 
 
-def _sideways(image: Image.Image) -> bool:
-    """Whether width and height change places as the image is turned upright; of TIFFs, PIL has done so."""
-    from PIL import ExifTags
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Images that are too large are errors; of metadata that nothing reads, PIL warns."""
+    from PIL import Image
 
-    with suppress(Exception):
-        return image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED
-    return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
 
 
-def _opened(source: bytes | Path, name: str) -> Image.Image:
-    """An image whose header is read and sound.
+@contextmanager
+def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
+    """An image whose header is read.
 
     Raises:
-        DataError: it is too large or an animation.
+        DataError: it is none, too large or an animation, or what is done with it fails.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
-    try:
-        image = Image.open(BytesIO(source) if isinstance(source, bytes) else source)
-    except UnidentifiedImageError as error:
-        raise DataError("this is not an image, or of an unknown format", where=name) from error
-    except Image.DecompressionBombError as error:
-        raise DataError(f"an image has too many pixels: {error}", where=name) from error
-    if image.width * image.height > MOST_PIXELS:
-        image.close()
-        raise DataError(
-            f"an image has {image.width} x {image.height} pixels; the most is {MOST_PIXELS // 10**6} million",
-            where=name,
-            hint="scale it down",
-        )
-    # MPO, of many cameras, holds one photograph and previews of it.
-    if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
-        frames = image.n_frames  # type: ignore[attr-defined]
-        image.close()
-        raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
-    return image
+    file = BytesIO(source) if isinstance(source, bytes) else source
+    with explained("an image is unreadable", name), Image.open(file) as image:
+        frames = getattr(image, "n_frames", 1)
+        # MPO, of many cameras, holds one photograph and previews of it.
+        if frames > 1 and image.format != "MPO":
+            raise DataError(f"an image is an animation or a document of {frames} frames", where=name)
+        yield image
 
 
-def _pixels(source: bytes | Path, name: str, form: Form) -> Pixels:
-    """(H, W, C) uint8."""
-    with _opened(source, name) as image:
-        if form.fitted:
-            return _fitted(image, name, form)
-        mode = "L" if image.mode in _GREY else "RGB"
-        found = np.asarray(_converted(image, mode, name))
-    x = found[:, :, None] if mode == "L" else found
-    height, width, channels = x.shape
-    if (channels, height, width) != form.shape:
-        raise DataError(
-            f"an image has shape {(channels, height, width)}, {form.whose}'s have {form.shape}", where=name
-        )
-    return x
-
-
-def _fitted(image: Image.Image, name: str, form: Form) -> Pixels:
-    """The image upright, in the shape's channels, resized by PIL's antialiasing bilinear filter."""
+def _pixels(image: Image.Image, name: str, form: Form) -> Pixels:
+    """(H, W, C) uint8; resized by PIL's antialiasing bilinear filter."""
     from PIL import Image, ImageOps
 
     channels, height, width = form.shape
-    most = _DRAFT * max(height, width)
+    grey = channels == 1 if form.fitted else image.mode in _GREY
     if form.resized:
+        most = _DRAFT * max(height, width)
         image.draft(None, (most, most))
-    with suppress(Exception):  # of Exif that cannot be read; pixels that cannot are met below
-        ImageOps.exif_transpose(image, in_place=True)
-    sized = _converted(image, "L" if channels == 1 else "RGB", name)
-    if sized.size != (width, height):
-        if not form.resized:
-            raise DataError(
-                f"an image has {sized.height} x {sized.width} pixels, the first one has {height} x {width}",
-                where=name,
-                hint="set task.dataset.size, to which all images are resized",
-            )
+    if form.fitted:
+        with suppress(Exception):  # of Exif that cannot be read; pixels that cannot are met below
+            ImageOps.exif_transpose(image, in_place=True)
+    sized = _converted(image, "L" if grey else "RGB", name)
+    if form.resized and sized.size != (width, height):
         sized = sized.resize((width, height), Image.Resampling.BILINEAR)
+    shape = (len(sized.getbands()), sized.height, sized.width)
+    if shape != form.shape:
+        hint = "set task.dataset.size, to which all images are resized" if form.fitted else ""
+        raise DataError(
+            f"an image has shape {shape}, {form.whose}'s have {form.shape}", where=name, hint=hint
+        )
     return np.asarray(sized).reshape(height, width, channels)
 
 

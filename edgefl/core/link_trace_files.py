@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -12,9 +11,9 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from edgefl.core.csv_rows import RowError, read_csv
+from edgefl.core.csv_rows import RowError, placed, read_csv
 from edgefl.core.draws import Floats
-from edgefl.core.errors import UserError
+from edgefl.core.poisson import Ints
 from edgefl.core.yamls import text_of
 
 PACKET_BITS = 8 * 1500
@@ -127,13 +126,12 @@ def from_csv(path: Path, *, held: bool) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _from_csv(text: str, file: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
     """Cached, as the runs of a sweep share files."""
-    lines = None
-    try:
+    with placed(file):
         _, rows, lines = read_csv(text, _RateRow)
-        return _columns(rows, held)
-    except RowError as error:
-        line = error.line if lines is None else lines[error.line]
-        raise UserError(str(error), where=f"{file}:{line}") from None
+        try:
+            return _columns(rows, held)
+        except RowError as error:
+            raise RowError(str(error), lines[error.line]) from None
 
 
 def _columns(rows: list[dict[str, float]], held: bool) -> dict[str, str]:  # noqa: FBT001
@@ -172,13 +170,8 @@ def from_mahimahi(path: Path, bin_ms: int) -> str:
 @lru_cache(maxsize=64)
 def _from_mahimahi(text: str, file: str, bin_ms: int) -> str:
     """Cached, as the runs of a sweep share files."""
-    lines = text.split("\n")
-    numbered = [(line, number) for number, line in enumerate(lines, 1) if line.strip()]
-    try:
-        packets_ms = _milliseconds([line for line, _ in numbered])
-    except RowError as error:
-        line = numbered[error.line][1] if numbered else 1
-        raise UserError(str(error), where=f"{file}:{line}") from None
+    with placed(file):
+        packets_ms = _milliseconds(text)
     last_ms = int(packets_ms[-1])
     place, packets = np.unique(np.maximum(-(-packets_ms // bin_ms) - 1, 0), return_counts=True)
     starts_ms, ends_ms = place * bin_ms, np.minimum((place + 1) * bin_ms, last_ms)
@@ -191,22 +184,19 @@ def _from_mahimahi(text: str, file: str, bin_ms: int) -> str:
     return written(times_ms / 1000, value)
 
 
-_MOST_MS = int(_MOST_S) * 1000
-
-
-def _milliseconds(lines: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The lines of a file, (n,)."""
-    if not lines:
-        raise RowError("there are no lines", 0)
-    for place, line in enumerate(lines):
-        text = line.strip()
-        if not (text.isascii() and text.isdecimal()) or len(text) > len(str(_MOST_MS)):
-            what = f"{text[:60]!r} must be a whole number of milliseconds up to {_MOST_MS:,}"
-            raise RowError(what, place)
-    packets_ms = np.array(list(map(int, lines)), dtype=np.int64)
-    falling = np.diff(packets_ms) < 0
-    if falling.any():
-        raise RowError("milliseconds must not fall", int(falling.argmax()) + 1)
-    if not 0 < packets_ms[-1] <= _MOST_MS:
-        raise RowError(f"the last line must be between 1 and {_MOST_MS:,} milliseconds", len(lines) - 1)
-    return packets_ms
+def _milliseconds(text: str) -> Ints:
+    """The lines of a file, (n,); empty ones mean nothing."""
+    most, found, last = int(_MOST_S) * 1000, [], 0
+    for line, field in enumerate(map(str.strip, text.split("\n")), 1):
+        if not field:
+            continue
+        if not (field.isascii() and field.isdecimal()) or len(field) > len(str(most)):
+            what = f"{field[:60]!r} must be a whole number of milliseconds up to {most:,}"
+            raise RowError(what, line)
+        found.append(int(field))
+        last = line
+        if found[-1] < found[-2:][0]:
+            raise RowError("milliseconds must not fall", line)
+    if not found or not 0 < found[-1] <= most:
+        raise RowError(f"the last line must be between 1 and {most:,} milliseconds", last or 1)
+    return np.array(found, dtype=np.int64)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.core import seeds
@@ -170,14 +169,21 @@ def federate(
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
     """
-    _check_settings(clients, holdout, personal_test, pooled)
+    if pooled and holdout:
+        raise UserError(
+            "a holdout and pooled data exclude each other: what tests a client is drawn from its own samples",
+            where="task.pooled",
+            hint="remove task.pooled, or set evaluate.on to test",
+        )
     (train_x, train_y), (test_x, test_y) = _content(spec, arrays, labels, pooled=bool(pooled))
     train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
         # Indices into the same images: a sweep of many runs holds the pixels once.
         train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
         test_x, test_y = train_x, train_y
-        _check_holdout(holdout, len(train), len(test))
+        if not len(train) or not len(test):
+            amount = "all" if len(test) else "not one"
+            raise UserError(f"a holdout of {holdout:g} is {amount} of the images", where="evaluate.holdout")
     if share < 1:
         train = train[stratified(train_y[train], share, seeds.generator(seed, "share"))[1]]
     public_x = None
@@ -240,26 +246,6 @@ def _tested(parts: tuple[Ints, ...], share: float, seed: int) -> tuple[tuple[Int
     return tuple(kept), tuple(tested)
 
 
-def _check_settings(clients: int, holdout: float, personal_test: float, pooled: float) -> None:
-    """Refuses settings that leave nothing to split, or say twice what tests a client.
-
-    Raises:
-        UserError: they do.
-    """
-    if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
-        raise UserError(
-            f"cannot split data among {clients} clients with holdout {holdout:g} and personal_test "
-            f"{personal_test:g}",
-            hint="clients must be at least 1, holdout in [0, 1) and personal_test in [0, 1]",
-        )
-    if pooled and holdout:
-        raise UserError(
-            "a holdout and pooled data exclude each other: what tests a client is drawn from its own samples",
-            where="task.pooled",
-            hint="remove task.pooled, or set evaluate.on to test",
-        )
-
-
 def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
     """Which of ``stock`` images are public: ``count`` indices, uniform, without repeats, sorted.
 
@@ -309,21 +295,6 @@ def sized(spec: Spec, samples: Ints) -> Federation:
     )
 
 
-def _check_holdout(share: float, kept: int, held: int) -> None:
-    """Refuses a holdout that leaves nothing to train on or nothing to evaluate.
-
-    Raises:
-        UserError: it is one.
-    """
-    if not kept or not held:
-        what = "all images of every class" if held else "not one image of any class"
-        raise UserError(
-            f"a holdout of {share:g} of the training images is {what}",
-            where="evaluate.holdout",
-            hint=f"{'lower' if held else 'raise'} evaluate.holdout; the default is 0.2",
-        )
-
-
 def _sound(parts: list[Ints], clients: int, samples: int, partition: Callable[..., Any]) -> tuple[Ints, ...]:
     """The parts, if every client has one and all indices are of training images, each at most once.
 
@@ -331,26 +302,18 @@ def _sound(parts: list[Ints], clients: int, samples: int, partition: Callable[..
         UserError: they are not, which only a partition of the user's own can do.
     """
     arrays = [np.asarray(part) for part in parts]
-    faults = (_fault(part, samples) for part in arrays)
-    wrong = next((f"client {client} has {fault}" for client, fault in enumerate(faults) if fault), "")
-    if len(parts) != clients:
-        wrong = f"{len(parts)} parts for {clients} clients"
-    if not wrong:
-        repeated = np.flatnonzero(np.bincount(np.concatenate(arrays).astype(np.int64)) > 1)
-        wrong = f"the index {repeated[0]} is given more than once" if repeated.size else ""
+    wrong = "" if len(parts) == clients else f"{len(parts)} parts for {clients} clients"
+    for client, part in enumerate(arrays):
+        if not part.size:
+            wrong = wrong or f"client {client} has no images"
+        elif part.ndim != 1 or part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= samples:
+            wrong = wrong or f"client {client} has something else than indices of samples, (n,) int64"
+    if not wrong and (repeated := np.flatnonzero(np.bincount(np.concatenate(arrays)) > 1)).size:
+        wrong = f"the index {repeated[0]} is given more than once"
     if wrong:
         place = defined_at(partition) or "task.partition"
         raise UserError(f"the partition is invalid: {wrong}", where=str(place))
     return tuple(part.astype(np.int64, copy=False) for part in arrays)
-
-
-def _fault(part: NDArray[Any], samples: int) -> str:
-    """What is wrong with a client's part; empty if nothing is."""
-    if not part.size:
-        return "no images"
-    if part.ndim != 1 or part.dtype.kind not in "iu":
-        return "something else than an array of indices, (n,) int64"
-    return "indices out of range" if part.min() < 0 or part.max() >= samples else ""
 
 
 def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:

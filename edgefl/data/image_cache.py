@@ -1,10 +1,8 @@
 """Decoded images in the user's cache, so that they are decoded once and not in every process.
 
-An entry is a folder ``images/<key>`` in the cache: the arrays as ``.npy`` files, which are mapped into
-memory, and ``facts.json``. Its key is a hash of the encoded files' content and of how they were decoded, so a
-file that changed has another entry. Content is hashed once for each state of the files: ``images/seen`` has
-the entry of a list of files by their paths, sizes, inodes and times of change. Anything that is missing,
-cannot be written or was damaged is decoded again.
+An entry is a safetensors file, which is mapped into memory. Its name is a hash of how the images were decoded
+and of the encoded files' paths, sizes, inodes and times of change, so a file that changed has another entry.
+Anything that is missing, cannot be written or was damaged is decoded again.
 """
 
 from __future__ import annotations
@@ -13,10 +11,9 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib.metadata import version
@@ -24,22 +21,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError, RunError
-from edgefl.core.files import atomically
+from edgefl.core.files import replacing
 from edgefl.data.spec import Arrays, moments
 
 MOST_BYTES = 20 * 10**9
 """Of all entries; those that were not used for longest are removed."""
 
 # Raised when entries are made in another way.
-_FORMAT = 1
+_FORMAT = 2
 # A file that changed this recently could change again without a new time: file systems count in ticks.
-_SETTLED_S = 2.0
-# Left over by a process that was killed.
-_ABANDONED_S = 24 * 3600.0
-_ARRAYS = tuple(field.name for field in fields(Arrays))
+_SETTLED_NS = 2 * 10**9
 
 
 @dataclass(frozen=True)
@@ -70,26 +66,23 @@ def decoded_once(files: Sequence[Path], how: Mapping[str, Any], decode: Callable
     Raises:
         DataError: a file cannot be read; see ``decode`` too.
     """
-    folder, before = cache_folder() / "images", _states(files)
-    made_by = {"format": _FORMAT, "pillow": version("pillow"), "how": dict(how)}
-    seen = folder / "seen" / _hash([before, made_by])
-    found = _read(folder / _text(seen))
+    before = _states(files)
+    key = json.dumps([before, _FORMAT, version("pillow"), dict(how)], sort_keys=True)
+    entry = cache_folder() / "images" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.safetensors"
+    found = _read(entry)
     if found is None:
-        key = _hash([[_content(path) for path in files], made_by])
-        found = _read(folder / key)
-        if found is None:
-            found = _facts_of(decode())
-            if _states(files) != before:
-                return found
-            _write(folder, key, found)
-        if _settled(before):
-            with suppress(OSError, RunError):
-                seen.parent.mkdir(parents=True, exist_ok=True)
-                atomically(seen, key.encode())
+        arrays = decode()
+        whole = hashlib.sha256()
+        for part in _bytes(_laid_out(arrays)):
+            whole.update(part)
+        found = Decoded(arrays, *moments(arrays.train_x), whole.hexdigest()[:32])
+        settled = max((max(state[2:4]) for state in before), default=0) < time.time_ns() - _SETTLED_NS
+        if settled and _states(files) == before:
+            with suppress(
+                OSError, RunError, SafetensorError
+            ):  # without space, or a folder that can be written
+                _write(entry, found)
     return found
-
-
-# --- what the files are
 
 
 def _states(files: Sequence[Path]) -> list[list[Any]]:
@@ -109,37 +102,9 @@ def _states(files: Sequence[Path]) -> list[list[Any]]:
     return states
 
 
-def _settled(states: Sequence[Sequence[Any]]) -> bool:
-    latest = max((max(state[2], state[3]) for state in states), default=0)
-    return time.time_ns() - latest > _SETTLED_S * 1e9
-
-
-def _content(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read {path.name}: {error.strerror or error}", where=str(path)) from error
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _facts_of(arrays: Arrays) -> Decoded:
-    whole = hashlib.sha256()
-    for name, array in _present(arrays).items():
-        whole.update(repr((name, array.shape)).encode())
-        whole.update(array.reshape(-1).view(np.uint8))
-    return Decoded(arrays, *moments(arrays.train_x), whole.hexdigest()[:32])
-
-
-# --- entries
-
-
-def _present(arrays: Arrays) -> dict[str, Any]:
-    """The arrays that there are, as they lie in memory and in their files: images as (N, H, W, C)."""
-    found = {name: getattr(arrays, name) for name in _ARRAYS}
+def _laid_out(arrays: Arrays) -> dict[str, Any]:
+    """The arrays that there are, as they lie in memory and in their file: images as (N, H, W, C)."""
+    found = {field.name: getattr(arrays, field.name) for field in fields(arrays)}
     return {
         name: np.ascontiguousarray(array.transpose(0, 2, 3, 1) if name.endswith("_x") else array)
         for name, array in found.items()
@@ -147,86 +112,55 @@ def _present(arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def _text(path: Path) -> str:
-    """A key's text, or a name that no entry has."""
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return "none"
+def _bytes(arrays: Mapping[str, Any]) -> Iterator[Any]:
+    """All that is hashed of the arrays."""
+    for name, array in sorted(arrays.items()):
+        yield repr((name, array.shape)).encode()
+        yield array.reshape(-1).view(np.uint8)
+
+
+def _check(arrays: Mapping[str, Any], facts: str) -> str:
+    check = zlib.crc32(facts.encode())
+    for part in _bytes(arrays):
+        check = zlib.crc32(part, check)
+    return str(check)
 
 
 def _read(entry: Path) -> Decoded | None:
-    """An entry, if it is whole."""
+    """An entry, if it is whole; changes to its arrays stay in this process."""
     try:
-        facts = json.loads((entry / "facts.json").read_text(encoding="utf-8"))
-        checks = facts["checks"]
-        loaded = {name: _mapped(entry / f"{name}.npy", checks[name]) for name in checks}
-        found = Decoded(Arrays(**loaded), tuple(facts["mean"]), tuple(facts["std"]), str(facts["content"]))
-        if facts["check"] != _check_of(found, checks):
+        with safe_open(entry, "pt") as file:
+            arrays = {name: file.get_tensor(name).numpy() for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata()
+        if metadata["check"] != _check(arrays, metadata["facts"]):
             return None
-    except (OSError, ValueError, TypeError, KeyError, EOFError):
+        os.utime(entry)  # for ``_make_room``
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError):
         return None
-    with suppress(OSError):
-        os.utime(entry / "facts.json")  # for ``_make_room``
-    return found
+    mean, std, content = json.loads(metadata["facts"])
+    shown = {
+        name: array.transpose(0, 3, 1, 2) if name.endswith("_x") else array for name, array in arrays.items()
+    }
+    return Decoded(Arrays(**shown), tuple(mean), tuple(std), content)
 
 
-def _mapped(path: Path, check: int) -> Any:
-    """An array mapped into memory; changes to it stay in this process.
-
-    Raises:
-        ValueError: it is not what was written.
-    """
-    array = np.load(path, mmap_mode="c", allow_pickle=False)
-    if not array.size or zlib.crc32(array.reshape(-1).view(np.uint8)) != check:
-        raise ValueError(f"{path.name} is damaged")
-    # A plain array: operators on numpy.memmap make further ones, which costs time.
-    array = np.asarray(array)
-    return array.transpose(0, 3, 1, 2) if path.stem.endswith("_x") else array
-
-
-def _check_of(found: Decoded, checks: Mapping[str, int]) -> str:
-    return _hash([found.mean, found.std, found.content, dict(checks)])
-
-
-def _write(folder: Path, key: str, found: Decoded) -> None:
-    """Adds an entry under its final name when it is complete; without space for it, adds none."""
-    arrays = _present(found.arrays)
+def _write(entry: Path, found: Decoded) -> None:
+    arrays = _laid_out(found.arrays)
+    facts = json.dumps([found.mean, found.std, found.content])
     size = sum(array.nbytes for array in arrays.values())
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        if size > MOST_BYTES or size > shutil.disk_usage(folder).free / 2:
-            return
-        _make_room(folder, size)
-        checks = {name: zlib.crc32(array.reshape(-1).view(np.uint8)) for name, array in arrays.items()}
-        facts = {"mean": found.mean, "std": found.std, "content": found.content, "checks": checks}
-        with tempfile.TemporaryDirectory(prefix="new-", dir=folder, ignore_cleanup_errors=True) as name:
-            new = Path(name) / "entry"
-            new.mkdir()
-            for array_name, array in arrays.items():
-                np.save(new / f"{array_name}.npy", array, allow_pickle=False)
-            text = json.dumps({**facts, "check": _check_of(found, checks)})
-            (new / "facts.json").write_text(text, encoding="utf-8")
-            # What stands under the name was damaged, or another process has just written the same.
-            shutil.rmtree(folder / key, ignore_errors=True)
-            new.rename(folder / key)
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    if size > MOST_BYTES or size > shutil.disk_usage(entry.parent).free / 2:
+        return
+    _make_room(entry.parent, size)
+    with replacing(entry) as temporary:
+        save_file(arrays, temporary, {"facts": facts, "check": _check(arrays, facts)})
 
 
 def _make_room(folder: Path, size: int) -> None:
     """Removes what was not used for longest until ``size`` more bytes keep to the limit."""
-    entries = []
-    for path in folder.iterdir():
-        if path.name.startswith("new-") and time.time() - path.stat().st_mtime > _ABANDONED_S:
-            shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):
-            used = (path / "facts.json").stat().st_mtime
-            entries.append((used, path, sum(file.stat().st_size for file in path.iterdir())))
-    total = size + sum(entry_size for *_, entry_size in entries)
-    for _, path, entry_size in sorted(entries):
-        if total <= MOST_BYTES:
-            break
-        shutil.rmtree(path, ignore_errors=True)
-        total -= entry_size
-    for path in (folder / "seen").glob("*"):
-        if not (folder / _text(path)).is_dir():
+    entries = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir())
+    total = size + sum(one for _, one, _ in entries)
+    for _, one, path in entries:
+        if total > MOST_BYTES:
             path.unlink(missing_ok=True)
+            total -= one

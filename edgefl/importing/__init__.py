@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core import catalogue
+from edgefl.core.errors import UnknownNameError, UserError, nearest, short
+from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
-from edgefl.importing.joining import joined
-from edgefl.importing.profile import INDEPENDENTLY, TOGETHER, Base, profile_of
-from edgefl.importing.trace import RecordedUsers, TraceSource
-from edgefl.importing.writing import name_of, next_step, write
+from edgefl.importing.profile import Base, profile_of
+from edgefl.importing.trace import INDEPENDENTLY, TOGETHER, RecordedUsers, TraceSource, joined
 
 # Kinds that go together, and the link of what they do not say.
 _FAMILIES = {
@@ -25,8 +27,7 @@ _FAMILIES = {
 KINDS = tuple(kind for family in _FAMILIES for kind in family)
 """The kinds of traces."""
 Progress = Callable[[str, int, int], None]
-_DEVICE = "phone-mid"
-_TWO = 2
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def import_traces(
     out: str | PathLike[str],
     *,
     name: str | None = None,
-    device: str = _DEVICE,
+    device: str = "phone-mid",
     link: str | None = None,
     ready: str | None = None,
     repeat: str | None = None,
@@ -91,111 +92,99 @@ def import_traces(
         UserError: a file is not of its kind, a name is unknown or taken, or a file would be overwritten.
         RunError: the profile cannot be written.
     """
-    family = _family(kind)
+    if kind not in KINDS:
+        raise UnknownNameError(f"unknown kind of trace {kind!r}", where="KIND", hint=nearest(kind, KINDS))
+    family = next(one for one in _FAMILIES if kind in one)
     paths = [Path(file) for file in ([files] if isinstance(files, str | PathLike) else files)]
-    folder, show = Path(out), progress or _silent
-    base = Base(name=name_of(folder, name), device=device, link=link or _FAMILIES[family])
-    _check_options(len(paths), users, dealt)
-    check_free(folder / f"profiles/{base.name}.yaml", force=force)
-    traces = _traces(family, paths, ready, _repeat(repeat), show)
-    _check_kinds(kind, traces, paths)
-    _check_uses(traces, ready=ready, repeat=repeat)
-    show("writing", len(paths), len(paths) + 1)
-    alike, dealt = joined(traces, dealt, users)
-    made = profile_of(alike, dealt, base)
-    check_free(*(folder / file for file in made.files), force=force)
-    write(folder, made.files)
-    return Imported(
-        name=base.name,
-        path=folder / next(iter(made.files)),
-        files=tuple(folder / file for file in made.files),
-        users=made.users,
-        dealt=dealt,
-        sources=tuple(source for trace in traces for source in trace.sources),
-        read=tuple(made.read),
-        dropped=tuple(made.dropped),
-        next_step=next_step(folder, base.name),
-    )
-
-
-def _traces(
-    family: tuple[str, ...], paths: list[Path], ready: str | None, repeat_s: float | None, show: Progress
-) -> list[RecordedUsers]:
-    """The traces of files, as they were read."""
-    if family == (table.CSV,):
-        show("reading", 0, len(paths) + 1)
-        return table.read(paths, repeat_s)
-    conditions = flash.conditions_of(",".join(flash.READY) if ready is None else ready)
-    found = []
-    for done, path in enumerate(paths):
-        show(f"reading {path.name}", done, len(paths) + 1)
-        is_fedscale = fedscale.CAPACITY in family
-        found.append(fedscale.read(path) if is_fedscale else flash.read(path, conditions))
-    return found
-
-
-def _silent(_label: str, _done: int, _total: int) -> None:
-    """Shows nothing."""
-
-
-def _family(kind: str) -> tuple[str, ...]:
-    for family in _FAMILIES:
-        if kind in family:
-            return family
-    raise UnknownNameError(f"unknown kind of trace {kind!r}", where="KIND", hint=nearest(kind, KINDS))
-
-
-def _check_options(files: int, users: int | None, dealt: str | None) -> None:
-    if not 1 <= files <= _TWO:
+    if len(paths) not in {1, 2}:
         raise UserError("give one file, or two that go together", where="FILE")
     if users is not None and users < 1:
         raise UserError("must be at least 1", where="--users")
     if dealt not in {None, TOGETHER, INDEPENDENTLY}:
         raise UserError(f"must be {TOGETHER!r} or {INDEPENDENTLY!r}; got {dealt!r}", where="--dealt")
+    folder = Path(out)
+    base = Base(_name_of(folder, name), device, link or _FAMILIES[family])
+    traces = _traces(family, paths, ready, repeat, progress or (lambda *_: None))
+    kinds = [trace.kind for trace in traces]
+    if kind not in kinds:
+        hint = f"try edgefl import {kinds[0]}"
+        raise UserError(f"not a {kind} trace, but {kinds[0]}", where=str(paths[0]), hint=hint)
+    if len(set(kinds)) < len(kinds):
+        raise UserError(
+            f"both are {kinds[0]} traces; give one of each kind", where=", ".join(map(str, paths))
+        )
+    for option, given, of in (("--ready", ready, flash.STATES), ("--repeat", repeat, table.CSV)):
+        if given is not None and of not in kinds:
+            raise UserError(f"{option} is only for {of}", where=option)
+    alike, dealt = joined(traces, dealt)
+    made = profile_of([trace.sampled(users) for trace in alike], dealt, base)
+    written = {folder / file: content for file, content in made.files.items()}
+    check_free(*written, force=force)
+    _make(folder / "profiles" / base.name)
+    all_atomically(written)
+    return Imported(
+        name=base.name,
+        path=next(iter(written)),
+        files=tuple(written),
+        users=made.users,
+        dealt=dealt,
+        sources=tuple(source for trace in traces for source in trace.sources),
+        read=tuple(made.read),
+        dropped=tuple(made.dropped),
+        next_step=_next_step(folder, base.name),
+    )
 
 
-def _repeat(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        found = parse(text, "time")
-    except ValueError as error:
-        raise UserError(str(error), where="--repeat") from None
-    if not found:
-        raise UserError("must be greater than 0 s", where="--repeat")
+def _traces(
+    family: tuple[str, ...], paths: list[Path], ready: str | None, repeat: str | None, show: Progress
+) -> list[RecordedUsers]:
+    """The traces of files."""
+    repeat_s = None
+    if repeat is not None:
+        try:
+            repeat_s = parse(repeat, "time")
+        except ValueError as error:
+            raise UserError(str(error), where="--repeat") from None
+    if family == (table.CSV,):
+        return [table.read(paths, repeat_s)]
+    conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
+    found = []
+    for done, path in enumerate(paths):
+        show(f"reading {path.name}", done, len(paths))
+        found.append(fedscale.read(path) if fedscale.CAPACITY in family else flash.read(path, conditions))
     return found
 
 
-def _check_kinds(kind: str, traces: Sequence[RecordedUsers], paths: Sequence[Path]) -> None:
-    """Checks that the trace that was asked for is there, and none twice.
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}", where="--out") from error
+
+
+def _next_step(out: Path, name: str) -> str:
+    """The command that runs the profile, for a shell."""
+    run = f"edgefl run quickstart --set fleet={name}"
+    if out.resolve() in {folder.resolve() for folder in (Path(), *catalogue.user_folders())}:
+        return run
+    return f"EDGEFL_PATH={shlex.quote(str(out))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"
+
+
+def _name_of(out: Path, name: str | None) -> str:
+    """The profile's name: the folder's, unless another is given.
 
     Raises:
-        UserError: it is not.
+        UserError: it cannot be one, or belongs to another profile.
     """
-    kinds = [trace.kind for trace in traces]
-    if kind not in kinds:
+    found = out.resolve().name if name is None else name
+    if not _NAME.fullmatch(found):
         raise UserError(
-            f"not a {kind} trace, but {kinds[0]}",
-            where=str(paths[0]),
-            hint=f"try edgefl import {kinds[0]}",
+            f"invalid profile name {short(found)!r}",
+            where="--out" if name is None else "--name",
+            hint="give up to 100 lower-case letters, digits, '-', '_' and '.' with --name",
         )
-    if len(set(kinds)) < len(kinds):
-        raise UserError(
-            f"both files are {kinds[0]} traces; give one of each kind", where=", ".join(map(str, paths))
-        )
-
-
-def _check_uses(traces: Sequence[RecordedUsers], *, ready: str | None, repeat: str | None) -> None:
-    """Checks that each option is of use.
-
-    Raises:
-        UserError: one is for another kind of trace.
-    """
-    kinds = {trace.kind for trace in traces}
-    timed = any(trace.intervals is not None for trace in traces)
-    for option, given, of_use, what in (
-        ("--ready", ready is not None, flash.STATES in kinds, flash.STATES),
-        ("--repeat", repeat is not None, table.CSV in kinds and timed, "csv with a file of intervals"),
-    ):
-        if given and not of_use:
-            raise UserError(f"{option} is only for {what}", where=option)
+    known = catalogue.entries("profiles").get(found)
+    if known is not None and known.path.resolve() != (out / "profiles" / f"{found}.yaml").resolve():
+        what = f"the name {found!r} belongs to another profile"
+        raise UserError(what, where=str(known.path), hint="give the profile another one with --name")
+    return found

@@ -13,26 +13,28 @@ bits. The i-th interval lasts from active[i] to inactive[i]; all repeat after ``
 
 from __future__ import annotations
 
-import math
+import pickle
 from collections import Counter
+from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, short
 from edgefl.core.poisson import Bools
 from edgefl.core.units import show_count
-from edgefl.importing.intervals import Gathered
-from edgefl.importing.pickles import load
-from edgefl.importing.trace import RecordedUsers, content_of, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, content_of, merged, source_of, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 
 _ORIGIN = "SymbioticLab/FedScale, Apache-2.0"
 # What is possible: ms a sample and kbit/s; a link has at least 1 bit/s.
 _LEAST, _MOST = (1e-6, 1e-3), (1e9, 1e9)
+_Time = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class _Capacity(TypedDict):
@@ -41,9 +43,29 @@ class _Capacity(TypedDict):
 
 
 class _Availability(TypedDict):
-    active: list[float]
-    inactive: list[float]
-    finish_time: float
+    active: list[_Time]
+    inactive: list[_Time]
+    finish_time: Annotated[_Time, Field(gt=0)]
+
+
+class _Plain(pickle.Unpickler):
+    """Plain data alone: a pickle is a program, and without names there is no function that it can call."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise UserError(f"the pickle asks for {short(f'{module}.{name}')}", hint="only plain data are read")
+
+
+def unpickled(content: bytes, file: str) -> Any:
+    """The plain data of a pickle; nothing in it is executed.
+
+    Raises:
+        UserError: it is not a pickle, is damaged, or asks for anything but plain data.
+    """
+    try:
+        return _Plain(BytesIO(content), encoding="utf-8").load()
+    except Exception as error:  # of a damaged program anything can follow
+        what = error.what if isinstance(error, UserError) else "not a pickle, or damaged or cut off"
+        raise UserError(what, where=file, hint="only plain data are read") from error
 
 
 def read(path: Path) -> RecordedUsers:
@@ -53,7 +75,7 @@ def read(path: Path) -> RecordedUsers:
         UserError: the file is neither.
     """
     kinds = {CAPACITY: _Capacity, AVAILABILITY: _Availability}
-    kind, users = users_of(load(content_of(path), str(path)), kinds, str(path))
+    kind, users = users_of(unpickled(content_of(path), str(path)), kinds, str(path))
     return _capacity(users, path) if kind == CAPACITY else _availability(users, path)
 
 
@@ -62,38 +84,48 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
     usable: Bools = np.all((rows >= _LEAST) & (rows <= _MOST), axis=1)
     if not usable.any():
         raise UserError("no user has a possible computation and communication", where=str(path))
-    left_out = int((~usable).sum())
-    ids = tuple(str(user) for user, kept in zip(users, usable.tolist(), strict=True) if kept)
     ms, kbit_s = rows[usable].T
-    rate_bps = kbit_s * 1e3
+    rate_bps = (kbit_s * 1e3).tolist()
+    left_out = int((~usable).sum())
     return RecordedUsers(
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
-        ids=ids,
-        slowdown=ms / np.median(ms),
-        down_bps=rate_bps,
-        up_bps=rate_bps,
+        ids=[user for user, kept in zip(users, usable.tolist(), strict=True) if kept],
+        columns={"slowdown": (ms / np.median(ms)).tolist(), "down": rate_bps, "up": rate_bps},
         dropped=(f"{show_count(left_out, 'user')} without a possible speed and rate",) if left_out else (),
     )
 
 
 def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     periods = Counter(user["finish_time"] for user in users.values())
-    period_s, _ = max(periods.items(), key=lambda one: (one[1], one[0]))
-    if not 0 < period_s < math.inf:
-        raise UserError("finish_time must be positive and finite for most users", where=str(path))
+    period_s = max(periods, key=lambda one: (periods[one], one))
     kept = {number: user for number, user in users.items() if user["finish_time"] == period_s}
-    gathered = Gathered(period_s)
+    spans, ongoing, odd = [], 0, 0
     for user in kept.values():
-        gathered.add(user["active"], user["inactive"])
-    others = len(users) - len(kept)
-    other = f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s"
+        ends = user["inactive"][: len(user["active"])]
+        ongoing += len(user["active"]) - len(ends)
+        pairs = list(zip_longest(user["active"], ends, fillvalue=period_s))
+        odd += sum(not 0 <= start < end <= period_s for start, end in pairs)
+        spans.append(merged((max(start, 0.0), min(end, period_s)) for start, end in pairs))
+    if not any(spans):
+        raise UserError("no user is ever available", where=str(path))
+    others, never = len(users) - len(kept), sum(not one for one in spans)
+    read_ = {
+        f"{show_count(ongoing, 'interval')} without an end: until the end of the period": ongoing,
+        f"{show_count(never, 'user')} never available": never,
+    }
+    dropped = {
+        f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s": others,
+        f"what is not in the period, or empty, of {show_count(odd, 'interval')}": odd,
+        "duration and model of each user": 1,
+    }
     return RecordedUsers(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
-        ids=tuple(map(str, kept)),
-        intervals=gathered.intervals(str(path)),
+        ids=list(kept),
+        columns={"availability": spans},
+        repeat_s=period_s,
         on_leave="check-at-end",
-        read=tuple(gathered.read),
-        dropped=(*([other] if others else []), *gathered.dropped, "duration and model of each user"),
+        read=tuple(sentence for sentence, count in read_.items() if count),
+        dropped=tuple(sentence for sentence, count in dropped.items() if count),
     )

@@ -13,23 +13,22 @@ Wi-Fi and on its charger. Times are those of a wall clock, without a zone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
+from pydantic_core import from_json
 from typing_extensions import TypedDict
 
-from edgefl.core.availability import DAY_S
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
-from edgefl.importing.intervals import Gathered
-from edgefl.importing.trace import RecordedUsers, json_of, source_of, users_of
+from edgefl.importing.trace import RecordedUsers, Spans, content_of, merged, source_of, users_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
-READY = ("locked", "wifi", "charged")
 
 _ORIGIN = "PKU-Chengxu/FLASH; the licence of its data is not stated"
 # What a state says of conditions.
@@ -45,13 +44,14 @@ _SAYS: dict[str, dict[str, bool]] = {
     "screen_off": {"screen-off": True},
 }
 CONDITIONS = ("charged", "locked", "online", "screen-off", "wifi")
-_BYTES, _BITS = 1000, 8
+_BITS = 8 * 1000
 _TIME = len("YYYY-mm-dd HH:MM:SS")
-
+_DAY = timedelta(days=1)
 
 # What is possible, in kB/s; a link has at least 1 bit/s.
 _Rate = Annotated[float, Field(ge=1e-3, le=1e9, allow_inf_nan=False)]
 _Spread = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+_Messages = list[tuple[datetime, str]]
 
 
 class _Said(TypedDict):
@@ -66,18 +66,16 @@ class _Speed(TypedDict):
     up_sigma: _Spread
 
 
-def conditions_of(text: str) -> tuple[str, ...]:
+def conditions_of(text: str) -> list[str]:
     """Conditions from a list such as "locked,wifi,charged".
 
     Raises:
-        UserError: one is unknown, or there are none.
+        UserError: one is unknown.
     """
-    found = tuple(dict.fromkeys(word.strip().lower() for word in text.split(",") if word.strip()))
+    found = [word.strip().lower() for word in text.split(",")]
     for word in found:
         if word not in CONDITIONS:
             raise UserError(f"unknown condition {word!r}", where="--ready", hint=nearest(word, CONDITIONS))
-    if not found:
-        raise UserError("give at least one condition", where="--ready", hint=", ".join(CONDITIONS))
     return found
 
 
@@ -91,121 +89,83 @@ def read(path: Path, ready: Sequence[str]) -> RecordedUsers:
     Raises:
         UserError: the file is neither.
     """
-    kind, users = users_of(json_of(path), {STATES: _Said, SPEEDS: _Speed}, str(path))
+    try:
+        data = from_json(content_of(path))
+    except ValueError as error:
+        raise UserError(f"not valid JSON: {error}", where=str(path)) from None
+    kind, users = users_of(data, {STATES: _Said, SPEEDS: _Speed}, str(path))
     return _states(users, path, ready) if kind == STATES else _speeds(users, path)
 
 
 def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
-    rows = np.array(
-        [[user["down_u"], user["down_sigma"], user["up_u"], user["up_sigma"]] for user in users.values()]
-    )
-    down, down_sigma, up, up_sigma = rows.T
+    rows = [(user["down_u"], user["down_sigma"], user["up_u"], user["up_sigma"]) for user in users.values()]
+    down, down_sigma, up, up_sigma = np.array(rows).T
     spread = f"{np.median(down_sigma / down):.2g} down and {np.median(up_sigma / up):.2g} up"
     return RecordedUsers(
         kind=SPEEDS,
         sources=(source_of(path, _ORIGIN),),
-        ids=tuple(users),
+        ids=list(users),
         identified=True,
-        down_bps=down * _BYTES * _BITS,
-        up_bps=up * _BYTES * _BITS,
+        columns={"down": (down * _BITS).tolist(), "up": (up * _BITS).tolist()},
         dropped=(f"the spread of each user's rates: coefficients of variation of {spread} in the median",),
     )
 
 
-class _Phone(NamedTuple):
-    """What is known of one phone.
-
-    Attributes:
-        guid: its identifier.
-        messages: times and states, in the order of time.
-        skipped: how many messages are not known.
-        levels: how many were levels of the battery.
-    """
-
-    guid: str
-    messages: list[tuple[datetime, str]]
-    skipped: int
-    levels: int
-
-
 def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> RecordedUsers:
-    phones = [_phone(user) for user in users.values()]
-    kept = [phone for phone in phones if phone.messages and phone.messages[0][0] < phone.messages[-1][0]]
-    if not kept:
-        raise UserError("no user has known messages at two different times", where=str(path))
-    start = datetime.combine(min(phone.messages[0][0] for phone in kept).date(), time())
-    last = max(phone.messages[-1][0] for phone in kept)
-    days = (last - start) // timedelta(days=1) + 1
-    gathered, cut = Gathered(days * DAY_S), 0
-    for phone in kept:
-        starts, ends = _ready(phone, start, ready)
-        cut += len(starts) > len(ends)
-        gathered.add(starts, [*ends, _seconds(phone.messages[-1][0], start)][: len(starts)])
-    spans = [(phone.messages[-1][0] - phone.messages[0][0]) / timedelta(days=1) for phone in kept]
-    zero = f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known"
-    recorded = f"of which the median user recorded {np.median(spans):.2g}"
+    said = [(user["guid"], _said(user["messages"])) for user in users.values()]
+    phones = [(guid, messages) for guid, messages in said if messages and messages[0][0] < messages[-1][0]]
+    if not phones:
+        raise UserError("no user has messages at two different times", where=str(path))
+    start = datetime.combine(min(messages[0][0] for _, messages in phones).date(), time())
+    days = (max(messages[-1][0] for _, messages in phones) - start) // _DAY + 1
+    spans = [_ready(messages, start, ready) for _, messages in phones]
+    if not any(spans):
+        raise UserError("no user is ever available", where=str(path))
+    recorded = np.median([(messages[-1][0] - messages[0][0]) / _DAY for _, messages in phones])
+    silent = len(said) - len(phones)
+    other = sum(len(user["messages"].splitlines()) for user in users.values())
+    other -= sum(state in _SAYS for _, messages in said for _, state in messages)
+    dropped = {
+        f"{show_count(silent, 'user')} without messages of two times": silent,
+        f"{show_count(other, 'message')} of another state or time": other,
+        "the model of each phone": 1,
+    }
     return RecordedUsers(
         kind=STATES,
         sources=(source_of(path, _ORIGIN),),
-        ids=tuple(phone.guid for phone in kept),
+        ids=[guid for guid, _ in phones],
         identified=True,
-        intervals=gathered.intervals(str(path)),
+        columns={"availability": spans},
+        repeat_s=days * _DAY.total_seconds(),
         on_leave="pause",
         read=(
             f"ready means: {', '.join(ready)}; what a user has not reported yet counts as not ready",
-            f"{zero}; the period is {show_count(days, 'day')}, {recorded}",
-            *((f"{show_count(cut, 'user')} still ready at the last message: until then",) if cut else ()),
-            *gathered.read,
+            f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known",
+            f"the period is {show_count(days, 'day')}, of which the median user recorded {recorded:.2g}",
         ),
-        dropped=(*_lost(phones, len(kept)), "the model of each phone", *gathered.dropped),
+        dropped=tuple(sentence for sentence, count in dropped.items() if count),
     )
 
 
-def _lost(phones: Sequence[_Phone], kept: int) -> Iterator[str]:
-    """What of the messages is lost, a sentence each."""
-    if silent := len(phones) - kept:
-        yield f"{show_count(silent, 'user')} without messages of two times"
-    if skipped := sum(phone.skipped for phone in phones):
-        yield f"{show_count(skipped, 'message')} of an unknown state or time"
-    if levels := sum(phone.levels for phone in phones):
-        yield f"{show_count(levels, 'level')} of batteries"
-
-
-def _phone(user: _Said) -> _Phone:
-    found: list[tuple[datetime, str]] = []
-    skipped = levels = 0
-    for line in user["messages"].splitlines():
+def _said(text: str) -> _Messages:
+    """Messages with a time, in its order, those of one time in theirs."""
+    found = []
+    for line in text.splitlines():
         when, _, state = (part.strip() for part in line.partition("\t"))
-        if state.endswith("%"):
-            levels += 1
-            state = ""
-        elif state.lower() not in _SAYS:
-            skipped += bool(line.strip())
-            continue
         try:
             # The length leaves out zones and fractions.
-            told = datetime.fromisoformat(when if len(when) == _TIME else "")
+            found.append((datetime.fromisoformat(when if len(when) == _TIME else ""), state.lower()))
         except ValueError:
-            skipped += 1
             continue
-        found.append((told, state.lower()))
-    # Stable: messages of one time stay as they are.
-    found.sort(key=lambda message: message[0])
-    return _Phone(user["guid"], found, skipped, levels)
+    return sorted(found, key=lambda message: message[0])
 
 
-def _ready(phone: _Phone, start: datetime, ready: Sequence[str]) -> tuple[list[float], list[float]]:
-    """When a phone becomes ready and unready; the last end is missing if it still is."""
+def _ready(messages: _Messages, start: datetime, ready: Sequence[str]) -> Spans:
+    """When a phone is ready, in seconds from ``start``."""
     known: dict[str, bool] = {}
-    starts: list[float] = []
-    ends: list[float] = []
-    for when, state in phone.messages:
+    spans = []
+    for (when, state), (until, _) in pairwise(messages):
         known.update(_SAYS.get(state, {}))
-        now = all(known.get(condition, False) for condition in ready)
-        if now != (len(starts) > len(ends)):
-            (starts if now else ends).append(_seconds(when, start))
-    return starts, ends
-
-
-def _seconds(when: datetime, start: datetime) -> float:
-    return (when - start).total_seconds()
+        if all(known.get(condition) for condition in ready):
+            spans.append(((when - start).total_seconds(), (until - start).total_seconds()))
+    return merged(spans)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
 
-from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError, short
 from edgefl.core.files import sha256_of
-from edgefl.core.poisson import Ints
-from edgefl.core.units import show_bytes
+from edgefl.core.units import show_count
 
-# FedScale's and FLASH's are far below; a file is read as a whole.
-_MOST_BYTES = 2_000_000_000
+TOGETHER, INDEPENDENTLY = "together", "independently"
+Spans: TypeAlias = list[tuple[float, float]]
+"""From when until when a user is available, in seconds, in order and apart."""
 
 
 class TraceSource(NamedTuple):
@@ -39,43 +37,18 @@ class TraceSource(NamedTuple):
         return f"{self.file}, SHA-256 {self.sha256[:digits]}" + (f" ({self.origin})" if self.origin else "")
 
 
-class UserIntervals(NamedTuple):
-    """When users are available.
-
-    Attributes:
-        user, start_s, end_s: by user and start, (rows,); a user's do not overlap.
-        repeat_s: after which they repeat; None for never.
-    """
-
-    user: Ints
-    start_s: Floats
-    end_s: Floats
-    repeat_s: float | None
-
-    def of(self, users: Ints) -> UserIntervals:
-        """Those of some users, (n,), which are numbered anew in this order."""
-        first = np.searchsorted(self.user, users, "left")
-        count = np.searchsorted(self.user, users, "right") - first
-        # The rows of each user, one after another.
-        row = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
-        number = np.repeat(np.arange(len(users)), count)
-        return UserIntervals(number, self.start_s[row], self.end_s[row], self.repeat_s)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecordedUsers:
-    """A trace's users, and what it says of each; None for what it does not say.
+    """A trace's users, and what it says of each.
 
     Attributes:
         kind: the kind of trace.
         sources: its files.
         ids: of the users.
         identified: whether the same identifier is the same user in another trace.
-        devices, links: names in the catalogue.
-        slowdown: multipliers of compute time, (users,).
-        down_bps, up_bps: (users,).
-        latency_s: round-trip times, (users,).
-        intervals: when they are available.
+        columns: a value for each user: "device", "link", "slowdown", "down" and "up" in bit/s, "latency" in
+            seconds, ``Spans`` as "availability".
+        repeat_s: after which availability repeats; None for never.
         on_leave: what the trace's own simulator makes of jobs of clients that leave; empty if unknown.
         read: what was made of it, a sentence each.
         dropped: what of it is lost, a sentence each.
@@ -83,15 +56,10 @@ class RecordedUsers:
 
     kind: str
     sources: tuple[TraceSource, ...]
-    ids: tuple[str, ...]
+    ids: Sequence[Any]
     identified: bool = False
-    devices: tuple[str, ...] | None = None
-    links: tuple[str, ...] | None = None
-    slowdown: Floats | None = None
-    down_bps: Floats | None = None
-    up_bps: Floats | None = None
-    latency_s: Floats | None = None
-    intervals: UserIntervals | None = None
+    columns: Mapping[str, Sequence[Any]]
+    repeat_s: float | None = None
     on_leave: str = ""
     read: tuple[str, ...] = ()
     dropped: tuple[str, ...] = field(default=())
@@ -103,43 +71,68 @@ class RecordedUsers:
         """Its files as sources cite them, with so many digits of their digests."""
         return " and ".join(source.cited(digits) for source in self.sources)
 
-    def of(self, users: Ints) -> RecordedUsers:
-        """The trace of some of its users, in this order, (n,); one can be there several times."""
-        chosen = users.tolist()
+    def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
+        """The trace of some of its users, in this order; ``lost`` says who is not there."""
+        columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
+        dropped = (*self.dropped, lost) if lost else self.dropped
+        return replace(self, ids=[self.ids[user] for user in users], columns=columns, dropped=dropped)
 
-        def of(column: Any) -> Any:
-            if isinstance(column, UserIntervals):
-                return column.of(users)
-            if isinstance(column, tuple):
-                return tuple(column[user] for user in chosen)
-            return None if column is None else column[users]
-
-        columns = ("ids", "devices", "links", "slowdown", "down_bps", "up_bps", "latency_s")
-        return replace(self, **{key: of(getattr(self, key)) for key in (*columns, "intervals")})
+    def sampled(self, most: int | None) -> RecordedUsers:
+        """A random sample of at most so many users: the same rows of traces of the same length."""
+        if most is None or len(self) <= most:
+            return self
+        chosen = np.sort(np.random.default_rng(0).permutation(len(self))[:most])
+        lost = f"{show_count(len(self) - most, 'user')} of {self.kind}: {most:,} were drawn at random"
+        return self.of(chosen.tolist(), lost)
 
 
-def check_file(path: Path) -> None:
-    """Checks that a file can be read as a whole.
+def joined(traces: list[RecordedUsers], dealt: str | None) -> tuple[list[RecordedUsers], str]:
+    """Traces whose users are the same, row by row, or are dealt independently; and which of these.
+
+    Args:
+        traces: one or two, as they were read.
+        dealt: "together" or "independently"; None: together if the traces identify users whom they both have.
 
     Raises:
-        UserError: there is none, or it is too large.
+        UserError: they are to be dealt together, and have no users in common.
     """
-    try:
-        if not path.is_file():
-            raise UserError("no such file" if not path.exists() else "not a file", where=str(path))
-        if path.stat().st_size > _MOST_BYTES:
-            raise UserError(f"{path.name} is larger than {show_bytes(_MOST_BYTES)}", where=str(path))
-    except OSError as error:
-        raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
+    first, second = traces[0], traces[-1]
+    place = {user: index for index, user in enumerate(second.ids)}
+    here = [index for index, user in enumerate(first.ids) if user in place]
+    if dealt is None:
+        same = first is second or (here and first.identified and second.identified)
+        dealt = TOGETHER if same else INDEPENDENTLY
+    if first is second or dealt == INDEPENDENTLY:
+        return traces, dealt
+    if not here:
+        what = f"{first.kind} and {second.kind} have no users in common"
+        raise UserError(what, where="--dealt", hint="deal them independently")
+    alike = []
+    there = [place[first.ids[index]] for index in here]
+    for one, rows, other in ((first, here, second), (second, there, first)):
+        lost = len(one) - len(set(rows))
+        told = f"{show_count(lost, 'user')} of {one.kind} not in {other.kind}" if lost else ""
+        alike.append(one.of(rows, told))
+    return alike, dealt
+
+
+def merged(spans: Iterable[tuple[float, float]]) -> Spans:
+    """Spans in order, those that touch or overlap as one, and none that is empty."""
+    found: Spans = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif start < end:
+            found.append((start, end))
+    return found
 
 
 def content_of(path: Path) -> bytes:
     """A file's content.
 
     Raises:
-        UserError: it cannot be read, or is too large.
+        UserError: it cannot be read.
     """
-    check_file(path)
     try:
         return path.read_bytes()
     except OSError as error:
@@ -152,19 +145,7 @@ def source_of(path: Path, origin: str = "") -> TraceSource:
     return TraceSource(path.name.encode(errors="replace").decode(), sha256_of(path), origin)
 
 
-def json_of(path: Path) -> Any:
-    """The content of a JSON file.
-
-    Raises:
-        UserError: it cannot be read, or is no JSON.
-    """
-    try:
-        return from_json(content_of(path))
-    except ValueError as error:
-        raise UserError(f"not valid JSON: {error}", where=str(path)) from None
-
-
-def users_of(data: Any, kinds: Mapping[str, type[Any]], file: str) -> tuple[str, dict[Any, Any]]:
+def users_of(data: Any, kinds: Mapping[str, Any], file: str) -> tuple[str, dict[Any, Any]]:
     """The kind of a file's trace, by what its first user has, and what all of its users have.
 
     Args:
@@ -175,27 +156,17 @@ def users_of(data: Any, kinds: Mapping[str, type[Any]], file: str) -> tuple[str,
     Raises:
         UserError: there are no users, or one has another shape.
     """
-    if not isinstance(data, dict):
-        raise UserError(f"must map users to what is recorded of them; got {_named(data)}", where=file)
-    if not data:
-        raise UserError("the file has no users", where=file)
-    first = next(iter(data.values()))
-    has = first.keys() if isinstance(first, dict) else ()
-    kind = next((kind for kind, shape in kinds.items() if shape.__annotations__.keys() <= set(has)), None)
+    first = next(iter(data.values()), None) if isinstance(data, dict) else None
+    has = list(first) if isinstance(first, dict) else []
+    kind = next((kind for kind, shape in kinds.items() if shape.__required_keys__ <= set(has)), None)
     if kind is None:
         known = ", or ".join(", ".join(shape.__annotations__) for shape in kinds.values())
-        got = short(", ".join(map(str, has))) or _named(first)
-        raise UserError(f"the first user must have {known}; got {got}", where=file)
+        got = f"; got {short(', '.join(map(str, has)))}" if has else ""
+        raise UserError(f"must map users to what they have, which must have {known}{got}", where=file)
     try:
         shape: Any = kinds[kind]
         return kind, TypeAdapter(dict[Any, shape]).validate_python(data, strict=True)
     except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        user, *place = wrong["loc"]
-        what = ", ".join([f"user {_named(user)}", *(short(str(one)) for one in place)])
-        raise UserError(f"{what}: {wrong['msg']}; got {_named(wrong['input'])}", where=file) from None
-
-
-def _named(value: Any) -> str:
-    """What a value is, for messages: a text or a number may be shown, and nothing that may contain itself."""
-    return short(repr(value)) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        what = ", ".join(short(str(one)) for one in wrong["loc"])
+        raise UserError(f"user {what}: {wrong['msg']}", where=file) from None

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from edgefl.data.readers import read
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset, cifar10
 from edgefl.data.spec import Arrays, stratified
@@ -26,7 +27,10 @@ class Params(Dataset):
         spec = replace(cifar10.SPEC, train_size=self.train, test_size=self.test)
 
         def load(folder: Path | None, *, download: bool) -> Arrays:
-            whole, rng = cifar10.load(folder, download=download), np.random.default_rng(_SEED)
+            whole, rng = (
+                read(cifar10.SPEC, "CIFAR10", folder, download=download),
+                np.random.default_rng(_SEED),
+            )
             _, train = stratified(whole.train_y, self.train / len(whole.train_y), rng)
             _, test = stratified(whole.test_y, self.test / len(whole.test_y), rng)
             return Arrays(whole.train_x[train], whole.train_y[train], whole.test_x[test], whole.test_y[test])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import UserError
 
 
-def deal(
-    labels: NDArray[np.int64], counts: NDArray[np.int64], rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
+def deal(labels: Ints, counts: Ints, rng: np.random.Generator) -> list[Ints]:
     """Gives every client its count of each class, drawn at random; the rest is dropped.
 
     Args:
@@ -30,7 +28,7 @@ def deal(
     return np.split(order, np.cumsum(counts.sum(axis=1)))[:clients]
 
 
-def stock(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+def stock(labels: Ints, classes: int) -> Ints:
     """How many samples of each class there are, (C,)."""
     return np.bincount(labels, minlength=classes).astype(np.int64)
 
@@ -46,7 +44,7 @@ def too_few(what: str, samples: int, clients: int, where: str, hint: str) -> Too
     return TooFewError(what, where=where, hint=hint)
 
 
-def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
+def equal_sizes(samples: int, clients: int) -> Ints:
     """Shares of ``samples`` that differ by at most one, the larger ones first.
 
     Raises:

@@ -6,13 +6,11 @@ LEAF (Caldas et al. 2018) splits FEMNIST by writer; FLex&Chill, Table 5, trains 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
-
-"""``split`` is given each sample's user in place of its class."""
 
 
 class Params(Partition):
@@ -22,9 +20,7 @@ class Params(Partition):
 
     users_per_client: int = Field(1, ge=1, description="users whose samples a client has, drawn at random")
 
-    def split(
-        self, owners: NDArray[np.int64], users: int, clients: int, rng: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
+    def split(self, owners: Ints, users: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """All samples of the users that are drawn; the others' are left out.
 
         Raises:

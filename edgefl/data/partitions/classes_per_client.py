@@ -7,9 +7,9 @@ not.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, stock, too_few
@@ -22,9 +22,7 @@ class Params(Partition):
 
     k: int = Field(2, ge=1, description="classes per client, drawn without replacement")
 
-    def split(
-        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Every client holds samples of at most k classes, at least one sample, and no sample goes to two.
 
         The holders' shares of a class differ by at most one. Classes that no client drew are dropped; of all
@@ -50,7 +48,7 @@ class Params(Partition):
         raise too_few(what, len(labels), clients, "task.partition", "use fewer clients, or a larger k")
 
 
-def _draw(k: int, available: NDArray[np.int64], clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw(k: int, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
     """One draw of (clients, C) counts."""
     classes = len(available)
     drawn = rng.permuted(np.tile(np.arange(classes), (clients, 1)), axis=1)[:, :k]

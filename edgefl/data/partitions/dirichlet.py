@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.data.partitions import Partition
@@ -34,9 +34,7 @@ class Params(Partition):
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
-    def split(
-        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Every sample goes to one client, and none is dropped.
 
         Raises:
@@ -65,9 +63,7 @@ class Params(Partition):
         )
 
 
-def _draws(
-    alpha: float, available: NDArray[np.int64], clients: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.int64]]:
+def _draws(alpha: float, available: Ints, clients: int, rng: np.random.Generator) -> Iterator[Ints]:
     """Draws of counts, (draws, clients, C)."""
     for _ in range(_FEW):
         yield _draw(alpha, available, clients, rng)[None]
@@ -78,9 +74,7 @@ def _draws(
         yield _drawn(alpha, available, (min(together, more - start), clients), rng)
 
 
-def _draw(
-    alpha: float, available: NDArray[np.int64], clients: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _draw(alpha: float, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
     """One draw of (clients, C) counts."""
     counts = np.zeros((clients, len(available)), dtype=np.int64)
     held = np.zeros(clients, dtype=np.int64)
@@ -95,9 +89,7 @@ def _draw(
     return counts
 
 
-def _drawn(
-    alpha: float, available: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _drawn(alpha: float, available: Ints, shape: tuple[int, int], rng: np.random.Generator) -> Ints:
     """(draws, clients, C) counts, of a shape (draws, clients)."""
     counts = np.zeros((*shape, len(available)), dtype=np.int64)
     held = np.zeros(shape, dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from edgefl.core.clients import Ints
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, equal_sizes, stock
 
@@ -20,9 +21,7 @@ class Params(Partition):
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
 
-    def split(
-        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Every sample goes to one client, and none is dropped; sizes differ by at most one.
 
         Raises:
@@ -38,9 +37,7 @@ class Params(Partition):
         return deal(labels, counts, rng)
 
 
-def _filled(
-    proportions: NDArray[np.float64], places: int, left: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _filled(proportions: NDArray[np.float64], places: int, left: Ints, rng: np.random.Generator) -> Ints:
     """One client's samples of each class, at most what is ``left``."""
     taken = np.zeros_like(left)
     while places > taken.sum():  # each iteration but the last uses up a class

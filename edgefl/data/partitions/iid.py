@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgefl.core.clients import Ints
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import equal_sizes
 
@@ -12,13 +12,7 @@ from edgefl.data.partitions._deal import equal_sizes
 class Params(Partition):
     """No parameters."""
 
-    def split(
-        self,
-        labels: NDArray[np.int64],
-        classes: int,  # noqa: ARG002
-        clients: int,
-        rng: np.random.Generator,
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002
         """Every sample goes to one client; sizes differ by at most one.
 
         Raises:

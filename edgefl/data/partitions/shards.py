@@ -12,9 +12,9 @@ left out, and so are the shards that are left when every client has its number.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from edgefl.core.clients import Ints
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, stock, too_few
 
@@ -33,9 +33,7 @@ class Params(Partition):
             raise ValueError("give shards_per_client or shard_size, not both")
         return self
 
-    def split(
-        self, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """No sample goes to two clients, and with ``shards_per_client`` each goes to one.
 
         Raises:
@@ -58,7 +56,7 @@ class Params(Partition):
         return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 
 
-def _cut(available: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
+def _cut(available: Ints, shards: int) -> Ints:
     """Shards that differ by one sample at most, by their samples of each class, (shards, C).
 
     There are none if some would be empty.

@@ -7,9 +7,9 @@ again until the smallest client has ``min_samples``.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgefl.core.clients import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import too_few
@@ -23,13 +23,7 @@ class Params(Partition):
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large gives equal sizes")
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
-    def split(
-        self,
-        labels: NDArray[np.int64],
-        classes: int,  # noqa: ARG002
-        clients: int,
-        rng: np.random.Generator,
-    ) -> list[NDArray[np.int64]]:
+    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002
         """Every sample goes to one client, and none is dropped.
 
         Raises:

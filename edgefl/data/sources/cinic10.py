@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
-from edgefl.core.images import Form, files_decoded
-from edgefl.data.image_cache import Decoded, decoded_once
-from edgefl.data.image_folders import listed
+from edgefl.core.images import Form
+from edgefl.data.image_cache import Decoded
+from edgefl.data.pictures import decoded_pictures, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset, cifar10
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Spec
 
 _PART = 90_000
 _FOLDERS = ("cinic10", "cinic-10", "CINIC-10")
@@ -42,17 +42,9 @@ class Params(Dataset):
 
         def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive of 650 MB
             root = found_in(spec.name, folder, _FOLDERS, ("train", "valid", "test"), _RECIPE)
-            *train, test = (listed(root / part, spec.class_names) for part in (*parts, "test"))
-            form = Form(spec.shape, spec.name)
-
-            def decode() -> Arrays:
-                x = np.concatenate([files_decoded(one.files, form) for one in train])
-                y = np.concatenate([one.labels for one in train])
-                return Arrays(x, y, files_decoded(test.files, form), test.labels)
-
-            files = [file for one in (*train, test) for file in one.files]
-            return decoded_once(
-                files, {"layout": "cinic10", "parts": [len(one.files) for one in train]}, decode
-            )
+            classes = [f"{part}/{name}" for part in parts for name in spec.class_names]
+            train, test = tree(root, classes), tree(root / "test", spec.class_names)
+            train = replace(train, labels=train.labels % spec.classes)
+            return decoded_pictures(train, test, Form(spec.shape, spec.name))
 
         return Source(spec, load, "CINIC-10")

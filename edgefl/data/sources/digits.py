@@ -28,7 +28,6 @@ SPEC = Spec(
     std=(0.3757,),
 )
 
-# Installed with edgefl.
 # Independent of a run's seed: every run has the same test images.
 _SPLIT_SEED = 1797
 _BRIGHTEST = 16
@@ -54,10 +53,5 @@ def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - th
 def _table() -> NDArray[np.float64]:
     """scikit-learn's table, 64 pixels and a label per row, read without importing all of scikit-learn."""
     spec = importlib.util.find_spec("sklearn")
-    file = Path(spec.origin or "").parent / "datasets" / "data" / "digits.csv.gz" if spec else Path()
-    if file.is_file():
-        return np.loadtxt(file, delimiter=",")
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    return np.column_stack([digits.data, digits.target])
+    assert spec is not None and spec.origin is not None  # noqa: S101, PT018 - installed with edgefl
+    return np.loadtxt(Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import string
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 from pydantic import Field
 
-from edgefl.data.readers import read_by
+from edgefl.data.readers import read
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Spec
 from edgefl.protocol.vision import torchvision
 
 # Letters whose lower case is merged with the upper case are left out of the last.
@@ -44,7 +45,4 @@ class Params(Dataset):
             # NIST's files hold images column by column, and count letters from 1.
             return SimpleNamespace(data=found.data.mT, targets=found.targets - int(self.split == "letters"))
 
-        def load(folder: Path | None, *, download: bool) -> Arrays:
-            return read_by(spec, folder, "EMNIST/raw", lambda: dataset, download=download)
-
-        return Source(spec, load, f"EMNIST, split {self.split!r}")
+        return Source(spec, partial(read, spec, "EMNIST", make=dataset), f"EMNIST, split {self.split!r}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 from edgefl.data.readers import read
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Spec
 
 SPEC = Spec(
     name="fashion-mnist",
@@ -37,10 +37,5 @@ class Params(Dataset):
     """No parameters."""
 
     def build(self) -> Source:
-        """See ``SPEC``."""
-        return Source(SPEC, load)
-
-
-def load(folder: Path | None, *, download: bool) -> Arrays:
-    """The images; see ``edgefl.data.readers`` for the layouts and the errors."""
-    return read(SPEC, folder, "FashionMNIST", download=download)
+        """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
+        return Source(SPEC, partial(read, SPEC, "FashionMNIST"))

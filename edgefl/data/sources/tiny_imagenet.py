@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import Form, files_decoded
-from edgefl.data.image_cache import Decoded, decoded_once
-from edgefl.data.image_folders import listed
+from edgefl.core.images import Form
+from edgefl.data.image_cache import Decoded
+from edgefl.data.pictures import decoded_pictures, of_files, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec
+from edgefl.data.spec import Spec
 
 _CLASSES = 200
 _FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")
@@ -36,22 +36,14 @@ class Params(Dataset):
             ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
             if len(ids) != _CLASSES:
                 raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
-            train = listed(root / "train", [f"{name}/images" for name in ids])
             table = root / "val" / "val_annotations.txt"
             try:
                 rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
                 labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
             except (OSError, ValueError) as error:
                 raise DataError(f"cannot read the test images' classes: {error}", where=str(table)) from error
-            test = [root / "val" / "images" / name for name, _ in rows]
-            form = Form(spec.shape, spec.name)
-
-            def decode() -> Arrays:
-                return Arrays(
-                    files_decoded(train.files, form), train.labels, files_decoded(test, form), labels
-                )
-
-            how = {"layout": "tiny-imagenet", "images": [len(train.files), len(test)]}
-            return decoded_once([root / "wnids.txt", table, *train.files, *test], how, decode)
+            train = tree(root / "train", [f"{name}/images" for name in ids])
+            test = of_files([root / "val" / "images" / name for name, _ in rows], labels)
+            return decoded_pictures(train, test, Form(spec.shape, spec.name))
 
         return Source(spec, load, "Tiny ImageNet")

@@ -18,7 +18,7 @@ from PIL import Image
 
 from edgefl.core.errors import DataError, UserError
 from edgefl.data import Spec
-from edgefl.data.readers import INSIDE, read_as
+from edgefl.data.readers import _INSIDE, read
 from edgefl.protocol.vision import torchvision
 
 GREY = Spec("mnist", (1, 28, 28), 3, 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
@@ -75,6 +75,11 @@ def _write_tree(root, part, xs, ys, names):
         folder = root / part / names[y]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{place}.png").write_bytes(_png(x))
+
+
+def read_as(spec, folder, dataset, *, download):
+    """The dataset, by torchvision's class or one derived from it."""
+    return read(spec, dataset.__name__, folder, download=download, make=dataset)
 
 
 def _mnist():
@@ -231,7 +236,7 @@ def test_what_is_wrong_with_a_tree(tmp_path):
 def test_torchvisions_folders_are_known_without_importing_it(name):
     """Where its classes keep their files is what they say themselves."""
     dataset = getattr(torchvision().datasets, name)
-    assert INSIDE.get(name, f"{name}/raw") == getattr(dataset, "base_folder", f"{name}/raw")
+    assert _INSIDE.get(name, f"{name}/raw") == getattr(dataset, "base_folder", f"{name}/raw")
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

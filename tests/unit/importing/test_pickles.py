@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.errors import UserError
-from edgefl.importing.pickles import load
+from edgefl.importing.fedscale import unpickled as load
 
 KEYS = st.text(max_size=3) | st.integers(-(2**63), 2**63 - 1)
 ATOMS = KEYS | st.none() | st.booleans() | st.floats(allow_nan=False)
