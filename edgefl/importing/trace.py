@@ -136,7 +136,7 @@ def content_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
+        raise UserError(f"cannot read {path}: {error.strerror}", where=str(path)) from error
 
 
 def source_of(path: Path, origin: str = "") -> TraceSource:

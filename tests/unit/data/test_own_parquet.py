@@ -9,7 +9,7 @@ import pytest
 from image_files import encoded, image
 
 from edgefl.core.errors import DataError
-from edgefl.data.image_parquet import labels_of
+from edgefl.data import pictures
 from edgefl.data.sources import parquet
 
 
@@ -91,7 +91,7 @@ def test_which_column_has_the_labels(tmp_path):
     _write(path, [1, 2, 3, 4], [0, 1, 0, 1], column="fine_label")
     table = pq.read_table(path).append_column("labels", pa.array([1, 1, 0, 0]))
     pq.write_table(table.append_column("label", pa.array(["a", "b", "a", "b"])), path)
-    assert labels_of([path]).tolist() == [0, 1, 0, 1]
+    assert pictures.parquet([path]).labels.tolist() == [0, 1, 0, 1]
 
 
 def test_labels_are_known_without_decoding(tmp_path):
@@ -104,14 +104,14 @@ def test_labels_are_known_without_decoding(tmp_path):
 @pytest.mark.parametrize(
     ("levels", "labels", "says"),
     [
-        ([1, 2, 3, 4], [0, 2, 0, 2], "class '1' has no images"),
+        ([1, 2, 3, 4], [0, 2, 0, 2], "class '1' has 0 images"),
         ([1, 2], [-1, 0], "labels run from -1 to 0"),
         ([1, 2], [0, 10**9], "labels run from 0 to 1000000000"),
         ([1, 2, 3], [0, 1, None], "without a label: 1 of 3"),
         ([1, 2], [0, 0], "only the class '0'"),
         ([], [], "hold no images"),
         ([None, 2, 3, 4], [0, 1, 0, 1], "only a path is stored"),
-        ([b"", 2, 3, 4], [0, 1, 0, 1], "not an image"),
+        ([b"", 2, 3, 4], [0, 1, 0, 1], "cannot identify"),
     ],
 )
 def test_what_is_wrong_with_a_file(tmp_path, levels, labels, says):

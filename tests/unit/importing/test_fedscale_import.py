@@ -1,41 +1,62 @@
 """FedScale's traces as profiles."""
 
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import pairwise, zip_longest
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
 
-from edgefl.core.availability.intervals import Intervals as Timetable
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
-from edgefl.importing.assumed import assumed
-from edgefl.importing.classes import MOST_CLASSES
 from edgefl.importing.fedscale import read
-from edgefl.importing.intervals import Gathered
+from edgefl.importing.profile import MOST_CLASSES, classes
 
 
 def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
     """Slowdowns are computation over the median's; kbit/s are 1000 bits both ways; the rest is assumed."""
-    path = pickled(tmp_path, CAPACITY)
-    done = import_traces("fedscale-capacity", path, tmp_path / "fast")
+    done = import_traces("fedscale-capacity", pickled(tmp_path, CAPACITY), tmp_path / "fast")
     assert [row["slowdown"] for row in rows(done)] == ["0.5", "1", "2"]
     of_users = [fleet(done, monkeypatch).links[row["link"]] for row in rows(done)]
-    rates = [(link.down.value, link.up.value) for link in of_users]
-    assert rates == [(1e6, 1e6), (8_000_500.0, 8_000_500.0), (5e5, 5e5)]
+    assert [(link.down.value, link.up.value) for link in of_users] == [
+        (1e6, 1e6),
+        (8_000_500.0, 8_000_500.0),
+        (5e5, 5e5),
+    ]
     for link in of_users:
         assert link.down.status == "derived"
         assert "SymbioticLab/FedScale" in link.down.source
         assert done.sources[0].sha256[:16] in link.down.source
         assert (link.latency.value, link.latency.status) == (0.07, "assumed")
         assert link.radio.status == "assumed"
-    other = import_traces("fedscale-capacity", path, tmp_path / "other", device="pixel-6", link="flash-wifi")
-    assert record(other)["members"] == [{"device": "pixel-6", "link": "flash-wifi"}]
-    assert fleet(other, monkeypatch).links["link-0"].latency.value == 0.005
     notes = record(done)["notes"]
     assert done.sources[0].sha256 in notes
     assert all(sentence in notes for sentence in (*done.read, *done.dropped))
+
+
+def test_the_device_and_the_link_below_can_be_others(tmp_path, monkeypatch):
+    """``device`` and ``link`` give what the trace does not say."""
+    path = pickled(tmp_path, CAPACITY)
+    done = import_traces("fedscale-capacity", path, tmp_path / "fast", device="pixel-6", link="flash-wifi")
+    assert record(done)["members"] == [{"device": "pixel-6", "link": "flash-wifi"}]
+    assert fleet(done, monkeypatch).links["link-0"].latency.value == 0.005
+
+
+@given(
+    st.lists(st.tuples(st.floats(1, 1e9), st.floats(1e-9, 1e3)), min_size=1, max_size=60), st.integers(1, 9)
+)
+def test_classes_round_by_no_more_than_they_say(values, most):
+    """At most so many classes, each user's within the rounding; none is rounded where all have their own."""
+    given_ = np.array(values)
+    found, of, rounding = classes(given_, most)
+    assert len(found) <= most
+    assert np.abs(found[of] / given_ - 1).max() <= rounding
+    assert rounding == 0 or len(np.unique(given_, axis=0)) > most
 
 
 def test_many_rates_become_few_links(tmp_path):
@@ -52,10 +73,12 @@ def test_many_rates_become_few_links(tmp_path):
         for row, user in zip(rows(done), users.values(), strict=True)
     ]
     assert 0.02 < max(off) < np.exp(np.log(1000) / 128 / 2) - 1
+    assert any(f"rounded by at most {max(off):.1%}" in sentence for sentence in done.read)
     assert f"rounded by at most {max(off):.1%}" in links["link-000"]["down"]["source"]
 
 
 def test_impossible_users_are_left_out_and_counted(tmp_path):
+    """NaN, infinities, zeros and negative numbers make no client."""
     wrong = [float("nan"), float("inf"), 0, -1.0, 1e300]
     users = CAPACITY | {
         100 + place: {"computation": one, "communication": 10.0} for place, one in enumerate(wrong)
@@ -66,42 +89,36 @@ def test_impossible_users_are_left_out_and_counted(tmp_path):
     assert done.dropped == ("10 users without a possible speed and rate",)
 
 
-def test_what_is_unknown_of_the_base_stays_unknown():
-    found = assumed({"status": "unknown", "source": "no figure"}, "the link l")
-    assert found == {"status": "unknown", "source": "not in the trace, and unknown of the link l"}
-
-
-moments = st.lists(st.integers(-5, 110), max_size=6)
-users_of_a_trace = st.lists(st.tuples(moments, moments), min_size=1, max_size=4)
+users_of_a_trace = st.lists(
+    st.tuples(
+        st.lists(st.integers(-5, 110), max_size=6),
+        st.lists(st.integers(-5, 110), max_size=6),
+    ),
+    min_size=1,
+    max_size=4,
+)
 
 
 @example(traced=[([0, 10], [50, 20])], times=[5, 30, 60])
 @example(traced=[([0, 50], [50, 60])], times=[50])
-@given(users_of_a_trace, st.lists(st.integers(0, 350), min_size=1, max_size=20))
-def test_availability_is_that_of_the_pairs(traced, times):
-    """A user is available if the time, modulo the period, lies in one of its pairs; no two of which touch."""
-    gathered = Gathered(100.0)
-    for starts, ends in traced:
-        gathered.add(starts, ends)
+@given(users_of_a_trace, st.lists(st.integers(0, 99), min_size=1, max_size=20))
+def test_availability_is_that_of_the_pairs(tmp_path_factory, traced, times):
+    """A user is available if the time lies in one of its pairs; no two of which touch."""
+    users = {
+        number: {"active": active, "inactive": inactive, "finish_time": 100}
+        for number, (active, inactive) in enumerate(traced)
+    }
     try:
-        intervals = gathered.intervals("f")
-        next_ = intervals.user[1:] == intervals.user[:-1]
-        assert (intervals.start_s[1:] > intervals.end_s[:-1])[next_].all()
+        found = read(pickled(tmp_path_factory.getbasetemp(), users)).columns["availability"]
     except UserError:
-        intervals = None
-    for user, (starts, ends) in enumerate(traced):
-        for t in times:
-            now = t % 100
-            pairs = zip(starts, ends, strict=False)
-            open_ = [start for start in starts[len(ends) :] if start == max(starts) and 0 <= start < 100]
-            expected = any(start <= now < end for start, end in pairs) or any(start <= now for start in open_)
-            if intervals is None:
-                assert not expected
-                continue
-            table = np.stack([intervals.user, intervals.start_s, intervals.end_s], axis=1)
-            at = Timetable(table, 100.0, np.arange(len(traced))).at(np.array([user]), np.array([float(t)]))
-            known = user <= intervals.user[-1]
-            assert not known or bool(at.available[0]) == expected
+        found = [[] for _ in users]
+    for own, (starts, ends) in zip(found, traced, strict=True):
+        assert all(end < start for (_, end), (start, _) in pairwise(own))
+        for now in times:
+            expected = any(
+                start <= now < end for start, end in zip_longest(starts, ends[: len(starts)], fillvalue=100)
+            )
+            assert any(start <= now < end for start, end in own) == expected
 
 
 def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
@@ -114,19 +131,23 @@ def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
     whose = [int(row["availability"]) for row in rows(done)]
     found = {(int(row["client"]), row["start_s"], row["end_s"]) for row in rows(done, "availability.csv")}
     first, second, never = whose
-    pairs = (
+    assert never == 0
+    assert found == {
         (first, "10.0", "20.0"),
         (first, "100.0", "130.0"),
         (second, "0.0", "60.0"),
         (second, "150.0", "200.0"),
-    )
-    assert found == set(pairs)
-    assert never < max(whose)
+    }
     assert "1 interval without an end: until the end of the period" in done.read
     assert "1 user never available" in done.read
-    # The most common period is taken: a fleet has one.
+
+
+def test_the_most_common_period_is_taken(tmp_path):
+    """A fleet has one period: users with another one are left out and counted."""
     other = {"duration": 1, "active": [1], "inactive": [2], "finish_time": 300, "model": "D"}
-    done = import_traces("fedscale-availability", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "more")
+    done = import_traces(
+        "fedscale-availability", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "there"
+    )
     assert record(done)["availability"]["repeat"] == "200 s"
     assert len(rows(done)) == len(BEHAVIOR)
     assert done.dropped[0] == "1 user with another finish_time than most, 200 s"
@@ -142,7 +163,7 @@ def test_both_traces_make_one_profile(tmp_path, monkeypatch):
     assert one.dealt == two.dealt == "independently"
     assert fleet(one, monkeypatch).users.dealt == "independently"
     assert rows(one) == rows(two)
-    assert [int(row["availability"]) for row in rows(one)] == [0, 2, 1, 0, 2]
+    assert [int(row["availability"]) for row in rows(one)] == [1, 2, 0, 1, 2]
     assert "the traces do not say which of their users are the same" in record(one)["notes"]
 
 
@@ -160,13 +181,16 @@ def test_a_sample_is_a_random_one(tmp_path):
 
 WRONG = {
     "a list": [1, 2],
+    "no users": {},
+    "a user that is no dict": {1: 5},
     "another trace": {1: {"speed": 1.0}},
     "a text for a number": {1: {"computation": "1", "communication": 2.0}},
+    "a truth for a number": {1: {"computation": True, "communication": 2.0}},
+    "a list for a number": {1: {"computation": [1], "communication": 2.0}},
     "a user without a rate": {**CAPACITY, "x": {"computation": 1.0}},
     "nobody possible": {1: {"computation": 0, "communication": 0}},
-    "a list for a number": {1: {"computation": [1], "communication": 2.0}},
-    "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
     "no lists": {1: {"active": 5, "inactive": [], "finish_time": 9}},
+    "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
     "no period": {1: {"active": [1], "inactive": [2], "finish_time": 0}},
     "a period that is not a number": {1: {"active": [1], "inactive": [2], "finish_time": float("nan")}},
     "nobody available": {1: {"active": [], "inactive": [], "finish_time": 9}},
@@ -175,7 +199,26 @@ WRONG = {
 
 @pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
 def test_wrong_content_is_named(data, tmp_path):
+    """A pickle that is no such trace is refused at its file."""
     path = pickled(tmp_path, data)
     with pytest.raises(UserError) as raised:
         read(path)
     assert str(path) in str(raised.value)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+entries = st.fixed_dictionaries({"computation": values, "communication": values}) | st.fixed_dictionaries(
+    {"active": values | st.lists(st.floats()), "inactive": st.lists(st.floats()), "finish_time": values}
+)
+
+
+@given(st.dictionaries(st.integers(0, 5) | st.text(max_size=2), entries | values, max_size=4))
+def test_any_content_is_read_or_refused(tmp_path_factory, data):
+    """Whatever users have, a trace comes of it or a UserError."""
+    path = pickled(tmp_path_factory.getbasetemp(), data)
+    with suppress(UserError):
+        assert len(read(path)) > 0

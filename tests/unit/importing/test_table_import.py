@@ -77,7 +77,7 @@ WRONG = [
     (["slowdown,up_mbps", "1"], "'1' must be slowdown,up_mbps", ":2"),
     (["device", "nobodys-phone"], "unknown device 'nobodys-phone'", "column device"),
     (["link,down_mbps", "4g,1"], "remove one of the columns", ":1"),
-    (["availability", "1"], "needs a second file", "users.csv"),
+    (["availability", "1"], "need each other", "users.csv"),
 ]
 
 
@@ -93,9 +93,9 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
     users, numbers = table(tmp_path, "slowdown", "1"), table(tmp_path, "availability", "7", name="n.csv")
     times = table(tmp_path, "client,start_s,end_s", "2,0,10", name="times.csv")
     for files, what in (
-        ([users, numbers], "one table"),
-        ([times], "one table"),
-        ([users, times], "no column 'availability'"),
+        ([users, numbers], "first line must be client,start_s,end_s"),
+        ([times], "one or more of"),
+        ([users, times], "need each other"),
         ([numbers, times], "no client 7"),
     ):
         with pytest.raises(UserError, match=what):
