@@ -15,6 +15,7 @@ import numpy as np
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
 from edgefl.analysis.history import Reached
+from edgefl.analysis.repricing import Taken
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
@@ -22,7 +23,6 @@ from edgefl.core.carbon import Carbon, numbers
 from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
-from edgefl.core.repricing import Taken
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 

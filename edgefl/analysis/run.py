@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.analysis.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.store import Reader, read_prices
 
 Floats = NDArray[np.float64]

@@ -1,17 +1,21 @@
 """Device-independent costs of work: kernels, bytes, memory.
 
 ``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs and a
-monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code.
+monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code; a run keeps it as text.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
+
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 DENSE = "dense"
 DEPTHWISE = "depthwise"
@@ -117,11 +121,24 @@ def places(x: Sequence[int]) -> int:
     return x[0] * prod(x[2:])
 
 
+# JSON's keys are texts, so what has others is written as pairs.
+_Kernels: TypeAlias = Annotated[
+    Mapping[Kernel, int],
+    PlainValidator(lambda pairs: {Kernel(*kernel): count for kernel, count in pairs}),
+    PlainSerializer(lambda kernels: list(kernels.items())),
+]
+_Peaks: TypeAlias = Annotated[
+    Mapping[tuple[int, ...], Mapping[str, int]],
+    PlainValidator(lambda pairs: {tuple(sizes): peak for sizes, peak in pairs}),
+    PlainSerializer(lambda peaks: list(peaks.items())),
+]
+
+
 @dataclass(frozen=True)
 class Work:
     """A multiset of kernels."""
 
-    kernels: Mapping[Kernel, int] = field(default_factory=dict)
+    kernels: _Kernels = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
@@ -282,7 +299,7 @@ class Trace:
     start: Work
     phases: tuple[PhaseTrace, ...]
     finish: Work
-    peaks: Mapping[tuple[int, ...], Mapping[str, int]]
+    peaks: _Peaks
     resident: int
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
@@ -303,3 +320,40 @@ class Trace:
 def largest(steps: Sequence[Mapping[int, int]]) -> tuple[int, ...]:
     """Each phase's largest batch; 0 for a phase without steps."""
     return tuple(max(counts, default=0) for counts in steps)
+
+
+Steps: TypeAlias = tuple[Counter[int], ...]
+"""For each phase of an exchange, how many steps of each batch size."""
+
+
+class Traced(NamedTuple):
+    """An exchange's work for every kind of client.
+
+    Attributes:
+        traces: by model.
+        steps: by kind of client.
+    """
+
+    traces: tuple[Trace, ...]
+    steps: tuple[Steps, ...]
+
+    def written(self) -> str:
+        """As text, compressed."""
+        return base64.b85encode(zlib.compress(_traced().dump_json(self))).decode()
+
+    @classmethod
+    def read_back(cls, text: str) -> Traced:
+        """What ``written`` made a text of.
+
+        Raises:
+            ValueError: the text is something else.
+        """
+        try:
+            return _traced().validate_json(zlib.decompress(base64.b85decode(text)))
+        except (zlib.error, ValueError, TypeError) as error:
+            raise ValueError("this is no trace") from error
+
+
+@cache
+def _traced() -> TypeAdapter[Traced]:
+    return TypeAdapter(Traced)

@@ -15,15 +15,18 @@ both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from edgefl.core.errors import UserError, short
-from edgefl.core.user_files import found
+from edgefl.core.user_files import found as user_file
 from edgefl.core.yamls import text_of
+
+T = TypeVar("T")
 
 
 class RowError(ValueError):
@@ -118,25 +121,38 @@ def kept(
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
 
 
-def file_rows(file: str, of_file: Callable[[str], str]) -> str:
+def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
     """What ``of_file`` makes of a file's text; its mistakes are placed at FILE:LINE.
 
     Args:
         file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
         of_file: a function of the module's top level, so that its answers can be cached.
+        settings: what else it takes.
 
     Raises:
         PydanticCustomError: there is no such file.
         UserError: the file is wrong.
     """
-    path = found(file)
-    return _placed(text_of(path), str(path), of_file)
+    path = user_file(file)
+    found: T = _cached(text_of(path), str(path), of_file, *settings)
+    return found
 
 
-@lru_cache(maxsize=4)
-def _placed(text: str, file: str, of_file: Callable[[str], str]) -> str:
+@lru_cache(maxsize=64)
+def _cached(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
     """Cached, as the runs of a sweep share files."""
+    with placed(file):
+        return of_file(text, *settings)
+
+
+@contextmanager
+def placed(file: str) -> Iterator[None]:
+    """Gives mistakes in a file's rows their place, FILE:LINE.
+
+    Raises:
+        UserError: a row is wrong.
+    """
     try:
-        return of_file(text)
+        yield
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None

@@ -9,13 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from edgefl.core.clients import Clients, Floats, Ints
-from edgefl.core.cost import Trace
+from edgefl.core.cost import Steps, Trace
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import ServerWork
 from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
-from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
 
 

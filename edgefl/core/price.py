@@ -294,11 +294,6 @@ def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
     return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
 
 
-def peak_bytes(cost: Cost, dtype: str) -> int:
-    """The memory at the worst moment in a number type."""
-    return in_dtype(cost.peak_bytes, dtype)
-
-
 def in_dtype(size_bytes: int, dtype: str) -> int:
     """Bytes of values in a number type, of bytes of as many in ``TRACED``."""
     return round(size_bytes * WIDTHS[dtype] / WIDTHS[TRACED])

@@ -21,7 +21,7 @@ import numpy as np
 
 from edgefl.compute import meta
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
-from edgefl.core.cost import Cost, Trace, Work
+from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
@@ -30,7 +30,6 @@ from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
 from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
-from edgefl.core.traces import Steps
 from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.core.yamls import Document

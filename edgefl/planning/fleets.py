@@ -16,7 +16,6 @@ from edgefl.core.errors import Mistakes, UnknownNameError, UserError, in_one_lin
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.notes import note
-from edgefl.core.users import place_of
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import Document
 
@@ -111,15 +110,14 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
                 try:
                     spelled[name] = as_its_file(f"{column}s", name, own, where)
                 except UnknownNameError as error:
-                    error.where = place_of(file, column, name) if file else where
+                    error.where = file or where
                     raise
         users = users.renamed(column, spelled)
     if table.availability is not None and isinstance(fleet.availability, Intervals):
         number, most = int(table.availability.max()), int(fleet.availability.table()[-1, 0])
         if number > most:
             what = f"availability {number} is not in the intervals file, whose largest number is {most}"
-            at = place_of(file, "availability", number) if file else where
-            mistakes.add(UserError(what, where=at))
+            mistakes.add(UserError(what, where=file or where))
     mistakes.check()
     return fleet.model_copy(update={"users": users})
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from edgefl.core.clients import Clients
-from edgefl.core.cost import Cost, Trace
+from edgefl.core.cost import Cost, Steps, Trace
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Plan, Prices
-from edgefl.core.price import Demand, PowerDraw, peak_bytes
+from edgefl.core.price import Demand, PowerDraw, in_dtype
 from edgefl.core.pricer import Pricer
-from edgefl.core.traces import Steps
 
 Pricers: TypeAlias = Callable[[str, str], Pricer]
 """A device's pricer by its name and the number type; raises UserError for an unknown number."""
@@ -110,7 +109,7 @@ def priced(
             places.append([Demand.of(cost, math.nan, NO_DRAW, route, count)])
         else:
             places.append(pricers(device, dtype).demands(cost, route, count))
-        peaks.append(peak_bytes(cost, dtype))
+        peaks.append(in_dtype(cost.peak_bytes, dtype))
     ends = []
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.

@@ -11,6 +11,7 @@ import numpy as np
 
 from edgefl.core.clients import NAMED, Clients, Floats
 from edgefl.core.corners import Corner
+from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
@@ -18,7 +19,6 @@ from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
-from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -100,7 +100,7 @@ def read_traced(reader: Reader, exchange: str) -> Traced | None:
     """
     rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
-        return read_back(rows[0]["content"]) if rows else None
+        return Traced.read_back(rows[0]["content"]) if rows else None
     except ValueError as error:
         what = f"the trace of {exchange} is damaged"
         raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error

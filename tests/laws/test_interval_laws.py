@@ -15,8 +15,8 @@ from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
-from edgefl.core.sweeps import scaled
 from edgefl.core.yamls import RESOLVED
+from edgefl.planning.sensitivity import scaled
 
 SLACK = 1 + 1e-9
 payloads = st.integers(0, 10**6)

@@ -11,9 +11,9 @@ from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
 
+from edgefl.analysis.repricing import Jobs, Repriced, is_unbounded
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
@@ -136,7 +136,7 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
 @pytest.mark.parametrize("policy", OTHERS)
 def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
-    monkeypatch.setattr("edgefl.core.repricing._CHUNK", 7)
+    monkeypatch.setattr("edgefl.analysis.repricing._CHUNK", 7)
     found = planned(policy)
     sql = """
     SELECT receive_j + receive_idle_j AS receive, work_j + work_idle_j AS work,

@@ -14,6 +14,7 @@ from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
+from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.corners import Interval
@@ -21,7 +22,6 @@ from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
-from edgefl.core.repricing import Repriced
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
@@ -351,7 +351,7 @@ def test_chunks_change_nothing(monkeypatch):
     )
     carbon = {"regions": {"x": RAMP}, "start": 3.9995}
     whole = emitted(rounds, carbon, 60.0).whole
-    monkeypatch.setattr("edgefl.core.repricing._CHUNK", 2)
+    monkeypatch.setattr("edgefl.analysis.repricing._CHUNK", 2)
     assert emitted(rounds, carbon, 60.0).whole["total"].amount == pytest.approx(
         whole["total"].amount, rel=1e-12
     )

@@ -101,7 +101,7 @@ def test_aliases_and_merged_keys(text, value):
         ("a: !mine {}", "the tag !mine is not supported", 1),
         ("a: !!set {b}", "the tag !!set is not supported", 1),
         ("a: !!str {b: 1}", "the tag !!str is not supported", 1),
-        ("a:\n- " + "9" * 5000, "the number 9999", 2),
+        ("a:\n- " + "9" * 5000, "cannot be read as !!int", 2),
         ("a: -" + "9" * 19, "is too large", 1),
         ("a: 0x" + "f" * 17, "is too large", 1),
         ("a: 1e999", "the number 1e999 is too large", 1),

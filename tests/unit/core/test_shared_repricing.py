@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plans import prices
 
-from edgefl.core.repricing import COLUMNS, Jobs, Repriced
+from edgefl.analysis.repricing import COLUMNS, Jobs, Repriced
 
 MB = 10**6
 

@@ -16,10 +16,9 @@ from edgefl.core.devices.roofline import Roofline
 from edgefl.core.link import Link
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
-from edgefl.core.sweeps import scaled, swept
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning import fleets
-from edgefl.planning.sensitivity import Side, study
+from edgefl.planning.sensitivity import Side, scaled, study, swept
 from edgefl.show.sensitivity import sensitivity
 
 
