@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from edgefl.core.errors import (
     in_one_line,
     nearest,
     one_of,
+    short,
 )
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
@@ -150,6 +151,30 @@ def user_files() -> list[dict[str, bytes]]:
         }
         for root in user_folders()
     ]
+
+
+def user_file(file: str) -> Path:
+    """The absolute path of a data file that a scenario or a fleet names.
+
+    Args:
+        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
+
+    Raises:
+        PydanticCustomError: there is none.
+    """
+    for folder in (Path(), *user_folders()):
+        # A name that is too long, or the home of nobody, is no file either.
+        with suppress(OSError, RuntimeError):
+            path = folder / Path(file).expanduser()
+            if path.is_file():
+                return path.absolute()
+    from pydantic_core import PydanticCustomError
+
+    context = {
+        "what": f"no file {short(file)!r}",
+        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
+    }
+    raise PydanticCustomError("unknown_name", "{what}", context)
 
 
 def entries(kind: str) -> Mapping[str, Entry]:

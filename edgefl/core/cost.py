@@ -99,12 +99,8 @@ def convolution(
 ) -> Product:
     """A convolution as the products of im2col, from the shapes of its operands and its result.
 
-    Args:
-        x: (B, C, *area).
-        weight: (outer, inner, *taps), outer being the output channels, or the input's where transposed.
-        result: (B, C, *area).
-        groups: of channels.
-        transposed: whether it is a transposed convolution.
+    They are (B, C, *area), of the weight (outer, inner, *taps): the output channels come first, or the
+    input's where it is transposed.
     """
     outer, inner = weight[0] // groups, prod(weight[1:])
     m, n, k = (places(x), inner, outer) if transposed else (places(result), outer, inner)

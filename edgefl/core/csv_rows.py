@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, short
-from edgefl.core.user_files import found as user_file
 from edgefl.core.yamls import text_of
 
 T = TypeVar("T")

@@ -377,10 +377,6 @@ class LinkTrace(Strict):
         """The trace of each client and where in it the client begins, by its number alone.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
-
-        Args:
-            root: the run's seed.
-            clients: their numbers, (n,).
         """
         place, time = uniforms(key(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)

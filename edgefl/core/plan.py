@@ -13,7 +13,7 @@ from edgefl.core.cost import Steps, Trace
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import ServerWork
-from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.price import Demand
 from edgefl.core.scenario import Scenario
 from edgefl.core.units import show_bytes
 
@@ -31,14 +31,7 @@ class Prices:
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
         stateful: whether the work writes client state.
-        down_delay_s, up_delay_s: handshakes before a transfer's first byte.
-        down_bps, up_bps: the most that the client's link carries.
-        work_s: computing at full speed, before slowdown and jitter.
-        idle_w, compute_w, radio_w, receive_j_per_mbit, transmit_j_per_mbit, tail_w, tail_s: as in
-            ``PowerDraw``.
-        down_bytes, up_bytes: payload sizes.
-        flops: operations.
-        steps: optimizer steps.
+        down_bytes to tail_s: as in ``Demand``.
         peak_bytes: memory at the worst moment.
         corners: the same at the cheap and at the costly corner, where numbers of devices or links are
             intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
@@ -74,9 +67,7 @@ class Prices:
 
     def demand(self, kinds: int | Ints) -> Demand:
         """What a job of a kind of client asks for, or jobs of several kinds, an array each."""
-        draw = [getattr(self, name)[kinds] for name in PowerDraw._fields]
-        quantities = [getattr(self, name)[kinds] for name in Demand._fields[:-1]]
-        return Demand._make([*quantities, PowerDraw._make(draw)])
+        return Demand._make(getattr(self, name)[kinds] for name in Demand._fields)
 
     def of_kinds(self, kinds: Sequence[int]) -> Prices:
         """Those of some kinds, without corners."""

@@ -50,11 +50,6 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 def parse(text: object, dimension: str) -> float:
     """Parses a quantity.
 
-    Args:
-        text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
-        dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate", "operation rate",
-            "frequency", "mass" and "energy per byte".
-
     Returns:
         The amount in the dimension's base unit.
 

@@ -130,10 +130,6 @@ def defined_at(function: Callable[..., Any]) -> CodeLine | None:
 def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
     """What a user's code raised, as one message with its file and line.
 
-    Args:
-        error: what was raised.
-        failure: the class of the message.
-
     Returns:
         The message, whose ``trace`` has the traceback; None if no user's code raised the error, or if it is
         an ``EdgeflError`` or a request to stop.
@@ -194,14 +190,7 @@ def returned(
     expected: str,
     failure: type[EdgeflError] = WrongValueError,
 ) -> V:
-    """What a function of a component returned.
-
-    Args:
-        value: what it returned.
-        kinds: the classes that it may be of.
-        function: the function.
-        expected: what it should have returned, as in "a carry (a dict)".
-        failure: the class of the error.
+    """What a function of a component returned, checked; ``expected`` is told as in "a carry (a dict)".
 
     Raises:
         EdgeflError: of class ``failure``, with the function's file and line: it is of another class.

@@ -102,10 +102,6 @@ class Users(Strict):
         """What each client has, a row each.
 
         Clients take the users of a random permutation, again and again if there are more clients than users.
-
-        Args:
-            clients: how many.
-            root: the scenario's seed.
         """
         table, turns = self.table(), np.arange(clients) % self.count
         found = {}

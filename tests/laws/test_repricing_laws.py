@@ -11,7 +11,7 @@ from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
 
-from edgefl.analysis.repricing import Jobs, Repriced, is_unbounded
+from edgefl.analysis.repricing import Repriced, is_unbounded, priceable
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
 from edgefl.core.speed.thermal import Params as Thermal
@@ -273,7 +273,7 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     plan_ = hand_made(own, rounds=5)
     rows = told(plan_)[2]
     rows = rows[np.argsort(rows["job"])]
-    jobs, end_s = Jobs.of_rows(rows, plan_.clients.kind), rows["ended_s"].max()
+    jobs, end_s = priceable(rows, plan_.clients.kind), rows["ended_s"].max()
     shares = int((rows["exchange"] == 1).sum())
     assert 0 < shares < len(rows) / 2
     whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)

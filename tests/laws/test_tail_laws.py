@@ -81,7 +81,7 @@ def test_a_radio_draws_no_more_than_it_can(plan_):
     spent_j = by_client(plan_, rows, joules(rows)) + by_client(plan_, tails, tails["joules"])
     most_w = np.zeros(len(plan_.clients))
     for one in plan_.prices:
-        draw = one.demand(plan_.clients.kind).draw
+        draw = one.demand(plan_.clients.kind)
         receiving_w, sending_w = draw.receive_j_per_mbit * one.down_bps, draw.transmit_j_per_mbit * one.up_bps
         radio_w = np.maximum(draw.radio_w + np.maximum(receiving_w, sending_w) / 1e6, draw.tail_w)
         most_w = np.maximum(most_w, draw.idle_w + draw.compute_w + radio_w)

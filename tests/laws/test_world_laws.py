@@ -114,7 +114,7 @@ def test_a_job_is_charged_its_prices(plan_):
         table, client = plan_.price(job[0].exchange), job[0].client
         received, worked, arrived = (event.cost for event in job[1:])
         demand = table.demand(plan_.clients.kind[client])
-        draw, megabits = demand.draw, 8 * demand.down_bytes / 1e6
+        draw, megabits = demand, 8 * demand.down_bytes / 1e6
         assert (received.seconds, received.down_bytes) == (demand.down_s, demand.down_bytes)
         assert (arrived.seconds, arrived.up_bytes) == (demand.up_s, demand.up_bytes)
         assert worked.flops == demand.flops

@@ -205,7 +205,7 @@ def test_overheads_keep_one_core_busy():
     price = priced(Pricer("board", board), cost(work), link())
     assert price.compute_s == pytest.approx(2.5)
     assert price.energy.compute_j == pytest.approx(3.5)
-    assert price.demand.draw.compute_w * 2.5 == pytest.approx(3.5)
+    assert price.demand.compute_w * 2.5 == pytest.approx(3.5)
     assert priced(
         Pricer("board", device(launch=1.0, backward=0.5)), cost(work), link()
     ).energy.compute_j == pytest.approx(2 * 2.5)

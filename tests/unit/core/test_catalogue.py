@@ -56,15 +56,6 @@ def test_an_own_device_is_found_and_read(own):
     assert device("my-board").peak["fp32"].value == 100e9
 
 
-def test_a_file_that_is_repaired_is_read_again(own):
-    """In the same process, as in a notebook."""
-    path = own("devices/mine.yaml", "x")
-    path.write_bytes(b"title: \xff")
-    assert "mine" not in catalogue.entries("devices")
-    path.write_text("title: mine", encoding="utf-8")
-    assert "mine" in catalogue.entries("devices")
-
-
 def test_an_own_scenario_may_lie_in_a_folder(own):
     """A scenario's name includes its folder."""
     own("scenarios/papers/mine.yaml", "name: mine\n")
