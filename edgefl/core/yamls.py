@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
@@ -130,9 +131,13 @@ class Document:
         """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
 
         Raises:
-            ScenarioError: YAML could not hold it: an object of another type, or nested too deeply.
+            ScenarioError: it holds an object of another type, or itself.
         """
-        return cls(file, _plain(value, file))
+        try:
+            # Of NumPy's and PyTorch's numbers, ``item`` is Python's.
+            return cls(file, to_jsonable_python(value, fallback=lambda one: one.item()))
+        except (AttributeError, ValueError) as error:
+            raise ScenarioError(f"a scenario cannot hold this: {error}", where=file) from None
 
     def place(self, path: Sequence[str | int] = ()) -> Place:
         """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
@@ -198,34 +203,6 @@ class Document:
 
 # A key as code names it that has no document.
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
-
-
-def _plain(value: Any, file: str, depth: int = 1) -> Any:
-    """A value of Python's as plain data."""
-    if depth > MOST_DEPTH:
-        raise ScenarioError(f"values are nested more than {MOST_DEPTH} levels deep", where=file)
-    if isinstance(value, Mapping):
-        return {_plain_key(key, file): _plain(inner, file, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, file, depth + 1) for inner in value]
-    if isinstance(value, PurePath):
-        value = str(value)
-    elif hasattr(value, "item"):  # a number of NumPy or PyTorch
-        value = value.item()
-    if not isinstance(value, str | int | float | None):
-        raise ScenarioError(f"a scenario cannot hold a {type(value).__name__}", where=file)
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        what = f"an integer of {value.bit_length()} bits is too large"
-        raise ScenarioError(what, where=file, hint=_WITHIN)
-    if isinstance(value, str) and not _encodes(value):
-        raise ScenarioError(f"{short(ascii(value))} {_NOT_UNICODE}", where=file)
-    return value
-
-
-def _plain_key(key: Any, file: str) -> str:
-    if not isinstance(key, str | int | float | None):
-        raise ScenarioError(f"a key cannot be a {type(key).__name__}", where=file)
-    return str(key)
 
 
 class _Composed:

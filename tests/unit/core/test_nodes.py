@@ -194,13 +194,7 @@ def test_plain_python_values_become_nodes():
     assert Document.of(values, "scenario").data == {"a": [1, 2.5], "b": "x", "3": None}
     loop = []
     loop.append(loop)
-    for wrong, what in (
-        ({1, 2}, "cannot hold a set"),
-        (object(), "cannot hold a object"),
-        (2**63, "64 bits is too large"),
-        ("\ud800", "not valid Unicode"),
-        (loop, "nested more than 50 levels"),
-    ):
+    for wrong, what in ((object(), "'object' object"), (loop, "Circular reference")):
         with pytest.raises(ScenarioError, match=what) as caught:
             Document.of({"a": wrong}, "scenario")
         assert caught.value.where == "scenario"
