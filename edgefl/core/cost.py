@@ -1,7 +1,7 @@
 """Device-independent costs of work: kernels, bytes, memory.
 
-``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs and a
-monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code; a run keeps it as text.
+``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs, ``Trace`` what
+the meta engine reads off a method's own code; a run keeps it as text.
 """
 
 from __future__ import annotations
@@ -144,9 +144,6 @@ class Work:
     def __add__(self, other: Work) -> Work:
         return Work(Counter(self.kernels) + Counter(other.kernels))
 
-    def __mul__(self, times: int) -> Work:
-        return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
-
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
 
@@ -171,15 +168,9 @@ class Work:
         return sum(kernel.backward * count for kernel, count in self)
 
 
-def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
-
-
 @dataclass(frozen=True)
 class Cost:
     """A job's cost, independent of the device.
-
-    ``+`` sums traffic and work and takes the larger peak: two jobs one after another.
 
     Attributes:
         down: bytes the client receives, by part of the payload.
@@ -194,17 +185,6 @@ class Cost:
     steps: tuple[tuple[Work, int], ...] = ()
     peak: Mapping[str, int] = field(default_factory=dict)
     resident: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        # Of two equal peaks the first stays, unless it is empty: the zero cost is neutral and + associative.
-        larger = max(self.peak, other.peak, key=lambda peak: (sum(peak.values()), bool(peak)))
-        return Cost(
-            down=_sum(self.down, other.down),
-            up=_sum(self.up, other.up),
-            steps=self.steps + other.steps,
-            peak=larger,
-            resident=max(self.resident, other.resident),
-        )
 
     @cached_property
     def work(self) -> Work:

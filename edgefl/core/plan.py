@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -75,24 +75,15 @@ class Prices:
         return replace(self, **columns, corners=None, taken=tuple(self.taken[kind] for kind in kinds))
 
 
-def _floats(values: Sequence[float | None]) -> Floats:
-    """A column; None becomes NaN."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _ints(values: Sequence[int | None]) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-# The columns of ``Prices``, and how each is made from plain values.
-COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    field.name: {"Floats": _floats, "Ints": _ints}[str(field.type)]
+# The columns of ``Prices``, and their types; of plain values None becomes NaN.
+COLUMNS: Mapping[str, type] = {
+    field.name: {"Floats": np.float64, "Ints": np.int64}[str(field.type)]
     for field in fields(Prices)
     if field.type in {"Floats", "Ints"}
 }
 
 # Those that differ at corners.
-CORNER_COLUMNS = tuple(field.name for field in fields(Prices) if field.type == "Floats")
+CORNER_COLUMNS = tuple(name for name, kind in COLUMNS.items() if kind is np.float64)
 
 
 @dataclass(frozen=True, slots=True)

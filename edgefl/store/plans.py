@@ -120,7 +120,7 @@ def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
         every=exchange["every"],
         everyone=bool(exchange["everyone"]),
         stateful=bool(exchange["stateful"]),
-        **{key: column([row[key] for row in rows]) for key, column in COLUMNS.items()},
+        **{key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()},
     )
     cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
     return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
@@ -136,7 +136,7 @@ def _at_corner(reader: Reader, here: Prices, corner: Corner) -> Prices | None:
     columns: dict[str, Floats] = {}
     for key in CORNER_COLUMNS:
         columns[key] = getattr(here, key).copy()
-        columns[key][kinds] = COLUMNS[key]([row[key] for row in rows])
+        columns[key][kinds] = np.array([row[key] for row in rows], dtype=np.float64)
     return replace(here, **columns)  # type: ignore[arg-type]
 
 
