@@ -8,7 +8,7 @@ from edgefl.core.errors import UserError
 
 
 def needs(module: str, what: str, extra: str = "", where: str = "") -> None:
-    """Refuses what needs a package that is not installed, as in ``needs("matplotlib", "figures need")``.
+    """Refuses ``what`` needs a package that is not installed, said with its verb, as in "figures need".
 
     Raises:
         UserError: it is not installed.

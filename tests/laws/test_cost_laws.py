@@ -30,14 +30,22 @@ def test_works_are_multisets(one, two, three):
     assert one + Work() == one == Work() + one
 
 
-@given(works, works)
-def test_totals_add_up(work, other):
+@given(works, works, st.integers(0, 5), st.integers(0, 5))
+def test_times_is_repeated_addition(work, other, times, more):
+    """A work n times is n of them added up, and distributes over both sums."""
+    assert work * times == reduce(add, [work] * times, Work())
+    assert work * (times + more) == work * times + work * more
+    assert (work + other) * times == work * times + other * times
+
+
+@given(works, works, st.integers(0, 5))
+def test_totals_are_linear(work, other, times):
     """Operations, bytes, launches and backward passes of a sum are the sums of theirs."""
-    both = work + other
-    assert both.flops == work.flops + other.flops
-    assert both.bytes == work.bytes + other.bytes
-    assert both.launches == work.launches + other.launches
-    assert both.backwards == work.backwards + other.backwards
+    both = work * times + other
+    assert both.flops == times * work.flops + other.flops
+    assert both.bytes == times * work.bytes + other.bytes
+    assert both.launches == times * work.launches + other.launches
+    assert both.backwards == times * work.backwards + other.backwards
 
 
 @given(works, works)
@@ -56,7 +64,7 @@ def test_a_job_is_its_start_its_steps_and_its_finish(start, step, short, many, f
     trace = Trace("train", {"w": 3}, {"w": 4}, start, (phase,), Work(), peaks, 5)
     steps = {size: count for size, count in ((32, many), (6, few)) if count}
     cost = trace.cost([steps])
-    assert cost.work == reduce(add, [*[step] * many, *[short] * few], start)
+    assert cost.work == start + step * many + short * few
     assert cost.peak_bytes == (9 if many else 2 if few else 1)
     assert (cost.down_bytes, cost.up_bytes, cost.resident) == (3, 4, 5)
     assert math.isclose(cost.work.flops, start.flops + many * step.flops + few * short.flops)
