@@ -11,7 +11,7 @@ from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, in_dtype
+from edgefl.core.price import Demand
 
 
 class Pricer:
@@ -30,10 +30,6 @@ class Pricer:
         # By identity; holding the work keeps its id from being reused.
         self._known: dict[int, tuple[Work, Bounds]] = {}
         self._links: dict[int, tuple[Link, tuple[Link, Link] | None]] = {}
-
-    def in_dtype(self, size_bytes: int) -> int:
-        """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
-        return in_dtype(size_bytes, self.dtype)
 
     @cached_property
     def is_lower_bound(self) -> bool:

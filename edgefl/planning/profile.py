@@ -37,7 +37,7 @@ from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, times
+from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
@@ -288,7 +288,7 @@ def _part_prices(
             whole = sum(each.values())
             joules = times(demand.compute_w + demand.idle_w, whole)
             found.append({**seconds, "seconds": whole, "joules": joules})
-        memory = {"memory_bytes": pricer.in_dtype(one.memory_bytes)}
+        memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
         yield {"what": what, "part": one.name, **_bounded(*found), **memory}
     for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
         found = []
