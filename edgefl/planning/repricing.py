@@ -116,7 +116,7 @@ def priced(
         demands = [demands[end % len(demands)] for demands in places]
         found: dict[str, Any] = {name: [getattr(one, name) for one in demands] for name in Demand._fields}
         found["peak_bytes"] = peaks
-        columns = {name: np.array(found[name], dtype=kind) for name, kind in COLUMNS.items()}
+        columns: dict[str, Any] = {name: np.array(found[name], dtype=kind) for name, kind in COLUMNS.items()}
         ends.append(Prices(**work.about, **columns))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None

@@ -114,13 +114,16 @@ def read_prices(reader: Reader) -> tuple[Prices, ...]:
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
     name = exchange["exchange"]
     rows = reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)
+    columns: dict[str, Any] = {
+        key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()
+    }
     here = Prices(
         exchange=name,
         at=exchange["at"],
         every=exchange["every"],
         everyone=bool(exchange["everyone"]),
         stateful=bool(exchange["stateful"]),
-        **{key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()},
+        **columns,
     )
     cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
     return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
