@@ -36,7 +36,7 @@ class Price:
         """The bounds of the energy by phase."""
         ends = self.corners or (self, self)
         found = {name: self.between(lambda one, of=name: getattr(one.energy, of)) for name in Energy._fields}
-        draws = ((one.compute_s, one.demand.draw.compute_w, one.demand.draw.idle_w) for one in ends)
+        draws = ((one.compute_s, one.demand.compute_w, one.demand.idle_w) for one in ends)
         return found | {"compute_j": above_idle_between(*(WorkingDraw(*draw) for draw in draws))}
 
 

@@ -44,8 +44,10 @@ def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=F
     columns = {_TIMES.get(name, name): value for name, value in columns.items()}
     assert set(columns) <= set(COLUMNS), f"no columns: {set(columns) - set(COLUMNS)}"
     values = {
-        name: column(np.broadcast_to(columns.get(name, _DEFAULTS.get(name, 0)), (clients,)).tolist())
-        for name, column in COLUMNS.items()
+        name: np.array(
+            np.broadcast_to(columns.get(name, _DEFAULTS.get(name, 0)), (clients,)).tolist(), dtype=kind
+        )
+        for name, kind in COLUMNS.items()
     }
     return Prices(exchange=exchange, at=at, every=every, everyone=everyone, stateful=stateful, **values)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
 from edgefl.analysis.history import Reached
+from edgefl.analysis.repricing import Taken, chunks
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
@@ -22,7 +23,6 @@ from edgefl.core.carbon import Carbon, numbers
 from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
-from edgefl.core.repricing import Taken
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 
@@ -190,7 +190,7 @@ def sums_of(
         for one in own
     ]
     for (places, spans, joules), *ends in zip(_charged(run), *corners, strict=True):
-        some = run.repriced.taken(places)
+        some = run.repriced[places]
         ends_s = [end_s for _, end_s in spans]
         per_kwh = [grid.mean(region[some.client], *span) for span in spans]
         per_j = [intensity / J_PER_KWH for intensity in per_kwh]
@@ -253,7 +253,7 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
         tail(moved_s, settled_s),
         (arrived_s, jobs.ended_s),
     ]
-    for places in jobs.chunks():
+    for places in chunks(jobs):
         yield (
             places,
             [(start_s[places], end_s[places]) for start_s, end_s in spans],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -10,36 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.analysis.columns import Columns
+from edgefl.analysis.repricing import Repriced, is_unbounded, priceable
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.store import Reader, read_prices
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-
-class Columns:
-    """Rows of a run's long table, (n,): each column as an attribute, or by its name."""
-
-    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Takes all columns."""
-        vars(self).update(columns)
-
-    def __getattr__(self, name: str) -> Any:
-        """None but those that there are."""
-        raise AttributeError(name)
-
-    def __getitem__(self, which: str | Ints | Bools) -> Any:
-        """A column, or some of the rows."""
-        if isinstance(which, str):
-            return vars(self)[which]
-        return Columns({name: column[which] for name, column in vars(self).items()})
-
-    def __len__(self) -> int:
-        return len(next(iter(vars(self).values())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +132,9 @@ class Run:
         return found
 
     @cached_property
-    def repriced(self) -> Jobs:
+    def repriced(self) -> Columns:
         """The jobs, to be priced anew."""
-        return Jobs.of_rows(self.jobs, self.clients.kind)
+        return priceable(self.jobs, self.clients.kind)
 
     @cached_property
     def prices(self) -> tuple[Prices, ...]:

@@ -224,7 +224,8 @@ class Session:
         """
         self._next(f"power: {workload.name}")
         _, (calls,) = self._call(time_all, [workload], seconds, threads, threads=threads)
-        return calls.span
+        span: EnergySpan = calls.span
+        return span
 
     def export(self, workloads: Sequence[Workload]) -> None:
         """Writes the ONNX files of inferences.

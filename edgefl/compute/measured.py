@@ -30,7 +30,6 @@ from edgefl.compute.loop import work
 from edgefl.core import fresh
 from edgefl.core.event import TrainingJob
 from edgefl.core.host import forget_high_water, high_water_bytes
-from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, tree_map
 
@@ -58,6 +57,29 @@ class ClientWork:
     batch_size: int
     lr: float
     prepare: Callable[[Phase, int, torch.Generator], Tensor]
+
+
+@dataclass(frozen=True)
+class MeasuredExchange:
+    """What one client's exchange took.
+
+    Attributes:
+        steps: how many were done.
+        wall_s, cpu_s: seconds of an exchange, the median of several.
+        added_bytes: the most that the work added to the process's memory, by the kernel's high-water mark or,
+            where there is none, by sampling.
+        rss_before_bytes: resident with all libraries loaded, before the model is received.
+        rss_after_bytes: resident with the result at hand.
+        rss_peak_bytes: the highest sample in between.
+    """
+
+    steps: int
+    wall_s: float
+    cpu_s: float
+    added_bytes: int
+    rss_before_bytes: int
+    rss_after_bytes: int
+    rss_peak_bytes: int
 
 
 # Exchanges are timed until they have taken so long together.

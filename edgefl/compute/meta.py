@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.kernels import UnknownOperatorError
+from edgefl.compute.layers import ExchangeLayers, LayerWork
 from edgefl.compute.loading import coding_kernels
 from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, between, largest
 from edgefl.core.errors import UserError
-from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.user_code import raised_at, returned
 from edgefl.protocol import (
     BUFFERS,

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
+from edgefl.compute.layers import ForwardCounts
 from edgefl.compute.meta import forward_kernels
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.errors import RunError
-from edgefl.core.layers import ForwardCounts
 from edgefl.protocol import Net
 
 # fvcore's operators that are convolutions and matrix products; we count the rest (norms, pooling) by bytes.

@@ -10,38 +10,41 @@ Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissio
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
 
-from edgefl.core.errors import UserError, nearest, short
+from edgefl.core.csv_rows import RowError, file_rows, read_csv
+from edgefl.core.errors import nearest
 from edgefl.core.params import NonNegative, Strict
 from edgefl.core.sourced import UNSOURCED, Costs, Sourced
-from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts, parse
-from edgefl.core.user_files import found
-from edgefl.core.yamls import Document, by_hand, text_of
+from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts
+from edgefl.core.validation import item_at
+from edgefl.core.yamls import Document, by_hand
 
 # Stands for every link that is not named.
 OTHERS = "others"
 
-_NETWORKS = ("fixed", "mobile")
-_INCOMPLETE = "a carbon record was used before it was completed"
-
 # Beyond any use, so that no sum is infinite.
 _MOST = 1e12
 
-# A year of lignite is 1,100 g/kWh; beyond this it is a mistake in the unit.
-MOST_G_PER_KWH = 10_000.0
-# Of a file, and of a region: ten years.
-_MOST_BYTES = 50_000_000
+# A year of lignite is 1,100 g/kWh; beyond the most it is a mistake in the unit.
+_Intensity = Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]
+_INTENSITIES: TypeAdapter[list[float]] = TypeAdapter(list[_Intensity])
+# Of a region: ten years.
 _MOST_HOURS = 87_840
-_COLUMNS = ["region", "hour", "g_per_kwh"]
+
+
+class _GridRow(TypedDict):
+    region: Annotated[str, Field(min_length=1)]
+    hour: int
+    g_per_kwh: _Intensity
+
 
 _TABLE = Path(__file__).with_name("carbon.yaml")
 
@@ -52,7 +55,7 @@ _Made = Annotated[Grams, Field(le=_MOST)]
 _Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
 
 
-@lru_cache(maxsize=1)
+@cache
 def table() -> dict[str, Any]:
     """The shipped table as plain data."""
     return dict(Document.read(_TABLE).data)
@@ -76,82 +79,36 @@ def shipped(name: str, *, hourly: bool) -> dict[str, Any]:
 
 
 def numbers(hours: str) -> list[float]:
-    """The intensities of a text, g CO2e/kWh.
+    """The intensities of a record's text, g CO2e/kWh."""
+    return list(map(float, hours.split()))
 
-    Raises:
-        ValueError: one of them is no number between 0 and ``MOST_G_PER_KWH``, or their number is not 1 or of
-            whole days.
-    """
-    found = [_intensity(word) for word in hours.split()]
-    count = len(found)
+
+def _written(given: Any) -> str:
+    """One intensity, or one for each hour of whole days, as text."""
+    texts = given.split() if isinstance(given, str) else given
+    try:
+        values = _INTENSITIES.validate_python(texts if isinstance(texts, list | tuple) else [texts])
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        raise ValueError(f"g_per_kwh {wrong['input']!r}: {wrong['msg']}") from None
+    count = len(values)
     if count != 1 and (count % 24 or not 0 < count <= _MOST_HOURS):
         raise ValueError(f"give 1 intensity, or one for each hour of up to 3,660 whole days, not {count:,}")
-    return found
-
-
-def _intensity(word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= MOST_G_PER_KWH:
-        raise ValueError(f"{short(word)!r} must be g CO2e/kWh, between 0 and {MOST_G_PER_KWH:,.0f}")
-    return value
-
-
-def _written(values: Iterable[float]) -> str:
     return " ".join(f"{value:.10g}" for value in values)
 
 
-@lru_cache(maxsize=4)
-def _of_csv(path: Path, text: str) -> dict[str, str]:
-    """The regions of a CSV file: their intensities by hour.
-
-    Raises:
-        UserError: a line is wrong.
-    """
-    lines = csv.reader(text.splitlines(), strict=True)
-    found: dict[str, list[float]] = {}
+def _of_csv(text: str) -> dict[str, str]:
+    """The regions of a CSV file, each with its intensities by hour, from 0 on."""
+    table, found = read_csv(text, _GridRow), dict[str, list[float]]()
+    for row, line in zip(table.rows, table.lines, strict=True):
+        values = found.setdefault(row["region"], [])
+        if row["hour"] != len(values):
+            raise RowError(f"the next hour of {row['region']} must be {len(values)}", line)
+        values.append(row["g_per_kwh"])
     try:
-        _check_columns(next(lines, []))
-        for fields in filter(None, lines):
-            _add(fields, found)
-    except (csv.Error, ValueError) as error:
-        raise UserError(str(error), where=f"{path}:{max(lines.line_num, 1)}") from None
-    if not found:
-        raise UserError("there are no intensities", where=str(path))
-    by_region = {region: _written(values) for region, values in found.items()}
-    for region, hours in by_region.items():
-        try:
-            numbers(hours)
-        except ValueError as error:
-            raise UserError(f"region {short(region)!r}: {error}", where=str(path)) from None
-    return by_region
-
-
-def _check_columns(names: list[str]) -> None:
-    if [name.strip() for name in names] != _COLUMNS:
-        raise ValueError(f"the first line must be {','.join(_COLUMNS)}")
-
-
-def _add(fields: list[str], found: dict[str, list[float]]) -> None:
-    """Adds a row; the hours of a region come in order, from 0."""
-    if len(fields) != len(_COLUMNS):
-        raise ValueError(f"{short(','.join(fields))!r} must be a region, an hour and g CO2e/kWh")
-    region, hour, word = (field.strip() for field in fields)
-    if not region:
-        raise ValueError("the region has no name")
-    values = found.setdefault(region, [])
-    if hour != str(len(values)):
-        raise ValueError(
-            f"region {short(region)!r}: its next hour must be {len(values)}, not {short(hour)!r}"
-        )
-    values.append(_intensity(word))
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
-    context = {"what": f"unknown {what} {name!r}", "hint": nearest(name, known)}
-    return PydanticCustomError("unknown_name", "{what}", context)
+        return {region: _written(values) for region, values in found.items()}
+    except ValueError as error:
+        raise RowError(str(error), table.lines[-1]) from None
 
 
 class Region(Strict):
@@ -167,28 +124,15 @@ class Region(Strict):
     """
 
     share: NonNegative = 1.0
-    g_per_kwh: str | None = None
+    g_per_kwh: Annotated[str, BeforeValidator(_written)] | None = None
     status: Literal["measured", "derived", "assumed"] | None = None
     source: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        if value.get("g_per_kwh") is not None:
-            return {"status": "assumed", "source": UNSOURCED, **value}
-        if value.get("status") is not None or value.get("source") is not None:
-            raise ValueError("'status' and 'source' belong to 'g_per_kwh', which is missing")
-        return value
-
-    @field_validator("g_per_kwh", mode="before")
-    @classmethod
-    def _numbers(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            value = " ".join(map(str, value))
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        return _written(numbers(str(value))) if plain or isinstance(value, str) else value
+    def _without_a_source(cls, value: Any) -> Any:
+        given = isinstance(value, Mapping) and value.get("g_per_kwh") is not None
+        return {"status": "assumed", "source": UNSOURCED, **value} if given else value
 
 
 class ServerPower(Strict):
@@ -213,9 +157,7 @@ class ServerPower(Strict):
     @property
     def site_w(self) -> float:
         """The power of the server and its site, of a completed record."""
-        if self.pue is None:
-            raise AssertionError(_INCOMPLETE)
-        return self.power.known * self.pue.known
+        return self.power.known * (self.pue.known if self.pue else 1.0)
 
 
 class Making(Strict):
@@ -265,48 +207,10 @@ def _records(regions: Any) -> Any:
     }
 
 
-def _from_file(regions: Any, file: str) -> Any:
-    """Regions with the intensities that a file has.
-
-    Raises:
-        UserError: a line of it is wrong.
-        PydanticCustomError: there is no such file, or neither it nor the table has a region.
-    """
-    path = found(file)
-    own = _of_csv(path, text_of(path, _MOST_BYTES))
-    if not isinstance(regions, Mapping):
-        return regions
-    return {name: _region(str(name), one, own, file) for name, one in regions.items()}
-
-
-def _region(name: str, record: Any, own: Mapping[str, str], file: str) -> Any:
-    if isinstance(record, Region) or record.get("g_per_kwh") is not None:
-        return record
-    if name in own:
-        return {"g_per_kwh": own[name], "source": f"the user's file {file}", **record}
-    if name not in table()["means"]:
-        raise _unknown("region", name, {*own, *table()["means"]})
-    return record
-
-
 def _by_link(value: Any) -> Any:
     """A network's energy as a mapping of links."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
-        return {link: _network(one) for link, one in value.items()}
-    return {OTHERS: _network(value)}
-
-
-def _network(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    if not isinstance(value, str) or not value.isalpha():
-        parse(value, "energy per byte")
-        return {"value": value}
-    if value.lower() not in _NETWORKS:
-        raise _unknown("network", value, _NETWORKS)
-    return value.lower()
+    by_link = isinstance(value, Mapping) and not Sourced.model_fields.keys() & value.keys()
+    return {} if value is None else value if by_link else {OTHERS: value}
 
 
 def _embodied(value: Any) -> Any:
@@ -350,13 +254,18 @@ class Carbon(Strict):
     @classmethod
     def _content_of_the_file(cls, value: Any) -> Any:
         # It, and not the file's name, is what a run depends on.
-        if not isinstance(value, Mapping) or not isinstance(value.get("grid"), str):
+        grid, regions = item_at(value, ["grid"]), _records(item_at(value, ["regions"]))
+        if not isinstance(grid, str) or not isinstance(regions, Mapping):
             return value
-        regions, server = _records(value.get("regions")), value.get("server")
-        where = server.get("region") if isinstance(server, Mapping) else None
-        if isinstance(regions, Mapping) and isinstance(where, str):
+        own = file_rows(grid, _of_csv)
+        if isinstance(where := item_at(value, ["server", "region"]), str) and where in own:
             regions = {**regions, where: regions.get(where, {"share": 0.0})}
-        return {**value, "grid": None, "regions": _from_file(regions, value["grid"])}
+        source = f"the user's file {grid}"
+        found = {
+            name: {"g_per_kwh": own[name], "source": source, **one} if name in own else one
+            for name, one in regions.items()
+        }
+        return {**value, "grid": None, "regions": found}
 
     @model_validator(mode="after")
     def _regions_are_known(self, info: ValidationInfo) -> Self:
@@ -365,7 +274,8 @@ class Carbon(Strict):
         known = {*own, *table()["means"]}
         for name in [*self.regions, *([self.server_region] if self.server else [])]:
             if name not in known and by_hand(info.context):
-                raise _unknown("region", name, known)
+                context = {"what": f"unknown region {name!r}", "hint": nearest(name, known)}
+                raise PydanticCustomError("unknown_name", "{what}", context)
         return self
 
     @model_validator(mode="after")
@@ -386,9 +296,10 @@ class Carbon(Strict):
     def kwh_per_gb(self, link: str) -> float | None:
         """The network's energy behind a link, of a completed record; None if unknown."""
         number = self.network[link]
-        if isinstance(number, Sourced):
-            return number.value
-        raise AssertionError(_INCOMPLETE)
+        return number.value if isinstance(number, Sourced) else None
+
+
+_UNKNOWN = {"status": "unknown", "source": "no published figure was found"}
 
 
 def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
@@ -400,42 +311,27 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
         devices: its devices' categories by name.
         start_h: the hour at which the fleet's availability begins.
     """
-    regions = dict(carbon.regions)
-    server, embodied = carbon.server, carbon.embodied
+    regions, server, embodied = dict(carbon.regions), carbon.server, carbon.embodied
     if server is not None:
         name = carbon.server_region
         regions.setdefault(name, Region(share=0.0))
         pue = server.pue or Sourced[_Pue].model_validate(table()["pue"])
         server = server.model_copy(update={"pue": pue, "region": name})
     if embodied is not None:
-        own = embodied.devices
-        made = {name: own.get(name) or own.get(kind) or _made(kind) for name, kind in devices.items()}
+        known = {kind: Making.model_validate(made) for kind, made in table()["embodied"].items()}
+        known |= embodied.devices
+        nothing = Making.model_validate({"made": _UNKNOWN, "lifetime": _UNKNOWN})
+        made = {name: known.get(name) or known.get(kind, nothing) for name, kind in devices.items()}
         embodied = embodied.model_copy(update={"devices": made})
-    return carbon.model_copy(
-        update={
-            "regions": {name: _filled(name, one, hourly=carbon.hourly) for name, one in regions.items()},
-            "start": start_h if carbon.start is None else carbon.start,
-            "network": {link: _network_of(carbon, link) for link in links},
-            "server": server,
-            "embodied": embodied,
-        }
-    )
-
-
-def _filled(name: str, region: Region, *, hourly: bool) -> Region:
-    """A region with its intensities."""
-    if region.g_per_kwh is not None:
-        return region
-    return Region(share=region.share, **shipped(name, hourly=hourly))
-
-
-def _network_of(carbon: Carbon, link: str) -> Sourced[_PerGb]:
-    by_default = table()["links"].get(link, "fixed")
-    given = carbon.network.get(link) or carbon.network.get(OTHERS) or by_default
-    return given if isinstance(given, Sourced) else Sourced[_PerGb].model_validate(table()["network"][given])
-
-
-def _made(category: str) -> Making:
-    """A category's making, from the table; unknown where it has none."""
-    nothing = {"status": "unknown", "source": "no published figure was found"}
-    return Making.model_validate(table()["embodied"].get(category, {"made": nothing, "lifetime": nothing}))
+    for name, region in regions.items():
+        if region.g_per_kwh is None:
+            regions[name] = Region(share=region.share, **shipped(name, hourly=carbon.hourly))
+    network = {}
+    for link in links:
+        one = carbon.network.get(link) or carbon.network.get(OTHERS) or table()["links"].get(link, "fixed")
+        network[link] = (
+            Sourced[_PerGb].model_validate(table()["network"][one]) if isinstance(one, str) else one
+        )
+    start = start_h if carbon.start is None else carbon.start
+    update = {"regions": regions, "start": start, "network": network, "server": server, "embodied": embodied}
+    return carbon.model_copy(update=update)

@@ -4,8 +4,6 @@ Shipped components are in the package (code) and in the checkout's or the wheel'
 Users' own are in folders of the same names under each directory on ``EDGEFL_PATH``; nothing else
 there is read or executed. Two files of one name are an error that names both. YAML files in such folders of
 the working directory are looked at last, and only for names that no other file has.
-
-A file or a directory that cannot be read is named in a note and left out; asked for by name, it is an error.
 """
 
 from __future__ import annotations
@@ -15,26 +13,25 @@ import importlib
 import importlib.util
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 
-from edgefl.core.aliases import lead
 from edgefl.core.errors import (
     MOST,
     EdgeflError,
-    ScenarioError,
     UnknownNameError,
     UserError,
     closest,
     in_one_line,
     nearest,
     one_of,
+    short,
 )
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
@@ -71,6 +68,32 @@ _INSIDE = {"links": "profiles/links"}
 KINDS = (*_YAML, *_CODE)
 
 
+# How one of a kind is set in a scenario, of kinds that are taken for others; `edgefl show` explains the rest.
+SETTINGS = {
+    "device": "fleet={{members: [{{device: {}, link: ethernet}}]}}",
+    "measure": "evaluate.measures=[{}]",
+    "method": "method={}",
+    "policy": "server.policy={}",
+    "selector": "server.selector={}",
+}
+
+# What others call so, in lower case, without separators and "raspberry": its kind, and what to write.
+ALIASES = {
+    **dict.fromkeys(("pi4", "pi4b"), ("device", "raspberry-pi-4b")),
+    "pi5": ("device", "raspberry-pi-5"),
+    **dict.fromkeys(("pizero", "pizero2", "pizero2w"), ("device", "raspberry-pi-zero-2w")),
+    "fedadagrad": ("method", "{name: fedopt, optimizer: adagrad}"),
+    "fedadam": ("method", "{name: fedopt, optimizer: adam}"),
+    "fedavgm": ("method", "{name: fedopt, optimizer: avgm}"),
+    "fedyogi": ("method", "{name: fedopt, optimizer: yogi}"),
+    "async": ("policy", "fedasync"),
+    "fmnist": ("dataset", "fashion-mnist"),
+    "noniid": ("partition", "dirichlet"),
+    "tifl": ("selector", "tiers"),
+}
+SPELLING = re.compile(r"[-_ ]|^r(as(pberry)?)?(?=[-_ ]?pi)")
+
+
 @dataclass(frozen=True)
 class Entry:
     """One component.
@@ -79,56 +102,13 @@ class Entry:
         name: the file's name without suffix; a scenario's name includes its folders.
         path: the file.
         module: the module's dotted name if the file is part of the package, else "".
+        here: whether it is the working directory's.
     """
 
     name: str
     path: Path
     module: str = ""
-
-    @property
-    def unreadable(self) -> str:
-        """Why the file cannot be read; empty if it can."""
-        try:
-            found = self.path.stat()
-            if not stat.S_ISREG(found.st_mode):
-                return "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no file"
-            if self.path.suffix == ".py":
-                return "" if os.access(self.path, os.R_OK) else "permission denied"
-            return _unreadable(str(self.path), found.st_mtime_ns, found.st_size)
-        except FileNotFoundError:
-            return "it is a link to a file that does not exist"
-        except OSError as error:
-            return error.strerror or str(error)
-
-
-@lru_cache(maxsize=1024)
-def _unreadable(file: str, *_: int) -> str:
-    """Why a YAML file cannot be read; known for as long as its time and size stay the same."""
-    from edgefl.core.yamls import MOST_BYTES, text_of
-
-    path = Path(file)
-    try:
-        text_of(path, MOST_BYTES)
-    except ScenarioError as error:
-        return error.what.removeprefix(f"cannot read {path.name}: ").removeprefix(f"{path.name} ")
-    return ""
-
-
-@dataclass
-class _Found:
-    """The components of a kind.
-
-    Attributes:
-        entries: by name.
-        broken: those whose files cannot be read, and why.
-        here: names of those in the working directory.
-        hidden: files in the working directory whose names others have.
-    """
-
-    entries: dict[str, Entry] = field(default_factory=dict)
-    broken: dict[str, tuple[Entry, str]] = field(default_factory=dict)
-    here: set[str] = field(default_factory=set)
-    hidden: dict[str, Path] = field(default_factory=dict)
+    here: bool = False
 
 
 def shipped(kind: str) -> Path:
@@ -167,64 +147,63 @@ def user_files() -> list[dict[str, bytes]]:
             path.relative_to(root).as_posix(): path.read_bytes()
             for kind in KINDS
             for path in sorted((root / kind).rglob("*"))
-            if path.suffix in {".py", ".yaml"} and not Entry(path.stem, path).unreadable
+            if path.suffix in {".py", ".yaml"} and path.is_file()
         }
         for root in user_folders()
     ]
 
 
+def user_file(file: str) -> Path:
+    """The absolute path of a data file that a scenario or a fleet names.
+
+    Args:
+        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
+
+    Raises:
+        PydanticCustomError: there is none.
+    """
+    for folder in (Path(), *user_folders()):
+        # A name that is too long, or the home of nobody, is no file either.
+        with suppress(OSError, RuntimeError):
+            path = folder / Path(file).expanduser()
+            if path.is_file():
+                return path.absolute()
+    from pydantic_core import PydanticCustomError
+
+    context = {
+        "what": f"no file {short(file)!r}",
+        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
+    }
+    raise PydanticCustomError("unknown_name", "{what}", context)
+
+
 def entries(kind: str) -> Mapping[str, Entry]:
-    """All components of one kind, by name; a note names each file that cannot be read.
+    """All components of one kind, by name.
 
     Raises:
         UserError: the kind is unknown, or two files have one name.
     """
-    found = _found(kind)
-    for entry, reason in found.broken.values():
-        note(f"{entry.path} is left out: {reason}")
-    return dict(sorted(found.entries.items()))
-
-
-def _found(kind: str) -> _Found:
     if kind not in KINDS:
         raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
-    own = [root / _INSIDE.get(kind, kind) for root in user_folders()]
-    known = _shipped(kind)
-    found = _Found(dict(known.entries), dict(known.broken))
-    for entry in (entry for folder in own for entry in _scan(kind, folder)):
-        other = found.entries.get(entry.name)
-        if other is not None:
-            raise UserError(
-                f"two files claim the name {entry.name!r} in {kind}",
-                where=f"{other.path} and {entry.path}",
-                hint="rename one of them",
-            )
-        _add(found, entry)
-    if kind in _YAML:
-        for entry in _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)):
-            if entry.name in found.entries:
-                found.hidden[entry.name] = entry.path
-            else:
-                _add(found, entry)
-                found.here.add(entry.name)
-    return found
+    found = dict(_shipped(kind))
+    for folder in user_folders():
+        for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):
+            if entry.name in found:
+                raise UserError(
+                    f"two files claim the name {entry.name!r} in {kind}",
+                    where=f"{found[entry.name].path} and {entry.path}",
+                    hint="rename one of them",
+                )
+            found[entry.name] = entry
+    here = _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)) if kind in _YAML else []
+    own = {entry.name: replace(entry, here=True) for entry in here}
+    return dict(sorted({**own, **found}.items()))
 
 
 @cache
-def _shipped(kind: str) -> _Found:
+def _shipped(kind: str) -> Mapping[str, Entry]:
     """Looked for once: a run asks for fifty components."""
-    found = _Found()
-    for entry in _scan(kind, shipped(kind)):
-        _add(found, entry)
-    return found
-
-
-def _add(found: _Found, entry: Entry) -> None:
-    reason = "" if entry.module else entry.unreadable
-    if reason:
-        found.broken[entry.name] = entry, reason
-    else:
-        found.entries[entry.name] = entry
+    return {entry.name: entry for entry in _scan(kind, shipped(kind))}
 
 
 def _scan(kind: str, folder: Path) -> list[Entry]:
@@ -233,13 +212,14 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
         return [
             Entry(path.relative_to(folder).with_suffix("").as_posix(), path)
             for path in sorted(folder.rglob("*.yaml"))
-            if not any(path.is_relative_to(other) for other in others)
+            if path.is_file() and not any(path.is_relative_to(other) for other in others)
         ]
     own, _ = _CODE[kind]
     dotted = f"edgefl.{own.replace('/', '.')}." if folder == _PACKAGE / own else ""
     return [
         Entry(path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
         for path in sorted(folder.glob("[!_]*.py"))
+        if path.is_file()
     ]
 
 
@@ -248,40 +228,32 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
 
     Raises:
         UnknownNameError: no file has it; the nearest name is suggested.
-        UserError: its file cannot be read.
     """
-    found = _found(kind)
-    known = found.entries
-    canonical = _spelled(kind, name, found)
     if kind == "profiles" and os.path.isfile(name) and name.endswith(".yaml"):  # noqa: PTH113 - raises nothing
         return Entry(str(Path(name).absolute()), Path(name).absolute())
+    known = entries(kind)
+    canonical = _spelled(kind, name, known)
     if canonical in known:
-        _tell(kind, found, canonical)
+        _tell(kind, known[canonical])
         return known[canonical]
-    if canonical in found.broken:
-        entry, reason = found.broken[canonical]
-        raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
     one = singular(kind)
-    hint = _where_it_is(kind, name, canonical) or lead(one, name, called(name)) or nearest(canonical, known)
+    hint = _where_it_is(kind, name, canonical) or _lead(one, name, called(name)) or nearest(canonical, known)
     raise UnknownNameError(f"unknown {one} {name!r}", where=where, hint=hint)
 
 
-def _spelled(kind: str, name: str, found: _Found) -> str:
+def _spelled(kind: str, name: str, known: Mapping[str, Entry]) -> str:
     """A name as its file spells it, if there is one."""
     # Underscores and hyphens are equivalent in names, as in Python distributions.
     canonical = name if kind in _YAML else name.replace("_", "-")
-    if canonical in found.entries or canonical in found.broken:
-        return canonical
-    folded = {each.casefold(): each for each in found.entries}
-    return folded.get(canonical.casefold(), canonical)
+    folded = {each.casefold(): each for each in known}
+    return canonical if canonical in known else folded.get(canonical.casefold(), canonical)
 
 
 def called(name: str) -> dict[str, str]:
     """What has a name, as its file spells it, by its kind in the singular."""
-    every = {kind: _found(kind) for kind in KINDS}
-    spelled = {kind: _spelled(kind, name, found) for kind, found in every.items()}
-    having = (kind for kind, own in spelled.items() if own in every[kind].entries | every[kind].broken)
-    return {singular(kind): spelled[kind] for kind in having}
+    every = {kind: entries(kind) for kind in KINDS}
+    spelled = {kind: _spelled(kind, name, known) for kind, known in every.items()}
+    return {singular(kind): own for kind, own in spelled.items() if own in every[kind]}
 
 
 def only_kind_of(name: str) -> str:
@@ -295,14 +267,28 @@ def only_kind_of(name: str) -> str:
         return next(iter(having))
     what, choice = f"{name!r} is the name of several", [f"{kind} {own}" for kind, own in having.items()]
     if not having:
-        every = {f"{singular(kind)} {each}": each for kind in KINDS for each in _found(kind).entries}
+        every = {f"{singular(kind)} {each}": each for kind in KINDS for each in entries(kind)}
         # What is in a folder, such as a paper's scenario, would crowd out the rest.
         within = {each for each in every.values() if name in each and "/" not in each}
         near = {closest(name, every.values()), *within}
         what, choice = f"nothing is named {name!r}", [label for label, each in every.items() if each in near]
-    hint = (not having and lead("", name, having)) or one_of(choice[:MOST])
+    hint = (not having and _lead("", name, having)) or one_of(choice[:MOST])
     listed = f"edgefl list {name if name in KINDS else ''}".strip()
     raise UnknownNameError(what, where="NAME", hint=hint or f"{listed} has the names")
+
+
+def _lead(kind: str, name: str, having: Mapping[str, str]) -> str:
+    """A hint to what others call so, or to what of another kind is ``having`` the name; "" if there is none.
+
+    ``kind`` is the one asked for, "" for any; kinds are in the singular.
+    """
+    other, value = ALIASES.get(SPELLING.sub("", name.casefold())) or next(iter(having.items()), ("", ""))
+    own = re.sub(r"{name: ([^,]*).*", r"\1", value)
+    if own == value and kind in {other, ""}:
+        return one_of([repr(own) if kind else f"{other} {own}"] if own else [])
+    setting = SETTINGS.get(other, "").format(value)
+    how = f"--set {quote(setting)}" if setting else f"edgefl show {other} {own}"
+    return f"there is the {other} {own!r}: {how}" if own else ""
 
 
 def _where_it_is(kind: str, name: str, canonical: str) -> str:
@@ -318,18 +304,17 @@ def _where_it_is(kind: str, name: str, canonical: str) -> str:
     if not name.endswith(".yaml"):
         return ""
     own = Path(name).stem
-    return f"give the name, {own!r}" + (
-        "" if own in _found(kind).entries else f"; the file goes in ./{folder}"
-    )
+    return f"give the name, {own!r}" + ("" if own in entries(kind) else f"; the file goes in ./{folder}")
 
 
-def _tell(kind: str, found: _Found, name: str) -> None:
+def _tell(kind: str, entry: Entry) -> None:
     """Notes that a file of the working directory is used, or that another one is used in its place."""
-    path, folder = found.entries[name].path, f"./{_INSIDE.get(kind, kind)}"
-    if name in found.here:
-        note(f"found in {folder}: {name}")
-    elif name in found.hidden and found.hidden[name].read_bytes() != path.read_bytes():
-        note(f"{folder}/{name}.yaml is not used: the {singular(kind)} {name!r} is {path}")
+    folder = _INSIDE.get(kind, kind)
+    here = Path.cwd() / folder / f"{entry.name}.yaml"
+    if entry.here:
+        note(f"found in ./{folder}: {entry.name}")
+    elif kind in _YAML and here.is_file() and here.read_bytes() != entry.path.read_bytes():
+        note(f"./{folder}/{here.name} is not used: the {singular(kind)} {entry.name!r} is {entry.path}")
 
 
 def kind_of(word: str) -> str:

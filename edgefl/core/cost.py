@@ -1,17 +1,21 @@
 """Device-independent costs of work: kernels, bytes, memory.
 
-``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs and a
-monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code.
+``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs, ``Trace`` what
+the meta engine reads off a method's own code; a run keeps it as text.
 """
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
+
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
 DENSE = "dense"
 DEPTHWISE = "depthwise"
@@ -95,12 +99,8 @@ def convolution(
 ) -> Product:
     """A convolution as the products of im2col, from the shapes of its operands and its result.
 
-    Args:
-        x: (B, C, *area).
-        weight: (outer, inner, *taps), outer being the output channels, or the input's where transposed.
-        result: (B, C, *area).
-        groups: of channels.
-        transposed: whether it is a transposed convolution.
+    They are (B, C, *area), of the weight (outer, inner, *taps): the output channels come first, or the
+    input's where it is transposed.
     """
     outer, inner = weight[0] // groups, prod(weight[1:])
     m, n, k = (places(x), inner, outer) if transposed else (places(result), outer, inner)
@@ -117,11 +117,24 @@ def places(x: Sequence[int]) -> int:
     return x[0] * prod(x[2:])
 
 
+# JSON's keys are texts, so what has others is written as pairs.
+_Kernels: TypeAlias = Annotated[
+    Mapping[Kernel, int],
+    PlainValidator(lambda pairs: {Kernel(*kernel): count for kernel, count in pairs}),
+    PlainSerializer(lambda kernels: list(kernels.items())),
+]
+_Peaks: TypeAlias = Annotated[
+    Mapping[tuple[int, ...], Mapping[str, int]],
+    PlainValidator(lambda pairs: {tuple(sizes): peak for sizes, peak in pairs}),
+    PlainSerializer(lambda peaks: list(peaks.items())),
+]
+
+
 @dataclass(frozen=True)
 class Work:
     """A multiset of kernels."""
 
-    kernels: Mapping[Kernel, int] = field(default_factory=dict)
+    kernels: _Kernels = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
@@ -158,15 +171,9 @@ class Work:
         return sum(kernel.backward * count for kernel, count in self)
 
 
-def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
-
-
 @dataclass(frozen=True)
 class Cost:
     """A job's cost, independent of the device.
-
-    ``+`` sums traffic and work and takes the larger peak: two jobs one after another.
 
     Attributes:
         down: bytes the client receives, by part of the payload.
@@ -181,17 +188,6 @@ class Cost:
     steps: tuple[tuple[Work, int], ...] = ()
     peak: Mapping[str, int] = field(default_factory=dict)
     resident: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        # Of two equal peaks the first stays, unless it is empty: the zero cost is neutral and + associative.
-        larger = max(self.peak, other.peak, key=lambda peak: (sum(peak.values()), bool(peak)))
-        return Cost(
-            down=_sum(self.down, other.down),
-            up=_sum(self.up, other.up),
-            steps=self.steps + other.steps,
-            peak=larger,
-            resident=max(self.resident, other.resident),
-        )
 
     @cached_property
     def work(self) -> Work:
@@ -282,7 +278,7 @@ class Trace:
     start: Work
     phases: tuple[PhaseTrace, ...]
     finish: Work
-    peaks: Mapping[tuple[int, ...], Mapping[str, int]]
+    peaks: _Peaks
     resident: int
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
@@ -303,3 +299,40 @@ class Trace:
 def largest(steps: Sequence[Mapping[int, int]]) -> tuple[int, ...]:
     """Each phase's largest batch; 0 for a phase without steps."""
     return tuple(max(counts, default=0) for counts in steps)
+
+
+Steps: TypeAlias = tuple[Counter[int], ...]
+"""For each phase of an exchange, how many steps of each batch size."""
+
+
+class Traced(NamedTuple):
+    """An exchange's work for every kind of client.
+
+    Attributes:
+        traces: by model.
+        steps: by kind of client.
+    """
+
+    traces: tuple[Trace, ...]
+    steps: tuple[Steps, ...]
+
+    def written(self) -> str:
+        """As text, compressed."""
+        return base64.b85encode(zlib.compress(_traced().dump_json(self))).decode()
+
+    @classmethod
+    def read_back(cls, text: str) -> Traced:
+        """What ``written`` made a text of.
+
+        Raises:
+            ValueError: the text is something else.
+        """
+        try:
+            return _traced().validate_json(zlib.decompress(base64.b85decode(text)))
+        except (zlib.error, ValueError, TypeError) as error:
+            raise ValueError("this is no trace") from error
+
+
+@cache
+def _traced() -> TypeAdapter[Traced]:
+    return TypeAdapter(Traced)

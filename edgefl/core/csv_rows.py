@@ -18,13 +18,15 @@ import csv
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, short
-from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
+
+T = TypeVar("T")
 
 
 class RowError(ValueError):
@@ -121,16 +123,31 @@ def kept(
     if (file is None) == (rows is None):
         raise ValueError("give either 'file' or 'rows'")
     if isinstance(file, str):
-        path = found(file)
-        return {**value, "file": None, "rows": _cached(text_of(path), str(path), of_file)}
+        return {**value, "file": None, "rows": file_rows(file, of_file)}
     return {**value, "rows": of_rows(rows)} if isinstance(rows, str) else value
 
 
-@lru_cache(maxsize=4)
-def _cached(text: str, file: str, of_file: Callable[[str], str]) -> str:
+def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
+    """What ``of_file`` makes of a file's text; its mistakes are placed at FILE:LINE.
+
+    Args:
+        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
+        of_file: a function of the module's top level, so that its answers can be cached.
+        settings: what else it takes.
+
+    Raises:
+        UserError: a row is wrong.
+    """
+    path = user_file(file)
+    found: T = _cached(text_of(path), str(path), of_file, *settings)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _cached(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
     """Cached, as the runs of a sweep share files."""
     with placed(file):
-        return of_file(text)
+        return of_file(text, *settings)
 
 
 @contextmanager

@@ -8,13 +8,7 @@ from edgefl.core.errors import UserError
 
 
 def needs(module: str, what: str, extra: str = "", where: str = "") -> None:
-    """Refuses what needs a package that is not installed; imports nothing.
-
-    Args:
-        module: the package.
-        what: what needs it, with the verb: "figures need".
-        extra: its extra; the package's name by default.
-        where: see ``UserError``.
+    """Refuses ``what`` needs a package that is not installed, said with its verb, as in "figures need".
 
     Raises:
         UserError: it is not installed.

@@ -183,13 +183,7 @@ class Fleet(Strict):
     def deal(
         self, clients: int, rng: np.random.Generator, among: Sequence[int] | None = None
     ) -> NDArray[np.int64]:
-        """Each client's member index: shares by largest remainder, then shuffled.
-
-        Args:
-            clients: how many.
-            rng: shuffles.
-            among: the members to deal; None for all.
-        """
+        """Each client's member index: shares by largest remainder, then shuffled."""
         places = range(len(self.members)) if among is None else among
         # Exact fractions: of equal remainders, the member listed first gets the client.
         shares = [Fraction(self.members[place].share) for place in places]
@@ -204,9 +198,6 @@ class Fleet(Strict):
         """Each client's cell, and the name of each cell.
 
         Clients whose members name the same cell fill such cells in their order, which ``deal`` shuffled.
-
-        Args:
-            member: each client's member index, (clients,).
 
         Returns:
             Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeVar, TypeVarTuple
+from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.user_code import explained
@@ -23,13 +23,8 @@ Answer = TypeVar("Answer")
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
-class Caller(Protocol):
-    """``call``, or a stand-in."""
-
-    def __call__(
-        self, function: Callable[[*Arguments], Answer], /, *arguments: *Arguments, threads: int
-    ) -> Answer:
-        """See ``call``."""
+Caller: TypeAlias = Callable[..., Any]
+"""``call``, or a stand-in."""
 
 
 def call(

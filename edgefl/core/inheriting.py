@@ -32,10 +32,6 @@ _OWN = frozenset({"title", "notes"})
 def fleet(own: Document, where: str) -> Document:
     """A fleet merged over the profile that it names under "like"; each of its keys replaces the profile's.
 
-    Args:
-        own: a mapping.
-        where: its place, for messages.
-
     Raises:
         UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
     """

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import (
-    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -33,13 +32,7 @@ Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, str):
-        raise ValueError("give watts per Mbit/s as a plain number, such as 0.1")  # noqa: TRY004 - pydantic's
-    return value
-
-
-PerMbps = Annotated[float, Field(ge=0), BeforeValidator(_plain)]
+PerMbps = Annotated[float, Field(ge=0)]
 
 
 class Radio(Strict):
@@ -175,12 +168,7 @@ class Link(Strict):
         return float(np.minimum(rate_bps, mathis_bps(self.latency.value or 0.0, self.loss.value or 0.0)))
 
     def rates(self, which: int, way: Way) -> Rates:
-        """The rates of one of the link's traces; the constant one of a link without.
-
-        Args:
-            which: the trace's index; 0 of a link without.
-            way: the direction.
-        """
+        """The rates of one of the link's traces; the constant one of a link without."""
         if self.trace is None:
             constant = np.array([self.down_bps if way == "down" else self.up_bps])
             return Rates(np.zeros(1), constant, np.array([self.delay_s]), np.inf)

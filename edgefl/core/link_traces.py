@@ -1,4 +1,4 @@
-"""Traces of links: rates and latencies that change in time, from files.
+"""Traces of links: rates and latencies that change in time, from CSV files, Mahimahi's, or rows.
 
 A trace is piecewise constant. Its rows say from when on a rate holds; the last row ends the trace. With
 ``end: repeat`` the trace begins again there, so that the last row's own rate is not used; with ``end: hold``
@@ -11,19 +11,28 @@ read back needs no file.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from typing_extensions import TypedDict
 
 from edgefl.core import units
-from edgefl.core.csv_rows import RowError
+from edgefl.core.csv_rows import RowError, file_rows, read_csv
 from edgefl.core.draws import Floats, key, uniforms
-from edgefl.core.link_trace_files import check_rates, from_csv, from_mahimahi, series
+from edgefl.core.errors import short
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
-from edgefl.core.user_files import found
 
 Way: TypeAlias = Literal["down", "up"]
 """A direction of a link: down to the client, up from it."""
@@ -33,22 +42,160 @@ Number: TypeAlias = Literal["down", "up", "latency"]
 
 WAYS: tuple[Way, Way] = ("down", "up")
 
+PACKET_BITS = 8 * 1500
+"""Of one of Mahimahi's opportunities."""
 
-class Pieces(NamedTuple):
-    """A direction of a trace: what holds from ``t_s[i]`` until the next one begins.
+# Larger numbers are mistakes: 30 years, 1 Pbit/s and an hour.
+_MOST_S, _MOST_BPS = 1e9, 1e15
+_Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Rate = Annotated[_Number, Field(le=_MOST_BPS)]
+_MILLISECONDS = TypeAdapter(list[Annotated[int, Field(ge=0, le=1000 * int(_MOST_S))]])
+
+
+class _Rates(TypedDict):
+    seconds: _Number
+    down: _Rate
+    up: _Rate
+
+
+class _RateRow(_Rates, total=False):
+    latency: Annotated[_Number, Field(le=3600)]
+
+
+# Shorter pieces are mistakes, and would take for ever to go through; 1% for the rounding of written decimals.
+_APART_S, _ROUNDED = 0.001, 0.99
+_LEAST_HELD_BPS = 1.0
+
+
+class Series(NamedTuple):
+    """What holds from ``t_s[i]`` until the next row's time; the last row ends the trace, or holds for ever.
 
     Attributes:
-        t_s: when each piece begins, ascending from 0, (n,).
-        bps: its rate in bit/s; 0 is an outage, (n,).
-        latency_s: its round-trip time, (n,); None if the trace has none.
-        length_s: when the first piece begins again; inf where the last one lasts for ever, as of a trace
-            that never changes.
+        t_s: ascending from 0, (n,).
+        value: (n,).
     """
 
     t_s: Floats
-    bps: Floats
-    latency_s: Floats | None
-    length_s: float
+    value: Floats
+
+    @property
+    def integral(self) -> float:
+        """The value times seconds, until the last row."""
+        return math.fsum((self.value[:-1] * np.diff(self.t_s)).tolist())
+
+    def at(self, t_s: Floats) -> Floats:
+        """The values at some times."""
+        return self.value[np.searchsorted(self.t_s, t_s, side="right") - 1]
+
+
+@lru_cache(maxsize=1024)
+def series(text: str) -> Series:
+    """The rows that ``written`` wrote, or a user.
+
+    Raises:
+        RowError: they are not "seconds,value seconds,value ...", or see ``_check_times``.
+    """
+    try:
+        t_s, value = np.array([row.split(",") for row in text.split()], dtype=np.float64).reshape(-1, 2).T
+    except ValueError:
+        raise RowError(f"{text[:60]!r} must be seconds,value", 0) from None
+    if not len(t_s) or t_s[0]:
+        raise RowError("the first row must be at 0 s", 0)
+    _check_times(t_s)
+    if (wrong := ~((value >= 0) & (value <= _MOST_BPS))).any():
+        most = f"{_MOST_BPS:,.0f}"
+        raise RowError(f"values must be between 0 and {most}; got {value[wrong][0]:g}", int(wrong.argmax()))
+    return Series(t_s, value)
+
+
+def written(t_s: Floats, value: Floats) -> str:
+    """A series as text; rows that change nothing are left out."""
+    kept = np.ones(len(t_s), dtype=bool)
+    kept[1:-1] = value[1:-1] != value[:-2]
+    return " ".join(map(",".join, zip(_decimals(t_s[kept]), _decimals(value[kept]), strict=True)))
+
+
+def _decimals(values: Floats) -> list[str]:
+    return [repr(value).removesuffix(".0") for value in values.tolist()]
+
+
+def check_rates(rates: Series, way: str, *, held: bool) -> None:
+    """Refuses rates in bit/s under which a transfer never ends, or a trace that never does.
+
+    Raises:
+        RowError: see above.
+    """
+    last = len(rates.t_s) - 1
+    if held:
+        if rates.value[last] < _LEAST_HELD_BPS:
+            what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
+            raise RowError(what, last)
+    elif not last:
+        raise RowError("a trace that repeats needs a second row, which ends it", last)
+    elif not rates.value[:-1].any():
+        raise RowError(f"all {way} rates are 0: no transfer would ever end", last)
+
+
+def _check_times(t_s: Floats) -> None:
+    """Refuses times that do not ascend by at least a millisecond, or last for decades."""
+    wrong = ~(np.diff(t_s) >= _APART_S * _ROUNDED)
+    if wrong.any():
+        raise RowError("seconds must ascend, by at least 1 ms a row", int(wrong.argmax()) + 1)
+    if not t_s[-1] <= _MOST_S:
+        raise RowError(f"a trace must be at most {_MOST_S:,.0f} seconds long", len(t_s) - 1)
+
+
+def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
+    """The series of a CSV text, by column; of seconds that do not begin at 0, since the first row's.
+
+    Raises:
+        RowError: a row is wrong.
+    """
+    _, rows, lines = read_csv(text, _RateRow)
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    t_s = columns.pop("seconds")
+    if t_s[0]:
+        # The difference of decimals has digits that none of them had.
+        t_s = np.round(t_s - t_s[0], 6)
+    try:
+        _check_times(t_s)
+        for way in WAYS:
+            check_rates(Series(t_s, columns[way]), way, held=held)
+    except RowError as error:
+        raise RowError(str(error), lines[error.line]) from None
+    return {name: written(t_s, value) for name, value in columns.items()}
+
+
+def of_mahimahi(text: str, bin_ms: int) -> str:
+    """A series of rates in bit/s of a text in Mahimahi's format.
+
+    A packet at millisecond t counts in the interval (begin, end] that has t, and one at 0 in the first. The
+    last interval ends with the last packet, as the trace does.
+
+    Raises:
+        RowError: a line is wrong.
+    """
+    numbered = [(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    try:
+        packets_ms = np.array(_MILLISECONDS.validate_python([line for line, _ in numbered]), dtype=np.int64)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        what = f"milliseconds {short(str(wrong['input']))!r}: {wrong['msg']}"
+        raise RowError(what, numbered[int(wrong["loc"][0])][1]) from None
+    if not len(packets_ms) or not packets_ms[-1]:
+        raise RowError("the last line must be 1 millisecond or more", numbered[-1][1] if numbered else 1)
+    if (falling := np.diff(packets_ms) < 0).any():
+        raise RowError("milliseconds must not fall", numbered[int(falling.argmax()) + 1][1])
+    last_ms = int(packets_ms[-1])
+    place, packets = np.unique(np.maximum(-(-packets_ms // bin_ms) - 1, 0), return_counts=True)
+    starts_ms, ends_ms = place * bin_ms, np.minimum((place + 1) * bin_ms, last_ms)
+    bps = packets * PACKET_BITS * 1000 / (ends_ms - starts_ms)
+    # Between two intervals with packets there is none.
+    times_ms = np.union1d(np.append(starts_ms, ends_ms), 0)
+    value = np.zeros(len(times_ms))
+    value[np.searchsorted(times_ms, starts_ms)] = bps
+    value[-1] = bps[-1]
+    return written(times_ms / 1000, value)
 
 
 class DealtTraces(NamedTuple):
@@ -90,11 +237,6 @@ class TraceRows(Strict):
     @model_serializer(mode="wrap")
     def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: text for name, text in written(self).items() if text is not None}
-
-
-def _rows(texts: Mapping[str, str]) -> TraceRows:
-    """The rows of files, which were checked as they were read."""
-    return TraceRows.model_construct(None, **texts)
 
 
 Files: TypeAlias = str | Annotated[tuple[str, ...], Field(min_length=1)]
@@ -164,12 +306,12 @@ class LinkTrace(Strict):
             yield from self.rows
         if self.csv is not None:
             for file in _several(self.csv):
-                yield _rows(from_csv(found(file), held=self.holds))
+                yield TraceRows(**file_rows(file, of_csv, self.holds))
         if self.mahimahi is not None:
             bin_ms = self.mahimahi.bin_ms
-            for down, up in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
-                ways = {"down": from_mahimahi(found(down), bin_ms), "up": from_mahimahi(found(up), bin_ms)}
-                yield _rows(ways)
+            for files in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
+                down, up = (file_rows(file, of_mahimahi, bin_ms) for file in files)
+                yield TraceRows(down=down, up=up)
 
     def _check(self, rows: TraceRows, place: int) -> None:
         try:
@@ -211,12 +353,12 @@ class LinkTrace(Strict):
         then = held if self.holds else "repeat, from a random time on"
         return f"one of {len(ends_s)} traces of {of}, which {then}"
 
-    def pieces(self, which: int, way: Way) -> Pieces:
-        """A direction of one of the traces.
+    def pieces(self, which: int, way: Way) -> tuple[Floats, Floats, Floats | None, float]:
+        """A direction of one of the traces: what holds from ``t_s[i]`` until the next piece begins.
 
-        Args:
-            which: its index.
-            way: the direction.
+        Returns:
+            When each piece begins, ascending from 0, its rate in bit/s, its round-trip time (None if the
+            trace has none), (n,) each; and when the first begins again, inf where the last lasts for ever.
         """
         one = self.traces[which]
         rates = series(getattr(one, way))
@@ -226,19 +368,15 @@ class LinkTrace(Strict):
             t_s = np.union1d(rates.t_s, latencies.t_s)
             bps, latency_s = rates.at(t_s), latencies.at(t_s)
         if self.holds:
-            return Pieces(t_s, bps, latency_s, math.inf)
+            return t_s, bps, latency_s, math.inf
         # The last row only ends the trace.
         length_s = float(t_s[-1]) if len(t_s) > _ONE_PIECE else math.inf
-        return Pieces(t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], length_s)
+        return t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], length_s
 
     def dealt(self, root: int, clients: Ints) -> DealtTraces:
         """The trace of each client and where in it the client begins, by its number alone.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
-
-        Args:
-            root: the run's seed.
-            clients: their numbers, (n,).
         """
         place, time = uniforms(key(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)

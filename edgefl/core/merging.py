@@ -6,10 +6,11 @@ are those of the tensors' own types.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from pydantic import TypeAdapter
 
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
@@ -78,14 +79,12 @@ class MergeTrace:
 
     def written(self) -> str:
         """As text."""
-        return json.dumps(asdict(self))
+        return TypeAdapter(MergeTrace).dump_json(self).decode()
 
     @classmethod
     def read_back(cls, text: str) -> MergeTrace:
         """What ``written`` made a text of."""
-        given = json.loads(text)
-        counts = [(Kernel(*kernel), values) for kernel, values in given["counts"]]
-        return cls(counts, [[Kernel(*one) for one in each] for each in given["growing"]], given["peaks"])
+        return TypeAdapter(cls).validate_json(text)
 
 
 @dataclass(frozen=True)

@@ -21,20 +21,11 @@ def note(text: str) -> None:
         LOG.warning(text)
 
 
-class _Passing(logging.Handler):
-    def __init__(self, show: Callable[[str], None]) -> None:
-        super().__init__()
-        self._show = show
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See ``logging.Handler``."""
-        self._show(record.getMessage())
-
-
 @contextmanager
 def passed_to(show: Callable[[str], None]) -> Iterator[None]:
     """Shows notes by a function while it is open."""
-    handler = _Passing(show)
+    handler = logging.Handler()
+    handler.emit = lambda record: show(record.getMessage())  # type: ignore[method-assign]
     LOG.addHandler(handler)
     try:
         yield

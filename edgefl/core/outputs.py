@@ -13,10 +13,6 @@ _OTHER = "choose another --out"
 def check_free(*paths: Path, force: bool) -> None:
     """Checks that files would replace none.
 
-    Args:
-        paths: the files.
-        force: whether they may.
-
     Raises:
         UserError: one exists.
     """
@@ -27,12 +23,6 @@ def check_free(*paths: Path, force: bool) -> None:
 
 def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str]) -> None:
     """Checks before a run is read that a file can be written.
-
-    Args:
-        path: the file.
-        example: a file's name that will do.
-        force: whether to overwrite the file that is there.
-        suffixes: what its name may end in.
 
     Raises:
         UserError: it is a folder, in one that does not exist, of another name, or there.

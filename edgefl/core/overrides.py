@@ -63,13 +63,8 @@ def put(document: Document, keys: Sequence[str], value: Document, above: int = 0
     """A document in which the value under ``keys`` is replaced.
 
     Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
-    ``name`` changes loses its parameters, since another component has others.
-
-    Args:
-        document: a scenario, or a part of one.
-        keys: from a scenario's root.
-        value: the new one.
-        above: how many of the keys lead to the part.
+    ``name`` changes loses its parameters, since another component has others. Of a part of a scenario,
+    ``above`` says how many of the keys lead to it.
 
     Raises:
         ScenarioError: what a key is to be looked up in has no keys.
@@ -125,8 +120,3 @@ def _place(values: Sequence[Any], keys: Sequence[str], depth: int, where: str) -
 def within(key: str, other: str) -> bool:
     """Whether a dotted key equals another, or is one of its parts."""
     return f"{key}.".startswith(f"{other}.")
-
-
-def meet(key: str, other: str) -> bool:
-    """Whether one of two dotted keys equals or contains the other."""
-    return within(key, other) or within(other, key)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 
 from edgefl.core.clients import Clients, Floats, Ints
-from edgefl.core.cost import Trace
+from edgefl.core.cost import Steps, Trace
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import ServerWork
-from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.price import Demand
 from edgefl.core.scenario import Scenario
-from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
 
 
@@ -32,14 +31,7 @@ class Prices:
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
         stateful: whether the work writes client state.
-        down_delay_s, up_delay_s: handshakes before a transfer's first byte.
-        down_bps, up_bps: the most that the client's link carries.
-        work_s: computing at full speed, before slowdown and jitter.
-        idle_w, compute_w, radio_w, receive_j_per_mbit, transmit_j_per_mbit, tail_w, tail_s: as in
-            ``PowerDraw``.
-        down_bytes, up_bytes: payload sizes.
-        flops: operations.
-        steps: optimizer steps.
+        down_bytes to tail_s: as in ``Demand``.
         peak_bytes: memory at the worst moment.
         corners: the same at the cheap and at the costly corner, where numbers of devices or links are
             intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
@@ -75,9 +67,7 @@ class Prices:
 
     def demand(self, kinds: int | Ints) -> Demand:
         """What a job of a kind of client asks for, or jobs of several kinds, an array each."""
-        draw = [getattr(self, name)[kinds] for name in PowerDraw._fields]
-        quantities = [getattr(self, name)[kinds] for name in Demand._fields[:-1]]
-        return Demand._make([*quantities, PowerDraw._make(draw)])
+        return Demand._make(getattr(self, name)[kinds] for name in Demand._fields)
 
     def of_kinds(self, kinds: Sequence[int]) -> Prices:
         """Those of some kinds, without corners."""
@@ -85,24 +75,15 @@ class Prices:
         return replace(self, **columns, corners=None, taken=tuple(self.taken[kind] for kind in kinds))
 
 
-def _floats(values: Sequence[float | None]) -> Floats:
-    """A column; None becomes NaN."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _ints(values: Sequence[int | None]) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-# The columns of ``Prices``, and how each is made from plain values.
-COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
-    field.name: {"Floats": _floats, "Ints": _ints}[str(field.type)]
+# The columns of ``Prices``, and their types; of plain values None becomes NaN.
+COLUMNS: Mapping[str, type] = {
+    field.name: {"Floats": np.float64, "Ints": np.int64}[str(field.type)]
     for field in fields(Prices)
     if field.type in {"Floats", "Ints"}
 }
 
 # Those that differ at corners.
-CORNER_COLUMNS = tuple(field.name for field in fields(Prices) if field.type == "Floats")
+CORNER_COLUMNS = tuple(name for name, kind in COLUMNS.items() if kind is np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Assumptions:
    overhead of 0 without an upper bound is a lower bound: nothing bounds the work's time from above.
 
 The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
-beforehand; ``PowerDraw`` turns what happened into joules, for ``edgefl profile`` and the world alike.
+beforehand; ``Demand.charges`` turns what happened into joules, for ``edgefl profile`` and the world alike.
 It takes numbers or arrays of them; an unknown number is NaN there.
 """
 
@@ -32,7 +32,7 @@ import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
-from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Power
+from edgefl.core.devices import TRACED, WIDTHS, Bounds, Power
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
@@ -50,72 +50,6 @@ class Charge(NamedTuple):
 
 Charges: TypeAlias = tuple[Charge, Charge, Charge]
 """Of receiving, working and sending."""
-
-
-class PowerDraw(NamedTuple):
-    """The power of a device and its radio; NaN for an unknown number.
-
-    Attributes:
-        idle_w: throughout the job.
-        compute_w: above idle, while computing; the mean over the work.
-        radio_w: above idle, during a transfer.
-        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
-        tail_w: after a transfer.
-        tail_s: the longest tail.
-    """
-
-    idle_w: Reals
-    compute_w: Reals
-    radio_w: Reals
-    receive_j_per_mbit: Reals
-    transmit_j_per_mbit: Reals
-    tail_w: Reals
-    tail_s: Reals
-
-    @classmethod
-    def of(cls, device: Board, link: Link, bounds: Bounds) -> PowerDraw:
-        """The power draw of a device on a link, at work that takes so long."""
-        idle_w, radio = _watts(device.power.idle), link.radio.value
-        compute_w = _above_idle(device.power, bounds)
-        if radio is None:
-            return cls(idle_w, compute_w, math.nan, math.nan, math.nan, math.nan, 0.0)
-        per_mbit = radio.down_w_per_mbps, radio.up_w_per_mbps
-        return cls(idle_w, compute_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
-
-    def worked(self, seconds: Reals, full_power_s: Reals | None = None) -> Charge:
-        """The charge of work.
-
-        Args:
-            seconds: how long it lasted.
-            full_power_s: as many seconds at full power take as much energy above idle; None for all.
-        """
-        powered_s = seconds if full_power_s is None else full_power_s
-        return Charge(times(self.compute_w, powered_s), self.idle_j(seconds))
-
-    def received(self, seconds: Reals, size_bytes: Reals) -> Charge:
-        """The charge of a download of so many bytes."""
-        return Charge(self._carried(seconds, size_bytes, self.receive_j_per_mbit), self.idle_j(seconds))
-
-    def transmitted(self, seconds: Reals, size_bytes: Reals) -> Charge:
-        """The charge of an upload of so many bytes."""
-        return Charge(self._carried(seconds, size_bytes, self.transmit_j_per_mbit), self.idle_j(seconds))
-
-    def idle_j(self, seconds: Reals) -> Reals:
-        """The joules of so many seconds at idle power."""
-        return times(self.idle_w, seconds)
-
-    def tail_j(self, opened: Any, seconds: Reals) -> Reals:
-        """The joules of radios' tails.
-
-        Args:
-            opened: whether there is one.
-            seconds: until the next transfer begins; each lasts for the tail time at most.
-        """
-        return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
-
-    def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
-        used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
-        return np.where(used, self.radio_w * seconds + per_mbit * 8 * size_bytes / 1e6, 0.0)
 
 
 def _above_idle(power: Power, bounds: Bounds) -> float:
@@ -137,7 +71,7 @@ def times(rate: Reals, amount: Reals) -> Reals:
 
 
 class Demand(NamedTuple):
-    """The quantities of a client's job, before any duration is known; of many, if its fields are arrays.
+    """What a client's job asks for, before any duration is known; of many jobs, if its fields are arrays.
 
     Attributes:
         down_bytes, up_bytes: payload sizes.
@@ -146,7 +80,12 @@ class Demand(NamedTuple):
         work_s: computing at the device's full speed.
         flops: operations.
         steps: optimizer steps.
-        draw: the power.
+        idle_w: power throughout the job; of this and the others, NaN if it is unknown.
+        compute_w: above idle, while computing; the mean over the work.
+        radio_w: above idle, during a transfer.
+        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
+        tail_w: after a transfer.
+        tail_s: the longest tail.
     """
 
     down_bytes: Any
@@ -158,22 +97,33 @@ class Demand(NamedTuple):
     work_s: Reals
     flops: Any
     steps: Any
-    draw: PowerDraw
+    idle_w: Reals = math.nan
+    compute_w: Reals = math.nan
+    radio_w: Reals = math.nan
+    receive_j_per_mbit: Reals = math.nan
+    transmit_j_per_mbit: Reals = math.nan
+    tail_w: Reals = math.nan
+    tail_s: Reals = math.nan
 
     @classmethod
-    def of(cls, cost: Cost, work_s: float, draw: PowerDraw, link: Link, steps: int = 0) -> Demand:
-        """The demand of a cost on a device that takes ``work_s`` for it, on a link."""
-        return cls(
-            cost.down_bytes,
-            cost.up_bytes,
-            link.delay_s if cost.down_bytes else 0.0,
-            link.delay_s if cost.up_bytes else 0.0,
-            link.down_bps,
-            link.up_bps,
-            work_s,
-            cost.work.flops,
-            steps,
-            draw,
+    def of(cls, cost: Cost, work_s: float, link: Link, steps: int = 0) -> Demand:
+        """The demand of a cost on a device that takes ``work_s`` for it, on a link; no power is known."""
+        down_bytes, up_bytes = cost.down_bytes, cost.up_bytes
+        delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
+        rates = link.down_bps, link.up_bps
+        return cls(down_bytes, up_bytes, *delays_s, *rates, work_s, cost.work.flops, steps)
+
+    def drawing(self, power: Power, link: Link, bounds: Bounds) -> Demand:
+        """With the power of a device on a link, at work that takes so long."""
+        known = self._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
+        if (radio := link.radio.value) is None:
+            return known
+        return known._replace(
+            radio_w=radio.base,
+            receive_j_per_mbit=radio.down_w_per_mbps,
+            transmit_j_per_mbit=radio.up_w_per_mbps,
+            tail_w=radio.tail,
+            tail_s=radio.tail_time,
         )
 
     @property
@@ -205,15 +155,29 @@ class Demand(NamedTuple):
         Args:
             seconds: how long each stage lasted; 0 for one that did not begin.
             moved: the bytes that were received and sent.
-            full_power_s: of the work; see ``PowerDraw.worked``.
+            full_power_s: as many seconds of work at full power take as much energy above idle; None for all.
         """
         receive_s, work_s, transmit_s = seconds
-        draw = self.draw
-        return (
-            draw.received(receive_s, moved[0]),
-            draw.worked(work_s, full_power_s),
-            draw.transmitted(transmit_s, moved[1]),
+        active_j = (
+            self._carried(receive_s, moved[0], self.receive_j_per_mbit),
+            times(self.compute_w, work_s if full_power_s is None else full_power_s),
+            self._carried(transmit_s, moved[1], self.transmit_j_per_mbit),
         )
+        receive, work, transmit = map(Charge, active_j, (times(self.idle_w, one) for one in seconds))
+        return receive, work, transmit
+
+    def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
+        used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
+        return np.where(used, self.radio_w * seconds + per_mbit * 8 * size_bytes / 1e6, 0.0)
+
+    def tail_j(self, opened: Any, seconds: Reals) -> Reals:
+        """The joules of radios' tails.
+
+        Args:
+            opened: whether there is one.
+            seconds: until the next transfer begins; each lasts for the tail time at most.
+        """
+        return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
     def tails_j(self) -> Reals:
         """The joules of the radio's tails of a job alone, at full speed on an unshared link.
@@ -221,8 +185,8 @@ class Demand(NamedTuple):
         One lasts until the upload begins, the one after the last transfer in full.
         """
         receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
-        between_j = self.draw.tail_j(receives & sends, self.work_s)
-        return between_j + self.draw.tail_j(receives | sends, np.inf)
+        between_j = self.tail_j(receives & sends, self.work_s)
+        return between_j + self.tail_j(receives | sends, np.inf)
 
     def energy(self) -> Energy:
         """The joules of a job alone, at full speed on an unshared link; NaN for unknown ones."""
@@ -292,11 +256,6 @@ def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
     """
     least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
     return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
-
-
-def peak_bytes(cost: Cost, dtype: str) -> int:
-    """The memory at the worst moment in a number type."""
-    return in_dtype(cost.peak_bytes, dtype)
 
 
 def in_dtype(size_bytes: int, dtype: str) -> int:

@@ -11,16 +11,11 @@ from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
-from edgefl.core.price import Demand, PowerDraw, in_dtype
+from edgefl.core.price import Demand
 
 
 class Pricer:
     """Prices work on one device in one number type; caches the times of work.
-
-    Args:
-        name: the device's name, for messages.
-        device: the device.
-        dtype: the number type that it computes in.
 
     Raises:
         UserError: a number that timing needs is unknown. Unknown power makes energies unknown, unknown
@@ -35,10 +30,6 @@ class Pricer:
         # By identity; holding the work keeps its id from being reused.
         self._known: dict[int, tuple[Work, Bounds]] = {}
         self._links: dict[int, tuple[Link, tuple[Link, Link] | None]] = {}
-
-    def in_dtype(self, size_bytes: int) -> int:
-        """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
-        return in_dtype(size_bytes, self.dtype)
 
     @cached_property
     def is_lower_bound(self) -> bool:
@@ -84,7 +75,7 @@ class Pricer:
     def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
         """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
         return [
-            Demand.of(cost, bounds.seconds, PowerDraw.of(device, end, bounds), end, steps)
+            Demand.of(cost, bounds.seconds, end, steps).drawing(device.power, end, bounds)
             for device, bounds, end in self._places(cost, link)
         ]
 

@@ -332,10 +332,6 @@ class LearningSpec(Strict):
     def of_resolved(cls, data: Mapping[str, Any], file: str) -> tuple[LearningSpec, Document]:
         """The learning part of a resolved scenario, and the document that messages refer to.
 
-        Args:
-            data: what ``resolved`` of a scenario or of its learning part returned; other keys are ignored.
-            file: where it comes from, for messages.
-
         Raises:
             ScenarioError: a value is wrong.
         """

@@ -51,13 +51,7 @@ def batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tuple[int, int]]:
-    """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass.
-
-    Args:
-        samples: the client's own number of samples.
-        batch_size: the largest size, but for a rest of one sample.
-        passes: the phase's length.
-    """
+    """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass."""
     one = batch_sizes(passes.over(samples), batch_size)
     if passes.epochs is not None:
         yield from ((epoch, size) for epoch in range(passes.epochs) for size in one)

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
@@ -48,11 +49,6 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 
 def parse(text: object, dimension: str) -> float:
     """Parses a quantity.
-
-    Args:
-        text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
-        dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate", "operation rate",
-            "frequency", "mass" and "energy per byte".
 
     Returns:
         The amount in the dimension's base unit.
@@ -185,29 +181,11 @@ def show(value: float, unit: str) -> str:
     return f"{number}{'' if name == '%' or not name else ' '}{name}"
 
 
-def show_bytes(value: float) -> str:
-    """A byte count for display, in decimal units: ``"20.5 kB"``."""
-    return show(value, "B")
-
-
-def show_bits(value: float) -> str:
-    """A bit rate for display: ``"12 Mbit/s"``."""
-    return show(value, "bit/s")
-
-
-def show_flops(value: float) -> str:
-    """An operation count for display: ``"1.24 GFLOP"``."""
-    return show(value, "FLOP")
-
-
-def show_joules(value: float) -> str:
-    """An energy for display: ``"12.4 kJ"``."""
-    return show(value, "J")
-
-
-def show_grams(value: float) -> str:
-    """A mass for display: ``"12.4 g"``."""
-    return show(value, "g")
+show_bytes = partial(show, unit="B")
+show_bits = partial(show, unit="bit/s")
+show_flops = partial(show, unit="FLOP")
+show_joules = partial(show, unit="J")
+show_grams = partial(show, unit="g")
 
 
 def show_seconds(value: float) -> str:

@@ -20,17 +20,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
-from types import CodeType, UnionType
+from types import UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, short, words_of
 
 T = TypeVar("T", bound=EdgeflError)
 V = TypeVar("V")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_ARGUMENTS = "docs/extending.md says what it is called with"
 
 # What the names of modules made of a user's files begin with.
 LOADED = "edgefl_user."
@@ -95,16 +93,13 @@ def is_users(file: str) -> bool:
         return False
     real = Path(os.path.realpath(file))
     # Not Path.expanduser, which raises where there is no such user.
-    roots = [os.path.realpath(os.path.expanduser(text)) for text in _search_path()]  # noqa: PTH111
+    paths = filter(None, os.environ.get("EDGEFL_PATH", "").split(os.pathsep))
+    roots = [os.path.realpath(os.path.expanduser(text)) for text in paths]  # noqa: PTH111
     if any(real.is_relative_to(root) for root in roots):
         return True
     if real.is_relative_to(_PACKAGE) or _PACKAGES & set(real.parts):
         return False
     return not any(real.is_relative_to(one) for one in _STANDARD_LIBRARY)
-
-
-def _search_path() -> list[str]:
-    return [text for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text]
 
 
 def raised_at(error: BaseException) -> CodeLine | None:
@@ -135,10 +130,6 @@ def defined_at(function: Callable[..., Any]) -> CodeLine | None:
 def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
     """What a user's code raised, as one message with its file and line.
 
-    Args:
-        error: what was raised.
-        failure: the class of the message.
-
     Returns:
         The message, whose ``trace`` has the traceback; None if no user's code raised the error, or if it is
         an ``EdgeflError`` or a request to stop.
@@ -146,48 +137,12 @@ def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> E
     if isinstance(error, EdgeflError | KeyboardInterrupt | GeneratorExit | Terminated):
         return None
     # Libraries raise errors of their own over those of a callback's.
-    for one in _chain(error):
-        place = raised_at(one)
-        if place is not None:
+    one: BaseException | None = error
+    while one is not None:
+        if place := raised_at(one):
             return traced(failure(_what(one, place), where=str(place), hint=_hint(one, place)), error)
-        place = _misfit(one)
-        if place is not None:
-            what = f"{place.name} cannot be called as it is: {in_one_line(one)}"
-            return traced(failure(what, where=str(place), hint=_ARGUMENTS), error)
+        one = one.__cause__ or one.__context__
     return None
-
-
-def _misfit(error: BaseException) -> CodeLine | None:
-    """The function of a component's that edgefl called with other arguments than it takes; None if none."""
-    called = re.match(r"([\w.<>]+)\(\) (?:takes (\d+) |takes|missing|got)", str(error))
-    if not (called and isinstance(error, TypeError)):
-        return None
-    files = (module.__file__ for name, module in list(sys.modules.items()) if name.startswith(LOADED))
-    found = [
-        CodeLine(file, code.co_firstlineno, code.co_name)
-        for file in files
-        if file
-        for code in _functions(compile(Path(file).read_bytes(), file, "exec"))
-        if code.co_qualname == called[1] and called[2] in {None, str(code.co_argcount)}
-    ]
-    # Of two with one name, it is not known which was called.
-    return found[0] if len(found) == 1 else None
-
-
-def _functions(code: CodeType) -> Iterator[CodeType]:
-    """The code of all functions in a piece of code."""
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield inner
-            yield from _functions(inner)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those from which or while which it was raised."""
-    current: BaseException | None = error
-    while current is not None:
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def _what(error: BaseException, place: CodeLine) -> str:
@@ -235,14 +190,7 @@ def returned(
     expected: str,
     failure: type[EdgeflError] = WrongValueError,
 ) -> V:
-    """What a function of a component returned.
-
-    Args:
-        value: what it returned.
-        kinds: the classes that it may be of.
-        function: the function.
-        expected: what it should have returned, as in "a carry (a dict)".
-        failure: the class of the error.
+    """What a function of a component returned, checked; ``expected`` is told as in "a carry (a dict)".
 
     Raises:
         EdgeflError: of class ``failure``, with the function's file and line: it is of another class.
@@ -279,8 +227,6 @@ def of_path(error: BaseException) -> UserError | None:
     """The message for a path that is too long or not for this user, which nobody else can have given."""
     if not isinstance(error, OSError) or error.filename is None:
         return None
-    from edgefl.core.errors import short
-
     path = short(str(error.filename))
     if error.errno == errno.ENAMETOOLONG:
         return UserError(f"the path {path} is too long")

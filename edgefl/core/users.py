@@ -21,10 +21,8 @@ from typing_extensions import TypedDict
 
 from edgefl.core import seeds
 from edgefl.core.csv_rows import kept, read_csv
-from edgefl.core.errors import Place
 from edgefl.core.params import Strict
-from edgefl.core.user_files import found
-from edgefl.core.yamls import text_of
+from edgefl.core.units import show_count
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -104,10 +102,6 @@ class Users(Strict):
         """What each client has, a row each.
 
         Clients take the users of a random permutation, again and again if there are more clients than users.
-
-        Args:
-            clients: how many.
-            root: the scenario's seed.
         """
         table, turns = self.table(), np.arange(clients) % self.count
         found = {}
@@ -142,18 +136,8 @@ class Users(Strict):
             else " are dealt independently of each other"
         )
         turns = f" for {clients:,} clients, in turn" if clients > self.count else ""
-        users = "user" if self.count == 1 else "users"
-        return f"fleet.users: {self.count:,} recorded {users}{turns}; {listed}{how if others else ''}"
-
-
-def place_of(file: str, column: str, value: str | int) -> str:
-    """Where a file of users has a value first, as FILE:LINE; the file alone if it has it no more."""
-    path = found(file)
-    table = read_csv(text_of(path), User)
-    lines = (
-        line for row, line in zip(table.rows, table.lines, strict=True) if str(row[column]) == str(value)
-    )
-    return str(Place(str(path), next(lines, 0)))
+        users = show_count(self.count, "recorded user")
+        return f"fleet.users: {users}{turns}; {listed}{how if others else ''}"
 
 
 @lru_cache(maxsize=4)
@@ -182,14 +166,14 @@ def _columns(rows: str) -> dict[str, tuple[str, ...]]:
 def _table(rows: str) -> UserTable:
     """Cached, as a plan asks for it several times."""
     columns = _columns(rows)
-    found_: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for column, fields in columns.items():
         if column == "slowdown":
-            found_[column] = np.array(fields, dtype=np.float64)
+            found[column] = np.array(fields, dtype=np.float64)
         elif column == "availability":
-            found_[column] = np.array(fields, dtype=np.int64)
+            found[column] = np.array(fields, dtype=np.int64)
         else:
             places = {name: place for place, name in enumerate(dict.fromkeys(fields))}
             place = np.fromiter((places[name] for name in fields), np.int64, len(fields))
-            found_[column] = Named(place, tuple(places))
-    return UserTable(**found_)
+            found[column] = Named(place, tuple(places))
+    return UserTable(**found)

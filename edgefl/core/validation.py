@@ -21,13 +21,7 @@ Path = Sequence[str | int]
 
 
 def validate(record: type[T], value: Any, document: Document, prefix: Path = ()) -> T:
-    """Validates ``value`` as a ``record``, with messages that name file, line and key.
-
-    Args:
-        record: a record's class, or another type.
-        value: plain data, found at ``prefix`` in ``document``.
-        document: the source.
-        prefix: its path there.
+    """Validates plain data, found at ``prefix`` in a document, with messages that name file, line and key.
 
     Raises:
         ScenarioError: the first mistake, with all others.

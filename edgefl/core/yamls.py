@@ -1,8 +1,7 @@
 """YAML 1.2 files as plain data, with the file and line of each value.
 
-ruamel.yaml composes the text; no tag constructs an object, and what a few bytes expand to is bounded. Plain
-scalars are read by the core schema of YAML 1.2 (https://yaml.org/spec/1.2.2/, section 10.3), in ruamel's
-spelling, in which it also writes.
+ruamel.yaml composes the text and reads scalars; no tag constructs an object, and what a few bytes expand to
+is bounded. Dates and times of day are text, as in the core schema (https://yaml.org/spec/1.2.2/, 10.3).
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import StringIO
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+from pydantic_core import to_jsonable_python
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
@@ -31,27 +31,11 @@ MOST_DEPTH = 50
 MOST_VALUES = 100_000
 
 _INT64 = 2**63
-# Digits that an integer within 64 bits may have, leading zeros included; Python refuses to read 4,300.
-_MOST_DIGITS = 100
-
-_WORDS: dict[str, bool | None] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_INT = re.compile(r"[-+]?(0b_*[01][01_]*|0o_*[0-7][0-7_]*|0x_*[0-9a-fA-F][0-9a-fA-F_]*|[0-9][0-9_]*)")
-_FLOAT = re.compile(
-    r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
-    r"|[-+]?\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
-)
-_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE = f"{_STANDARD}merge"
-_SCALARS = {"int": int, "float": float, "bool": bool, "null": type(None)}
+_SCALARS = frozenset(f"{_STANDARD}{kind}" for kind in ("int", "float", "bool", "null"))
 # What ruamel takes for no text, and the core schema does.
-_TEXTS = frozenset({"!", "str", "timestamp", "value", "merge"})
+_TEXTS = frozenset({None, "!", *(f"{_STANDARD}{kind}" for kind in ("str", "timestamp", "value", "merge"))})
 
 _WITHIN = "integers must be within 64 bits"
 _QUOTE = "put quotes around braces in a key"
@@ -119,13 +103,13 @@ class Document:
         return cls.parse(text_of(path, MOST_BYTES), str(path))
 
     @classmethod
-    def parse(cls, text: str, file: str, *, limited: bool = True) -> Document:
+    def parse(cls, text: str, file: str) -> Document:
         """Parses text; ``file`` is for messages.
 
         Raises:
             ScenarioError: it is not a YAML mapping, or see ``value``.
         """
-        found = cls.value(text, file, limited=limited)
+        found = cls.value(text, file)
         if found.data is None:
             raise ScenarioError("the file is empty", where=file)
         if not isinstance(found.data, dict):
@@ -133,29 +117,28 @@ class Document:
         return found
 
     @classmethod
-    def value(cls, text: str, file: str, *, lines: bool = True, limited: bool = True) -> Document:
-        """The one value in a text.
-
-        Args:
-            text: YAML.
-            file: its source, for messages.
-            lines: whether a line tells something about the source.
-            limited: whether the text is refused if it is too long or has too many values.
+    def value(cls, text: str, file: str, *, lines: bool = True) -> Document:
+        """The one value in a text; ``lines`` says whether a line tells something about its source.
 
         Raises:
             ScenarioError: it is not valid YAML, repeats a key, has a tag that the core schema lacks, or
                 exceeds a limit.
         """
-        return _Composed(file, lines=lines, limited=limited).document(text)
+        return _Composed(file, lines=lines).document(text)
 
     @classmethod
     def of(cls, value: Any, file: str) -> Document:
         """A value of Python's, such as a mapping of settings; ``file`` is what gave it.
 
         Raises:
-            ScenarioError: YAML could not hold it: an object of another type, or nested too deeply.
+            ScenarioError: it holds an object of another type, or itself.
         """
-        return cls(file, _plain(value, file))
+        try:
+            # Of NumPy's and PyTorch's numbers, ``item`` is Python's.
+            plain = to_jsonable_python(value, fallback=lambda one: one.item())
+            return cls(file, json.loads(json.dumps(plain), parse_int=_within))
+        except (AttributeError, ValueError) as error:
+            raise ScenarioError(f"a scenario cannot hold this: {error}", where=file) from None
 
     def place(self, path: Sequence[str | int] = ()) -> Place:
         """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
@@ -220,54 +203,34 @@ class Document:
 
 
 # A key as code names it that has no document.
+def _within(text: str) -> int:
+    """An integer, of 64 bits."""
+    if -_INT64 <= (number := int(text)) < _INT64:
+        return number
+    raise ValueError(f"{short(text)} is too large; {_WITHIN}")
+
+
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
-
-
-def _plain(value: Any, file: str, depth: int = 1) -> Any:
-    """A value of Python's as plain data."""
-    if depth > MOST_DEPTH:
-        raise ScenarioError(f"values are nested more than {MOST_DEPTH} levels deep", where=file)
-    if isinstance(value, Mapping):
-        return {_plain_key(key, file): _plain(inner, file, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, file, depth + 1) for inner in value]
-    if isinstance(value, PurePath):
-        value = str(value)
-    elif hasattr(value, "item"):  # a number of NumPy or PyTorch
-        value = value.item()
-    if not isinstance(value, str | int | float | None):
-        raise ScenarioError(f"a scenario cannot hold a {type(value).__name__}", where=file)
-    if isinstance(value, int) and not -_INT64 <= value < _INT64:
-        what = f"an integer of {value.bit_length()} bits is too large"
-        raise ScenarioError(what, where=file, hint=_WITHIN)
-    if isinstance(value, str) and not _encodes(value):
-        raise ScenarioError(f"{short(ascii(value))} {_NOT_UNICODE}", where=file)
-    return value
-
-
-def _plain_key(key: Any, file: str) -> str:
-    if not isinstance(key, str | int | float | None):
-        raise ScenarioError(f"a key cannot be a {type(key).__name__}", where=file)
-    return str(key)
 
 
 class _Composed:
     """Makes plain data of composed nodes, and takes down their places."""
 
-    def __init__(self, file: str, *, lines: bool, limited: bool) -> None:
-        self._file, self._lines, self._limited = file, lines, limited
-        self._count = 0
+    def __init__(self, file: str, *, lines: bool) -> None:
+        self._file, self._lines = file, lines
+        self._yaml: Any = YAML(typ="safe", pure=True)
+        self._count = self._depth = 0
         self._places: dict[Keys, tuple[str, int]] = {}
-        self._depth = 0
 
     def document(self, text: str) -> Document:
         """See ``Document.value``."""
-        if self._limited and len(text.encode(errors="surrogatepass")) > MOST_BYTES:
+        if len(text) > MOST_BYTES:
             self._refuse(f"more than {MOST_BYTES:,} bytes of YAML", 0)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of an anchor that is used again
-                root = YAML(typ="safe", pure=True).compose(text)
+                root = self._yaml.compose(text)
+            data = None if root is None else self._value(root, (), root.start_mark.line + 1)
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             position = getattr(error, "position", None)
@@ -278,19 +241,20 @@ class _Composed:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", 0)
         except (ArithmeticError, ValueError):  # an escape such as "\UFFFFFFFF"
             self._refuse("not valid YAML: a character that does not exist", 0)
-        data = None if root is None else self._value(root, (), root.start_mark.line + 1)
         return Document(self._file, data, places=self._places)
 
     def _value(self, node: Any, path: Keys, line: int) -> Any:
+        self._count += 1
+        if self._count > MOST_VALUES:
+            what = f"there are more than {MOST_VALUES:,} values"
+            self._refuse(what, line, "an alias counts all that it refers to")
         if self._depth >= MOST_DEPTH:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", line)
-        self._counted(line)
         if self._lines or not path:
             self._places[path] = self._file, line if self._lines and path else 0
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
-        kind = "map" if isinstance(node, MappingNode) else "seq"
-        if node.tag not in {None, "!", _STANDARD + kind}:
+        if node.tag not in {None, "!", f"{_STANDARD}map", f"{_STANDARD}seq"}:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         self._depth += 1
         if isinstance(node, SequenceNode):
@@ -311,9 +275,8 @@ class _Composed:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
                 self._refuse("a key must be a single word or number", line, _QUOTE)
+            self._check_unicode(key.value, line)
             merges = key.tag == _MERGE
-            self._check_tag(key, line)
-            self._counted(line)
             if (key.value, merges) in seen:
                 self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
             seen.add((key.value, merges))
@@ -325,61 +288,33 @@ class _Composed:
 
     def _merged(self, node: Any, path: Keys, line: int) -> dict[str, Any]:
         """The keys of the mapping, or of the mappings, under ``<<``; the first of two equal ones counts."""
-        several = node.value if isinstance(node, SequenceNode) else [node]
         found: dict[str, Any] = {}
-        for one in reversed(several):
+        for one in reversed(node.value if isinstance(node, SequenceNode) else [node]):
             value = self._value(one, path, line)
             if not isinstance(value, dict):
                 self._refuse("'<<' must have a mapping, or a list of mappings", line)
             found |= value
         return found
 
-    def _check_tag(self, key: ScalarNode, line: int) -> None:
-        if key.tag not in {None, "!"} and not str(key.tag).startswith(_STANDARD):
-            self._refuse(f"the tag {_shown(key.tag)} is not supported in a key", line, "remove it")
-        self._check_unicode(key.value, line)
-
     def _scalar(self, node: ScalarNode, line: int) -> Any:
         self._check_unicode(node.value, line)
-        kind = str(node.tag or "str").removeprefix(_STANDARD)
-        if kind in _TEXTS:
+        if node.tag in _TEXTS:
             return node.value
-        if kind not in _SCALARS:
+        if node.tag not in _SCALARS:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
-        value = self._resolved(node.value, line)
-        if kind == "float" and type(value) is int:
-            return float(value)
-        if type(value) is not _SCALARS[kind]:
+        try:
+            value = self._yaml.constructor.yaml_constructors[str(node.tag)](self._yaml.constructor, node)
+        except (ValueError, KeyError):  # also of 4,300 digits
             self._refuse(f"{short(node.value)!r} cannot be read as {_shown(node.tag)}", line)
+        if (isinstance(value, int) and not -_INT64 <= value < _INT64) or (
+            isinstance(value, float) and math.isinf(value) and "inf" not in node.value.lower()
+        ):
+            self._refuse(f"the number {short(node.value)} is too large", line, _WITHIN)
         return value
-
-    def _resolved(self, text: str, line: int) -> Any:
-        """A plain scalar by the core schema."""
-        if text in _WORDS:
-            return _WORDS[text]
-        if match := _INT.fullmatch(text):
-            # Without its zeros a decimal number is none of another base.
-            base = 0 if match[1][:2] in {"0b", "0o", "0x"} else 10
-            number = int(text.replace("_", ""), base) if len(text) <= _MOST_DIGITS else _INT64
-            if not -_INT64 <= number < _INT64:
-                self._refuse(f"the number {short(text)} is too large", line, _WITHIN)
-            return number
-        if _FLOAT.fullmatch(text):
-            number_ = float(text.replace("_", ""))
-            if math.isinf(number_):
-                self._refuse(f"the number {short(text)} is too large", line)
-            return number_
-        return float(text.replace(".", "").lower()) if _SPECIAL.fullmatch(text) else text
 
     def _check_unicode(self, text: str, line: int) -> None:
         if not _encodes(text):
             self._refuse(f"{short(ascii(text))} {_NOT_UNICODE}", line)
-
-    def _counted(self, line: int) -> None:
-        self._count += 1
-        if self._limited and self._count > MOST_VALUES:
-            what = f"there are more than {MOST_VALUES:,} values"
-            self._refuse(what, line, "an alias counts all that it refers to")
 
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
         where = str(Place(self._file, line if self._lines else 0))

@@ -14,6 +14,8 @@ from edgefl.core import fresh
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import UserError
+from edgefl.core.ledger import known
+from edgefl.core.price import WorkingDraw
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
 from edgefl.export.metadata import origin
@@ -210,7 +212,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> B
         seconds=bounds.seconds,
         bounds=bounds,
         images_per_s=batch / bounds.seconds if bounds.seconds else None,
-        joules=device.power.working_j(bounds),
+        joules=known(WorkingDraw.of(device.power, bounds).joules),
     )
 
 

@@ -24,10 +24,10 @@ from pydantic_core import PydanticCustomError
 from torch import nn
 
 from edgefl.core.caches import cache_folder
+from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, in_one_line, nearest
 from edgefl.core.files import atomically
 from edgefl.core.user_code import LOADED, explained
-from edgefl.core.user_files import found
 from edgefl.models import ModelParams
 from edgefl.protocol import Net
 from edgefl.protocol.vision import torchvision
@@ -40,7 +40,7 @@ _CLASSES = ("num_classes", "n_classes", "classes")
 def _source(text: str) -> str:
     """An absolute path, or a dotted name as it is."""
     if Path(text).suffix in {".py", _PICKLED}:
-        return str(found(text))
+        return str(user_file(text))
     if text.partition(".")[0] == "torchvision":
         torchvision()
     try:

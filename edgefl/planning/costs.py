@@ -9,18 +9,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from edgefl.compute.layers import ForwardCounts
 from edgefl.core.clients import Clients
 from edgefl.core.corners import Interval, together
-from edgefl.core.dealing import dealt
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.fleet import Fleet
-from edgefl.core.layers import ForwardCounts
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Prices
 from edgefl.core.scenario import Scenario
+from edgefl.planning.dealing import dealt
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of a table: names, and figures in base units, None for unknown ones.

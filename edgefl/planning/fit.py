@@ -21,8 +21,7 @@ import numpy as np
 
 from edgefl.compute import meta
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
-from edgefl.core.cost import Cost, Trace, Work
-from edgefl.core.dealing import kinds
+from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
@@ -30,15 +29,15 @@ from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
 from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
-from edgefl.core.traces import Steps
 from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.core.yamls import Document
 from edgefl.planning.costs import without_margin
+from edgefl.planning.dealing import kinds
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning, methods_of
 from edgefl.planning.pricing import refusals, worked
-from edgefl.planning.repricing import NO_DRAW, pricers_of, rows_of
+from edgefl.planning.repricing import pricers_of, rows_of
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
@@ -174,7 +173,7 @@ def lengths(
         own, pricer, samples = members[kind], pricers(device, dtype), int(each_kind.samples[kind])
         for work in (one for one, does in zip(works, trains, strict=True) if does):
             trace, cost = work.traces[int(each_kind.model[kind])], work.costs[kind]
-            route = Demand.of(cost, 0.0, NO_DRAW, fleet.links[link])
+            route = Demand.of(cost, 0.0, fleet.links[link])
             left_s = (local.fit.fit - (route.down_s + route.up_s)) / clients.slowdown[own]
             each[own] = np.minimum(each[own], _most(trace, work.taken[kind], samples, local, pricer, left_s))
     clients = replace(clients, kind=kinds_of(clients.kind, each))

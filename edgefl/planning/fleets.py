@@ -9,16 +9,15 @@ from typing import Any, cast
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file
-from edgefl.core.dealing import kinds
 from edgefl.core.devices import WIDTHS, Board, DType, board_of
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import Mistakes, UnknownNameError, UserError, in_one_line, nearest
+from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.notes import note
-from edgefl.core.users import place_of
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import Document
+from edgefl.planning.dealing import kinds
 
 # What stands for every device.
 ALL = "all"
@@ -101,6 +100,7 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
     ``where`` is the fleet's place, for messages where the users were not given by a file.
     """
     users, file, mistakes = fleet.users, item_at(given, ["file"]), Mistakes()
+    where = str(catalogue.user_file(file)) if file else where
     if users is None:
         return fleet
     table = users.table()
@@ -108,18 +108,13 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
         spelled = {}
         for name in named_.names if named_ else ():
             with mistakes.collected():
-                try:
-                    spelled[name] = as_its_file(f"{column}s", name, own, where)
-                except UnknownNameError as error:
-                    error.where = place_of(file, column, name) if file else where
-                    raise
+                spelled[name] = as_its_file(f"{column}s", name, own, where)
         users = users.renamed(column, spelled)
     if table.availability is not None and isinstance(fleet.availability, Intervals):
         number, most = int(table.availability.max()), int(fleet.availability.table()[-1, 0])
         if number > most:
             what = f"availability {number} is not in the intervals file, whose largest number is {most}"
-            at = place_of(file, "availability", number) if file else where
-            mistakes.add(UserError(what, where=at))
+            mistakes.add(UserError(what, where=where))
     mistakes.check()
     return fleet.model_copy(update={"users": users})
 

@@ -16,7 +16,6 @@ from edgefl.compute.kernels import tensors
 from edgefl.core import draws
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
 from edgefl.core.cost import Trace
-from edgefl.core.dealing import DealtClients, dealt, kinds
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
@@ -31,6 +30,7 @@ from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import carbon_notes, with_carbon
 from edgefl.planning.costs import tight
+from edgefl.planning.dealing import DealtClients, dealt, kinds
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from

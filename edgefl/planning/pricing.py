@@ -13,7 +13,7 @@ from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Prices, Refusal, refusals_of
-from edgefl.core.price import peak_bytes
+from edgefl.core.price import in_dtype
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
 from edgefl.planning.learning import Learning
@@ -125,7 +125,7 @@ def refusals(
     refused: dict[int, Refusal] = {}
     for work in works:
         for kind, ((name, _, dtype), cost) in enumerate(zip(rows_of(kinds), work.costs, strict=True)):
-            device, needs = devices[name], peak_bytes(cost, dtype)
+            device, needs = devices[name], in_dtype(cost.peak_bytes, dtype)
             room, reason = device.usable_memory_bytes, device.refusal(cost.work, dtype)
             if kind not in refused and (reason or (room is not None and needs > room)):
                 has = None if room is None else int(room)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgefl.compute.layers import ExchangeLayers, LayerWork
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import forward_counts
@@ -27,18 +28,16 @@ from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
 from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
-from edgefl.core.dealing import ClientKind, DealtClients, kinds
 from edgefl.core.devices import TRACED, Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import machine_title
-from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, times
+from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
 from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
@@ -46,6 +45,7 @@ from edgefl.core.users import Named
 from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.costs import Profile, Row, shared_links, without_margin
+from edgefl.planning.dealing import ClientKind, DealtClients, kinds
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -242,7 +242,7 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
         each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        works = (WorkingDraw(one.work_s, one.draw.compute_w, one.draw.idle_w) for one in ends[1:])
+        works = (WorkingDraw(one.work_s, one.compute_w, one.idle_w) for one in ends[1:])
         cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
@@ -286,15 +286,15 @@ def _part_prices(
             each = {role: demands[end % len(demands)].work_s for role, demands in timed.items()}
             seconds = {name: each.get(role, 0.0) for name, role in _ROLES.items()}
             whole = sum(each.values())
-            joules = times(demand.draw.compute_w + demand.draw.idle_w, whole)
+            joules = times(demand.compute_w + demand.idle_w, whole)
             found.append({**seconds, "seconds": whole, "joules": joules})
-        memory = {"memory_bytes": pricer.in_dtype(one.memory_bytes)}
+        memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
         yield {"what": what, "part": one.name, **_bounded(*found), **memory}
     for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
         found = []
         for demand in ends:
             lasts_s = getattr(demand, lasts) if lasts else 0.0
-            joules = demand.energy()[takes] + times(demand.draw.idle_w, lasts_s)
+            joules = demand.energy()[takes] + times(demand.idle_w, lasts_s)
             found.append({"seconds": lasts_s, "joules": joules})
         if part != _TAIL or found[0]["joules"] != 0:
             yield {"what": "transfer", "part": part, **_bounded(*found)}

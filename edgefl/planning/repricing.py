@@ -12,13 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from edgefl.core.clients import Clients
-from edgefl.core.cost import Cost, Trace
+from edgefl.core.cost import Cost, Steps, Trace
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Plan, Prices
-from edgefl.core.price import Demand, PowerDraw, peak_bytes
+from edgefl.core.price import Demand, in_dtype
 from edgefl.core.pricer import Pricer
-from edgefl.core.traces import Steps
 
 Pricers: TypeAlias = Callable[[str, str], Pricer]
 """A device's pricer by its name and the number type; raises UserError for an unknown number."""
@@ -107,24 +106,21 @@ def priced(
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
         count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, math.nan, NO_DRAW, route, count)])
+            places.append([Demand.of(cost, math.nan, route, count)])
         else:
             places.append(pricers(device, dtype).demands(cost, route, count))
-        peaks.append(peak_bytes(cost, dtype))
+        peaks.append(in_dtype(cost.peak_bytes, dtype))
     ends = []
     for end in range(max(map(len, places), default=1)):
         # A kind without corners is at its only price there.
         demands = [demands[end % len(demands)] for demands in places]
         found: dict[str, Any] = {name: [getattr(one, name) for one in demands] for name in Demand._fields}
-        draws = zip(*found.pop("draw"), strict=True)
-        found |= {**dict(zip(PowerDraw._fields, map(list, draws), strict=True)), "peak_bytes": peaks}
-        ends.append(Prices(**work.about, **{name: column(found[name]) for name, column in COLUMNS.items()}))
+        found["peak_bytes"] = peaks
+        columns: dict[str, Any] = {name: np.array(found[name], dtype=kind) for name, kind in COLUMNS.items()}
+        ends.append(Prices(**work.about, **columns))
     here, *corners = ends
     cornered = (corners[0], corners[1]) if corners else None
     return replace(here, corners=cornered, traces=work.traces, taken=tuple(work.taken))
-
-
-NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))
 
 
 def rows_of(kinds: Clients) -> Iterator[tuple[str, str, str]]:

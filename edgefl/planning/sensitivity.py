@@ -12,10 +12,10 @@ those that bring the two nearest to each other and farthest apart, as far as a s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from pydantic import BaseModel
@@ -26,8 +26,7 @@ from edgefl.core.documents import OPTIONAL
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import known
-from edgefl.core.sourced import Sourced, changed, replaced
-from edgefl.core.sweeps import Swept, between, least, swept
+from edgefl.core.sourced import Costs, Sourced, changed, replaced, sourced
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
@@ -282,7 +281,7 @@ class _Study:
         idle, active = record.power.idle, record.power.active
         if idle.value is None or active.value is None or idle.value <= active.value:
             return record
-        lower = idle.model_copy(update={"value": least(idle.value, active.value)})
+        lower = idle.model_copy(update={"value": min(idle.value, active.value)})
         return record.model_copy(update={"power": record.power.model_copy(update={"idle": lower})})
 
     def verdict(self, q: int, pair: tuple[int, int]) -> Verdict | None:
@@ -362,3 +361,98 @@ class _Study:
 def _without_bounds(_: str, number: Sourced[Any]) -> Sourced[Any]:
     """A number that has a value, without its bounds."""
     return number if number.value is None else number.model_copy(update={"low": None, "high": None})
+
+
+def _by_number(of: Callable[..., Any], *values: Any) -> Any:
+    """A function of numbers; of records, number by number."""
+    first = values[0]
+    if not isinstance(first, BaseModel):
+        return of(*values)
+    names = type(first).model_fields
+    return first.model_copy(update={key: of(*(getattr(one, key) for one in values)) for key in names})
+
+
+def scaled(number: Sourced[Any], value: Any, factor: float) -> Any:
+    """A value of a number's kind times a factor, as near to it as the kind allows."""
+    if isinstance(value, BaseModel):
+        return _by_number(lambda one: one * factor, value)
+    (kind,) = type(number).__pydantic_generic_metadata__["args"]
+    found = value * factor
+    for one in (one for note in get_args(kind)[1:] for one in getattr(note, "metadata", ())):
+        found = min(max(found, getattr(one, "ge", -math.inf)), getattr(one, "le", math.inf))
+        if found >= (limit := getattr(one, "lt", math.inf)):
+            # What is left below the limit shrinks by the factor.
+            found = limit - (limit - value) / factor
+    return round(found) if isinstance(value, int) else found
+
+
+class Swept(NamedTuple):
+    """A number with the range in which it is swept.
+
+    Attributes:
+        owner: the device's name, or the link's behind the word "link".
+        name: its dotted name there.
+        number: the number.
+        low, value, high: its least, its own, or one between the ends where it has none, and its most.
+    """
+
+    owner: str
+    name: str
+    number: Sourced[Any]
+    low: Any
+    value: Any
+    high: Any
+
+    def at(self, share: float) -> Any:
+        """The value at -1, the least, to 0, its own, to 1, the most."""
+        return between(self.value, self.high if share > 0 else self.low, abs(share))
+
+    def fixed(self, share: float) -> Sourced[Any]:
+        """The number at a share of its range, without bounds."""
+        known = {"low": None, "value": self.at(share), "high": None, "status": "assumed"}
+        return self.number.model_copy(update=known)
+
+
+def between(one: Any, other: Any, share: float) -> Any:
+    """A number between two others, by ratios where both are above 0; a whole one stays whole."""
+
+    def number(one: Any, other: Any) -> Any:
+        found = one * (other / one) ** share if one > 0 and other > 0 else one + (other - one) * share
+        return round(found) if isinstance(one, int) else found
+
+    return _by_number(number, one, other)
+
+
+def swept(owner: str, record: BaseModel, factor: float) -> Iterator[Swept]:
+    """The numbers of a device or link that are swept.
+
+    They are the intervals, from end to end, and with a factor above 1 those that are assumed, from a
+    factor-th to the factor-fold, or to the interval's ends if these lie farther out. A number of which only
+    the least is known is not swept, but for an idle power, which is at most the active one.
+    """
+    for name, number in sourced(record):
+        if number.costs() is None or name.partition(".")[0] in _WITHOUT_EFFECT:
+            continue
+        low, high = _ends(number, factor)
+        if name == "power.idle" and isinstance(record, Board) and low is not None and high is None:
+            high = _ends(record.power.active, factor)[1]
+        if low is None or high is None or low == high:
+            continue
+        value = number.value if number.value is not None else between(low, high, 0.5)
+        yield Swept(owner, name, number, low, value, high)
+
+
+# Neither times nor energies of training depend on them.
+_WITHOUT_EFFECT = {"memory", "reserved_memory", "battery", "inference", "throttling"}
+
+
+def _ends(number: Sourced[Any], factor: float) -> tuple[Any, Any]:
+    """The least and the most that a number can be; None where nothing says."""
+    low = number.value if number.low is None else number.low
+    high = number.value if number.high is None else number.high
+    if low is None and number.costs() is Costs.MORE:
+        low = number.nothing()
+    if number.status == "assumed" and number.value is not None:
+        ends = (scaled(number, number.value, 1 / factor), scaled(number, number.value, factor))
+        low, high = _by_number(min, low, ends[0]), _by_number(max, high, ends[1])
+    return low, high

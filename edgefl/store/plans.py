@@ -11,6 +11,7 @@ import numpy as np
 
 from edgefl.core.clients import NAMED, Clients, Floats
 from edgefl.core.corners import Corner
+from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
@@ -18,7 +19,6 @@ from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
-from edgefl.core.traces import Traced, read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -100,7 +100,7 @@ def read_traced(reader: Reader, exchange: str) -> Traced | None:
     """
     rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
-        return read_back(rows[0]["content"]) if rows else None
+        return Traced.read_back(rows[0]["content"]) if rows else None
     except ValueError as error:
         what = f"the trace of {exchange} is damaged"
         raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error
@@ -114,13 +114,16 @@ def read_prices(reader: Reader) -> tuple[Prices, ...]:
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
     name = exchange["exchange"]
     rows = reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)
+    columns: dict[str, Any] = {
+        key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()
+    }
     here = Prices(
         exchange=name,
         at=exchange["at"],
         every=exchange["every"],
         everyone=bool(exchange["everyone"]),
         stateful=bool(exchange["stateful"]),
-        **{key: column([row[key] for row in rows]) for key, column in COLUMNS.items()},
+        **columns,
     )
     cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
     return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
@@ -136,7 +139,7 @@ def _at_corner(reader: Reader, here: Prices, corner: Corner) -> Prices | None:
     columns: dict[str, Floats] = {}
     for key in CORNER_COLUMNS:
         columns[key] = getattr(here, key).copy()
-        columns[key][kinds] = COLUMNS[key]([row[key] for row in rows])
+        columns[key][kinds] = np.array([row[key] for row in rows], dtype=np.float64)
     return replace(here, **columns)  # type: ignore[arg-type]
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
+from edgefl.core.cost import Traced
 from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Plan, Prices, Refusal
-from edgefl.core.traces import Traced, written
 
 
 def state_file(job: int) -> str:
@@ -47,7 +47,7 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
         yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
         yield "corner_prices", list(_corner_rows(prices))
         if prices.traces:
-            yield "traces", [(prices.exchange, written(Traced(prices.traces, prices.taken)))]
+            yield "traces", [(prices.exchange, Traced(prices.traces, prices.taken).written())]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction

@@ -16,7 +16,7 @@ import numpy as np
 from edgefl.core.draws import Floats
 from edgefl.core.event import TAIL
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand
+from edgefl.core.price import Demand, times
 from edgefl.world.job import Job
 
 _STAGES = ("receive", "work", "transmit")
@@ -34,18 +34,17 @@ def add_joules(rows: np.ndarray, plan: Plan) -> None:
 
 def _joules(rows: np.ndarray, demand: Demand) -> Iterator[tuple[str, Floats]]:
     """The energies of jobs by name."""
-    draw = demand.draw
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
     charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]), rows["full_power_s"])
     for stage, charge in zip(_STAGES, charges, strict=True):
         yield f"{stage}_j", charge.active_j
         yield f"{stage}_idle_j", charge.idle_j
     receives, sends = rows["receive_s"] > 0, rows["transmit_s"] > 0
-    yield "work_tail_j", draw.tail_j(receives & sends, rows["worked_s"] - rows["received_s"])
+    yield "work_tail_j", demand.tail_j(receives & sends, rows["worked_s"] - rows["received_s"])
     first_s, since_s = np.where(receives, rows["dispatched_s"], rows["worked_s"]), rows["tail_since_s"]
-    yield "earlier_tail_j", draw.tail_j((receives | sends) & np.isfinite(since_s), first_s - since_s)
+    yield "earlier_tail_j", demand.tail_j((receives | sends) & np.isfinite(since_s), first_s - since_s)
     waits_s = np.minimum(rows["ended_s"], rows["next_s"]) - rows["arrived_s"]
-    yield "waiting_j", draw.idle_j(np.where(np.isnan(waits_s), 0.0, waits_s))
+    yield "waiting_j", times(demand.idle_w, np.where(np.isnan(waits_s), 0.0, waits_s))
 
 
 class Tails:
@@ -96,7 +95,7 @@ class Tails:
 
     def _joules(self, clients: np.ndarray, seconds: Floats) -> Floats:
         """The joules of clients' tails that may last for so long."""
-        joules: Floats = self._prices.demand(self._kind[clients]).draw.tail_j(True, seconds)
+        joules: Floats = self._prices.demand(self._kind[clients]).tail_j(True, seconds)
         return joules
 
 

@@ -14,8 +14,8 @@ from edgefl.core.corners import corners
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
-from edgefl.core.sweeps import scaled
 from edgefl.core.yamls import RESOLVED
+from edgefl.planning.sensitivity import scaled
 
 SLACK = 1 + 1e-9
 payloads = st.integers(0, 10**6)

@@ -12,9 +12,9 @@ from plans import prices as exchange
 from plans import told
 from recorded import dry
 
+from edgefl.analysis.repricing import Repriced, priceable
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import summary
-from edgefl.core.repricing import Jobs, Repriced
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
@@ -95,7 +95,7 @@ def summed(found, look=lambda _: None):
 @pytest.mark.parametrize("policy", OTHERS)
 def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
-    monkeypatch.setattr("edgefl.core.repricing._CHUNK", 7)
+    monkeypatch.setattr("edgefl.analysis.repricing._CHUNK", 7)
     found = planned(policy)
     sql = """
     SELECT receive_j + receive_idle_j AS receive, work_j + work_idle_j AS work,
@@ -203,7 +203,7 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     plan_ = hand_made(own, rounds=5)
     rows = told(plan_)[2]
     rows = rows[np.argsort(rows["job"])]
-    jobs, end_s = Jobs.of_rows(rows, plan_.clients.kind), rows["ended_s"].max()
+    jobs, end_s = priceable(rows, plan_.clients.kind), rows["ended_s"].max()
     shares = int((rows["exchange"] == 1).sum())
     assert 0 < shares < len(rows) / 2
     whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from mixed import MIXED
 from plans import kernel
 
-from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Work
+from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Traced, Work
 from edgefl.core.errors import UserError
 from edgefl.core.plan import COLUMNS
-from edgefl.core.traces import Traced, read_back, written
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import recorded
@@ -49,7 +48,7 @@ PARAMS = [{**MIXED, "method": "fedclassavg"}, MIXED]
 @given(st.lists(traces, max_size=3).map(tuple), st.lists(steps_of, max_size=4).map(tuple))
 def test_traces_are_read_back(found, steps):
     """Every kernel in its order, every batch size, part and peak."""
-    back = read_back(written(Traced(found, steps)))
+    back = Traced.read_back(Traced(found, steps).written())
     assert back == (found, steps)
     for one, two in zip(found, back.traces, strict=True):
         assert [list(phase.steps) for phase in one.phases] == [list(phase.steps) for phase in two.phases]
@@ -85,7 +84,7 @@ def test_a_damaged_trace_is_a_message(kept):
     """Whatever stands in its place."""
     _, folder = kept
     with pytest.raises(ValueError, match="no trace"):
-        read_back("not a trace")
+        Traced.read_back("not a trace")
     with read(folder) as reader:
         query = reader.query
         reader.query = lambda sql, *values: [{"content": "x"}] if "traces" in sql else query(sql, *values)

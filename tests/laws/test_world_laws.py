@@ -44,7 +44,7 @@ def test_a_job_is_charged_its_prices(plan_):
             assert math.isclose(after.t_s - before.t_s, after.cost.seconds, rel_tol=1e-9, abs_tol=1e-6)
         received, worked, arrived = (event.cost for event in job[1:])
         demand = plan_.price(job[0].exchange).demand(plan_.clients.kind[job[0].client])
-        draw, megabits = demand.draw, 8 * demand.down_bytes / 1e6
+        draw, megabits = demand, 8 * demand.down_bytes / 1e6
         assert (received.seconds, received.down_bytes) == (demand.down_s, demand.down_bytes)
         assert (arrived.seconds, arrived.up_bytes) == (demand.up_s, demand.up_bytes)
         assert worked.flops == demand.flops

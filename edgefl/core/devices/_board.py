@@ -120,13 +120,6 @@ class Power(Strict):
         """The power while overheads bound the work."""
         return self.single_core or self.active
 
-    def working_j(self, bounds: Bounds) -> float | None:
-        """The joules of the whole device over some work; None if a power is unknown."""
-        watts, overhead_w = self.active.value, self.overhead_bound.value
-        if watts is None or overhead_w is None:
-            return None
-        return watts * (bounds.compute_s + bounds.memory_s) + overhead_w * bounds.launch_s
-
 
 class Training(Strict):
     """How much of a model the device can train.
@@ -206,20 +199,11 @@ class Board(Strict):
 
     @abstractmethod
     def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
-        """The supported number types.
-
-        Args:
-            inference: by the runtime for inference instead of training.
-        """
+        """The number types that its runtime for training supports, or that for ``inference``, as below."""
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
         """A clock for work in one number type.
-
-        Args:
-            name: the device's, for messages.
-            dtype: one of ``dtypes``.
-            inference: use the runtime for inference instead of training.
 
         Raises:
             UserError: a number that timing needs is unknown, or the device does not support the type.
@@ -227,11 +211,7 @@ class Board(Strict):
 
     @abstractmethod
     def launch(self, *, inference: bool = False) -> Sourced[float]:
-        """The launch overhead of a kernel, in seconds.
-
-        Args:
-            inference: use the runtime for inference instead of training.
-        """
+        """The launch overhead of a kernel, in seconds."""
 
     def figures(self) -> str:
         """Whose figures time inference: a runtime's, or "training"; empty of a model that has no others."""
@@ -247,12 +227,7 @@ class Board(Strict):
         return launch.status if launch.value else "none"
 
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - others differ
-        """The keys of what holds the numbers that timing reads: all that its kind adds to ``Board``.
-
-        Args:
-            dtype: the number type.
-            inference: whether the runtime for inference is timed.
-        """
+        """The keys of what holds the numbers that timing reads: all that its kind adds to ``Board``."""
         return tuple(key for key in type(self).model_fields if key not in Board.model_fields)
 
     def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
@@ -261,11 +236,6 @@ class Board(Strict):
 
     def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
-
-        Args:
-            name: the device's, for messages.
-            dtype: the number type.
-            inference: whether the runtime for inference is timed.
 
         Raises:
             UserError: the device does not support the type, or a number is unknown.

@@ -39,11 +39,7 @@ class Optimizer(Component):
 
     @abstractmethod
     def state(self, zeros: Callable[[], Tensors]) -> State:
-        """The state before the first step.
-
-        Args:
-            zeros: makes a list of zeros, a tensor for each weight.
-        """
+        """The state before the first step."""
 
     @abstractmethod
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:

@@ -17,7 +17,7 @@ from edgefl.compute.local import Local
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError
-from edgefl.core.overrides import Override, meet
+from edgefl.core.overrides import Override, within
 from edgefl.planning.learning import DataAccess, learn_from
 from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import Arrival, Batch, Exchange, Method, Net, Tree, flatten
@@ -55,13 +55,13 @@ class Setting:
             if one.key in {"method", "method.name"}:
                 what = "--method says which method is checked; --set sets its parameters"
                 raise ScenarioError(what, where=one.where, hint="for example --set method.base=fedavg")
-            if meet(one.key, "sweep"):
+            if within(one.key, "sweep"):
                 raise ScenarioError("one method is checked at a time, without a sweep", where=one.where)
         return cls(method, given)
 
     def of_other(self, method: Mapping[str, Any]) -> Setting:
         """The same scenario with another method or other parameters."""
-        return Setting(method, tuple(one for one in self.overrides if not meet(one.key, "method")))
+        return Setting(method, tuple(one for one in self.overrides if not within(one.key, "method")))
 
     @cached_property
     def planned(self) -> Planned:

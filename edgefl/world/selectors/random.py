@@ -38,7 +38,8 @@ class _Random(Selector):
         self._selections += 1
         if count == 1:
             # What choice draws then, in half the time: asynchronous policies ask one client at a time.
-            return candidates[np.array([rng.integers(len(candidates))])]
-        # Without shuffling, NumPy takes as long as there are clients to choose, not candidates.
-        places = rng.choice(len(candidates), count, replace=False, shuffle=False)
+            places = np.array([rng.integers(len(candidates))])
+        else:
+            # Without shuffling, NumPy takes as long as there are clients to choose, not candidates.
+            places = rng.choice(len(candidates), count, replace=False, shuffle=False)
         return candidates[np.sort(places)]

@@ -12,12 +12,12 @@ from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
+from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
-from edgefl.core.repricing import Repriced
 from edgefl.store import Store
 
 # Hour h has h g/kWh.

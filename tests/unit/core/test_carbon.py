@@ -73,7 +73,7 @@ def test_regions_in_all_forms():
         ({"regions": "XE"}, "unknown region 'XE'"),
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
-        ({"regions": {"a": {"g_per_kwh": "nan"}}}, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
+        ({"regions": {"a": {"g_per_kwh": "nan"}}}, "g_per_kwh 'nan': Input should be a finite"),
         ({"network": 0.1}, "0.1 is not an energy per byte; write a number and a unit"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"embodied": "used"}, "'busy' or 'owned'"),
@@ -172,9 +172,9 @@ def test_a_users_file_comes_before_the_table(own):
     ("lines", "line", "what"),
     [
         ([""], 1, "the first line must be region,hour,g_per_kwh"),
-        ([*rows(3), "X,4,1"], 5, "region 'X': its next hour must be 3, not '4'"),
-        ([*rows(0), "X,0,nan"], 2, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
-        (rows(23), None, "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23"),
+        ([*rows(3), "X,4,1"], 5, "the next hour of X must be 3"),
+        ([*rows(0), "X,0,nan"], 2, "g_per_kwh 'nan': Input should be a finite number"),
+        (rows(23), 24, "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23"),
     ],
 )
 def test_a_wrong_file_is_named(own, capsys, lines, line, what):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from edgefl.core import catalogue
-from edgefl.core.aliases import ALIASES, SETTINGS, SPELLING
 from edgefl.core.components import component as component_of
 from edgefl.core.drafts import load
 from edgefl.core.errors import UnknownNameError, UserError
@@ -96,11 +95,6 @@ def test_a_broken_own_file_names_itself(own, text):
 
 
 def test_own_files_are_read_again(own, tmp_path, monkeypatch):
-    path = own("devices/mine.yaml", "x")
-    path.write_bytes(b"title: \xff")
-    assert "mine" not in catalogue.entries("devices")
-    path.write_text("title: mine", encoding="utf-8")
-    assert "mine" in catalogue.entries("devices")
     for folder, value in (("one", 1), ("two", 2)):
         own(f"{folder}/methods/mine.py", f"VALUE = {value}\nbuild = None\n")
         monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / folder))
@@ -135,8 +129,8 @@ def test_an_unknown_name_leads_to_what_to_write(kind, names, hint):
 
 
 def test_an_alias_is_no_name_and_leads_to_one():
-    for alias, (one, value) in ALIASES.items():
-        assert SPELLING.sub("", alias) == alias
+    for alias, (one, value) in catalogue.ALIASES.items():
+        assert catalogue.SPELLING.sub("", alias) == alias
         assert one not in catalogue.called(alias)
         given = Document.parse(f"it: {value}", "x").data["it"]
         entry = catalogue.find(catalogue.kind_of(one), given if isinstance(given, str) else given["name"])
@@ -146,7 +140,7 @@ def test_an_alias_is_no_name_and_leads_to_one():
 
 def test_a_hint_to_another_kind_works_as_pasted():
     scenario = catalogue.find("scenarios", "quickstart").path
-    for kind, setting in SETTINGS.items():
+    for kind, setting in catalogue.SETTINGS.items():
         name = {"device": "jetson-nano", "measure": "linear-cka", "policy": "fedasync"}.get(kind)
         name = name or {"method": "fedopt", "selector": "tiers"}[kind]
         (draft,) = load(scenario, ["sweep=null", setting.format(name)])
@@ -177,25 +171,12 @@ def test_a_path_that_is_no_directory_is_named(wrong, own, tmp_path, monkeypatch,
     assert text.startswith(f"EDGEFL_PATH: {path} is left out: ")
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda path: path.write_bytes(b"# \xff\xfe"), "it is not UTF-8 text"),
-        (lambda path: path.symlink_to("nowhere"), "it is a link to a file that does not exist"),
-        (lambda path: path.write_bytes(b"#" * 1_000_001), "is larger than 1,000,000 bytes"),
-    ],
-)
-def test_a_file_that_cannot_be_read_breaks_nothing_else(make, reason, own, noted):
-    """It is named once and left out, and an error if asked for by name."""
-    path = own("devices/good.yaml", "# Fine.\n").with_name("bad.yaml")
-    make(path)
-    found = catalogue.entries("devices")
-    assert ("good" in found, "bad" in found) == (True, False)
-    catalogue.entries("devices")
-    assert noted() == [f"{path} is left out: {reason}"]
-    with pytest.raises(UserError) as caught:
-        catalogue.find("devices", "bad")
-    assert (caught.value.what, caught.value.where) == (f"cannot read bad.yaml: {reason}", str(path))
+def test_what_is_no_file_is_no_component(own):
+    """A folder, a link to nowhere."""
+    own("devices/good.yaml", "# Fine.\n").with_name("odd.yaml").mkdir()
+    own("methods/null.py", "\0").with_name("lost.py").symlink_to("nowhere")
+    assert {"good"} == {"good", "odd"} & catalogue.entries("devices").keys()
+    assert "lost" not in catalogue.entries("methods")
 
 
 def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, noted):

@@ -10,13 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core.corners import corners
+from edgefl.core.csv_rows import file_rows
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.link import Link
-from edgefl.core.link_trace_files import PACKET_BITS, from_csv, from_mahimahi, series
-from edgefl.core.link_traces import LinkTrace
+from edgefl.core.link_traces import PACKET_BITS, LinkTrace, of_csv, of_mahimahi, series
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import assumptions, recorded_assumptions
+
+
+def from_csv(path, *, held):
+    """The series of a CSV file."""
+    return file_rows(str(path), of_csv, held)
+
+
+def from_mahimahi(path, bin_ms):
+    """The series of a file in Mahimahi's format."""
+    return file_rows(str(path), of_mahimahi, bin_ms)
+
 
 GAPS_S = st.lists(st.floats(0.002, 1e4), max_size=8)
 PACKETS_MS = st.lists(st.integers(0, 900), max_size=40).map(sorted)
@@ -68,8 +79,8 @@ WRONG = {
     "back in time": (b"seconds,down,up\n0,1,1\n2,1,1\n1,1,1\n", 4, "seconds must ascend"),
     "nothing moves": (b"seconds,down,up\n0,1,0\n1,1,0\n2,1,5\n", 4, "all up rates are 0"),
     "not UTF-8": (b"seconds,down,up\n0,1,\xff\n", None, "not UTF-8 text"),
-    "a fraction": (b"1\n5.5\n", 2, "'5.5' must be a whole number"),
-    "huge": (b"1\n" + b"9" * 5000, 2, "must be a whole number of milliseconds up to 1,000,000,000,000"),
+    "a fraction": (b"1\n5.5\n", 2, "'5.5': Input should be a valid integer"),
+    "huge": (b"1\n" + b"9" * 5000, 2, "exceeded maximum size"),
 }
 
 

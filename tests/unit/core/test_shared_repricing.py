@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 from plans import prices
 
-from edgefl.core.repricing import COLUMNS, Jobs, Repriced
+from edgefl.analysis.repricing import Repriced, priceable
+from edgefl.core.event import JOB
 
 MB = 10**6
 
 
 def repriced(busy_s, up_bytes, up_bps, *, shared=True):
     """An upload that took so long, at another rate: of 1 MB, behind 8 Mbit/s and a handshake of 0.5 s."""
-    columns = {name: np.zeros(1) for name in COLUMNS}
-    ints = ("client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes")
-    columns |= {name: np.zeros(1, dtype=np.int64) for name in ints}
-    columns |= {"transmit_s": np.array([busy_s]), "up_bytes": np.array([up_bytes])}
-    columns |= {"arrived_s": np.array([busy_s])}
+    rows = np.zeros(1, dtype=JOB)
+    rows["transmit_s"], rows["arrived_s"], rows["up_bytes"] = busy_s, busy_s, up_bytes
     rest = {"up_delay_s": 0.5, "up_bytes": MB, "transmit_j_per_mbit": 1}
     before, after = ((prices("train", 1, up_bps=bps, **rest),) for bps in (8e6, up_bps))
-    return Repriced(Jobs.of(columns), before, after, blind=False, shared=shared)
+    return Repriced(priceable(rows, np.zeros(1, dtype=np.int64)), before, after, blind=False, shared=shared)
 
 
 @pytest.mark.parametrize(

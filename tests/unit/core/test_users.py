@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.core.dealing import dealt, kinds
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.users import COLUMNS, Named, Users
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.dealing import dealt, kinds
 
 TABLE = """\
 link, device, availability, slowdown

@@ -6,7 +6,7 @@ import numpy as np
 from alone import priced
 
 from edgefl.core.plan import COLUMNS
-from edgefl.core.price import peak_bytes
+from edgefl.core.price import in_dtype
 from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device, link
 from edgefl.planning.learning import DataAccess
@@ -45,7 +45,7 @@ def test_a_clients_price_is_what_its_own_work_costs():
             steps = phase_steps(exchange, int(clients.samples[client]), 32)
             cost = prices.traces[clients.model[client]].cost(steps)
             count = sum(map(sum, (each.values() for each in steps)))
-            assert prices.peak_bytes[kind] == peak_bytes(cost, dtype)
+            assert prices.peak_bytes[kind] == in_dtype(cost.peak_bytes, dtype)
             assert clients.admitted[client] == (name != "coral-edge-tpu")
             if not clients.admitted[client]:
                 assert np.isnan(prices.work_s[kind])

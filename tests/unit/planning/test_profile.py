@@ -11,10 +11,10 @@ from commands import shown
 from test_batch_fit import BOARD
 
 from edgefl.compute.kernels import PRODUCTS
+from edgefl.compute.measured import MeasuredExchange
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import machine_title
-from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
 from edgefl.core.units import show_bytes
 from edgefl.planning.costs import MARGIN, of

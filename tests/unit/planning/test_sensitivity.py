@@ -15,10 +15,9 @@ from edgefl.core import catalogue
 from edgefl.core.devices.roofline import Roofline
 from edgefl.core.link import Link
 from edgefl.core.sourced import replaced
-from edgefl.core.sweeps import swept
 from edgefl.core.yamls import RESOLVED
 from edgefl.planning import fleets
-from edgefl.planning.sensitivity import Side, study
+from edgefl.planning.sensitivity import Side, study, swept
 from edgefl.runs.group import run
 from edgefl.show.sensitivity import sensitivity
 

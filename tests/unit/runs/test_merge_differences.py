@@ -29,6 +29,10 @@ def _changed(rows, place, **values):
     return rows
 
 
+def _of(merge, rows, **others):
+    return replace(merge, merged_rows=lambda: rows, **others)
+
+
 def _found(was, now, late=None):
     none = was.rows[:0]
     return DIFFERENCES.of(was, now, (none, none) if late is None else late)
@@ -37,7 +41,7 @@ def _found(was, now, late=None):
 def test_equal_merges(merge):
     """Times and turns do not matter: they are what a replay is for."""
     later = _changed(merge.rows, 2, arrived_s=99.0, dispatched_s=50.0, ended_turn=9, work_s=7.0, up_bytes=3)
-    assert not _found(merge, replace(merge, rows=later, t_s=99.0, slowest=2, live_versions=(0, 1, 2)))
+    assert not _found(merge, _of(merge, later, t_s=99.0, slowest=2, live_versions=(0, 1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +49,11 @@ def test_equal_merges(merge):
     [([0, 3, 5], "would not take clients 1, 2 and 4"), ([0], "would not take clients 1, 2, 3 and 2 others")],
 )
 def test_clients(merge, kept, words):
-    fewer = replace(merge, rows=merge.rows[kept])
+    fewer = _of(merge, merge.rows[kept])
     assert _found(merge, fewer) == words
     assert _found(fewer, merge) == words.replace("would not", "would also")
-    other = replace(merge, rows=merge.rows[[1]])
-    assert _found(replace(merge, rows=merge.rows[[0]]), other) == "would take client 1 in place of client 0"
+    other = _of(merge, merge.rows[[1]])
+    assert _found(_of(merge, merge.rows[[0]]), other) == "would take client 1 in place of client 0"
 
 
 @pytest.mark.parametrize(
@@ -69,8 +73,8 @@ def test_clients(merge, kept, words):
 def test_what_is_merged_and_how(merge, values, words):
     merge = replace(merge, weights=(1.0,) * CLIENTS)
     of_job = values.keys() <= {"version", "steps", "nth"}
-    other = {"rows": _changed(merge.rows, 3, **values)} if of_job else values
-    assert _found(merge, replace(merge, **other)) == words
+    other = _of(merge, _changed(merge.rows, 3, **values)) if of_job else replace(merge, **values)
+    assert _found(merge, other) == words
 
 
 def test_late_work_whose_state_is_kept(merge):

@@ -48,8 +48,8 @@ def test_overrides_may_be_a_mapping(tmp_path):
     assert "overrides['local.batch_size']" in caught.value.where
     with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
         edgefl.run("quickstart", overrides="seed", out=tmp_path / "2")
-    with pytest.raises(edgefl.UserError, match="cannot be a tuple"):
-        edgefl.run("quickstart", overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
+    with pytest.raises(edgefl.UserError, match="integers must be within 64 bits"):
+        edgefl.run("quickstart", overrides={"server": {"rounds": 2**63}}, out=tmp_path / "2")
 
 
 def test_where_no_run_can_be_read_that_is_said(tmp_path):

@@ -12,83 +12,49 @@ client's link; what others, or the moment, added to that stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.analysis.columns import Columns
 from edgefl.core.clients import Bools, Floats, Ints
 from edgefl.core.plan import Prices
-from edgefl.core.price import Demand, PowerDraw, times
+from edgefl.core.price import Demand, times
 
-
-class Jobs(NamedTuple):
-    """A run's jobs, (n,), in the order of their numbers.
-
-    Attributes:
-        client, kind: who did it.
-        exchange: its place in the plan.
-        version: the server's version that it began with.
-        into_version: the one that it was merged into; 0 for none.
-        dispatched_s, received_s, worked_s, arrived_s, ended_s: its stations; NaN for those not reached.
-        receive_s, work_s, transmit_s: busy seconds by stage.
-        full_power_s: of the work, see ``edgefl.core.event.JOB``.
-        down_bytes, up_bytes: as far as they moved.
-        earlier: the place of its client's job before, of those with a transfer; -1 for none.
-        last: whether it is its client's last one with a transfer.
-    """
-
-    client: Ints
-    kind: Ints
-    exchange: Ints
-    version: Ints
-    into_version: Ints
-    dispatched_s: Floats
-    received_s: Floats
-    worked_s: Floats
-    arrived_s: Floats
-    ended_s: Floats
-    receive_s: Floats
-    work_s: Floats
-    transmit_s: Floats
-    full_power_s: Floats
-    down_bytes: Ints
-    up_bytes: Ints
-    earlier: Ints
-    last: Bools
-
-    @classmethod
-    def of(cls, columns: Mapping[str, Any]) -> Jobs:
-        """Jobs of all columns but those that follow from the others."""
-        client, moved = columns["client"], (columns["receive_s"] > 0) | (columns["transmit_s"] > 0)
-        order = np.flatnonzero(moved)
-        order = order[np.argsort(client[order], kind="stable")]
-        again = client[order[1:]] == client[order[:-1]]
-        earlier = np.full(len(client), -1, dtype=np.int64)
-        earlier[order[1:][again]] = order[:-1][again]
-        moved[order[:-1][again]] = False
-        return cls(**columns, earlier=earlier, last=moved)
-
-    @classmethod
-    def of_rows(cls, rows: Any, kinds: Ints) -> Jobs:
-        """Jobs of rows of ``edgefl.core.event.JOB``, or its columns, given the kind of each client."""
-        given = {name: rows[name] for name in COLUMNS if name != "kind"}
-        given |= {"kind": kinds[rows["client"]], "into_version": np.maximum(rows["into_version"], 0)}
-        return cls.of(given)
-
-    def taken(self, places: slice | Ints) -> Jobs:
-        """Some of them."""
-        return Jobs._make(column[places] for column in self)
-
-    def chunks(self) -> Iterator[slice]:
-        """The places of all, so many at a time that memory does not grow with a run."""
-        for first in range(0, len(self.client), _CHUNK):
-            yield slice(first, min(first + _CHUNK, len(self.client)))
-
-
-COLUMNS = tuple(name for name in Jobs._fields if name not in {"earlier", "last"})
-"""Those of ``Jobs`` that a run's rows have."""
+_COLUMNS = (
+    "client", "exchange", "version", "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s",
+    "receive_s", "work_s", "transmit_s", "full_power_s", "down_bytes", "up_bytes",
+)  # fmt: skip
 _CHUNK = 1 << 16
+
+
+def priceable(rows: Any, kinds: Ints) -> Columns:
+    """A run's jobs as ``Repriced`` takes them, in the order of their numbers.
+
+    They have some columns of ``core.event.JOB``; the ``kind`` of their client; ``into_version``, 0 for none;
+    ``earlier``, the place of the job before, of those with a transfer, of the same client, -1 for none; and
+    whether each is the ``last`` of them.
+
+    Args:
+        rows: of ``JOB``, or its columns.
+        kinds: of each client.
+    """
+    client, moved = rows["client"], (rows["receive_s"] > 0) | (rows["transmit_s"] > 0)
+    order = np.flatnonzero(moved)
+    order = order[np.argsort(client[order], kind="stable")]
+    again = client[order[1:]] == client[order[:-1]]
+    earlier = np.full(len(client), -1, dtype=np.int64)
+    earlier[order[1:][again]] = order[:-1][again]
+    moved[order[:-1][again]] = False
+    more = {"kind": kinds[client], "into_version": np.maximum(rows["into_version"], 0)}
+    return Columns({**{name: rows[name] for name in _COLUMNS}, **more, "earlier": earlier, "last": moved})
+
+
+def chunks(jobs: Columns) -> Iterator[slice]:
+    """The places of all jobs, so many at a time that memory does not grow with a run."""
+    for first in range(0, len(jobs), _CHUNK):
+        yield slice(first, min(first + _CHUNK, len(jobs)))
 
 
 class Taken(NamedTuple):
@@ -112,11 +78,11 @@ class _Stages(NamedTuple):
     Attributes:
         jobs: which.
         demand: what they ask for there.
-        busy_s, full_power_s: as of ``Jobs``, there.
+        busy_s, full_power_s: as of the jobs, there.
         began_s, ended_s: of each stage; NaN for one that did not begin.
     """
 
-    jobs: Jobs
+    jobs: Columns
     demand: Demand
     busy_s: tuple[Floats, Floats, Floats]
     full_power_s: Floats
@@ -130,7 +96,7 @@ class _Stages(NamedTuple):
     def tail_j(self, since_s: Floats, until_s: Floats | float, opened: Bools) -> Floats:
         """The joules of their radios' tails, where they were open for some time."""
         left_s = until_s - since_s
-        joules: Floats = self.demand.draw.tail_j(opened & ~(left_s <= 0), left_s)
+        joules: Floats = self.demand.tail_j(opened & ~(left_s <= 0), left_s)
         return joules
 
     def last_j(self, until_s: Floats | float) -> Floats:
@@ -153,7 +119,7 @@ class Repriced:
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: Columns,
         prices: Sequence[Prices],
         others: Sequence[Prices],
         *,
@@ -188,13 +154,13 @@ class Repriced:
         until_s = t_s if then_s is None else then_s
         if math.isnan(until_s):
             return math.nan
-        return math.fsum(self._until(self._chunk(places), until_s) for places in self._jobs.chunks())
+        return math.fsum(self._until(self._chunk(places), until_s) for places in chunks(self._jobs))
 
     def _until(self, chunk: _Chunk, until_s: float) -> float:
         """The energy of some jobs until a time, stages under way as far as they got."""
         some = chunk.some
         done = [
-            _share(began, ended, until_s) for began, ended in zip(some.began_s, some.ended_s, strict=True)
+            _so_much(began, ended, until_s) for began, ended in zip(some.began_s, some.ended_s, strict=True)
         ]
         receive_s, work_s, transmit_s = (
             times(busy, share) for share, busy in zip(done, some.busy_s, strict=True)
@@ -215,7 +181,7 @@ class Repriced:
             t_s: the run's end on its own clock.
         """
         then_s = self.seconds()
-        for places in self._jobs.chunks():
+        for places in chunks(self._jobs):
             chunk = self._chunk(places)
             some = chunk.some
             moved = some.jobs.down_bytes, some.jobs.up_bytes
@@ -246,9 +212,9 @@ class Repriced:
             began_s, arrived_s = (at_s, received_s, worked_s), worked_s + busy_s[2]
         return _Stages(jobs, demand, busy_s, full_power_s, began_s, (received_s, worked_s, arrived_s))
 
-    def _worked(self, places: slice | Ints) -> tuple[Jobs, Demand, tuple[Floats, Floats, Floats], Floats]:
+    def _worked(self, places: slice | Ints) -> tuple[Columns, Demand, tuple[Floats, Floats, Floats], Floats]:
         """Some of the jobs, what they ask for there, and how long they are busy and at full power."""
-        jobs = self._jobs.taken(places)
+        jobs = self._jobs[places]
         before, after = _demands(self._prices, jobs), _demands(self._others, jobs)
         work = _factor(before.work_s, after.work_s)
         down = jobs.receive_s, _factor(before.down_bytes, jobs.down_bytes), before.down_s, after.down_s
@@ -268,7 +234,7 @@ class Repriced:
 
     def took_s(self) -> Floats:
         """How long each job's client was busy with it, all stages together, (n,)."""
-        taken = [self._worked(places)[2] for places in self._jobs.chunks()]
+        taken = [self._worked(places)[2] for places in chunks(self._jobs)]
         found: Floats = np.concatenate([sum(busy_s) for busy_s in taken]) if taken else np.zeros(0)
         return found
 
@@ -310,7 +276,7 @@ def is_unbounded(prices: Prices) -> bool:
     return bool(np.any(np.isnan(costly) & ~np.isnan(prices.work_s)))
 
 
-def _demands(prices: Sequence[Prices], jobs: Jobs) -> Demand:
+def _demands(prices: Sequence[Prices], jobs: Columns) -> Demand:
     """What each job asked for."""
     if len(prices) == 1:
         return prices[0].demand(jobs.kind)
@@ -322,9 +288,7 @@ def _demands(prices: Sequence[Prices], jobs: Jobs) -> Demand:
         found: Floats = np.concatenate(parts)[order]
         return found
 
-    draw = PowerDraw._make(map(joined, zip(*(one.draw for one in rows), strict=True)))
-    quantities = map(joined, zip(*(one[:-1] for one in rows), strict=True))
-    return Demand._make([*quantities, draw])
+    return Demand._make(map(joined, zip(*rows, strict=True)))
 
 
 def _factor(before: Floats | Ints, after: Floats | Ints) -> Floats:
@@ -334,7 +298,7 @@ def _factor(before: Floats | Ints, after: Floats | Ints) -> Floats:
     return found
 
 
-def _share(began: Floats, ended: Floats, until_s: float) -> Floats:
+def _so_much(began: Floats, ended: Floats, until_s: float) -> Floats:
     """The share of a stage that was done until then; 0 of one that did not begin."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(ended <= until_s, 1.0, (until_s - began) / (ended - began))
