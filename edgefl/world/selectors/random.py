@@ -42,4 +42,5 @@ class _Random(Selector):
         else:
             # Without shuffling, NumPy takes as long as there are clients to choose, not candidates.
             places = rng.choice(len(candidates), count, replace=False, shuffle=False)
-        return candidates[np.sort(places)]
+        chosen: Ints = candidates[np.sort(places)]
+        return chosen
