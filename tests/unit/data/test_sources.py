@@ -37,7 +37,7 @@ def test_digits_are_all_of_scikit_learns():
 @pytest.mark.skipif("EDGEFL_DATA" not in os.environ, reason="EDGEFL_DATA names no folder of real data")
 def test_real_mnist():
     """60,000 and 10,000 images whose moments are the constants' to four digits; the first is a 5."""
-    found = mnist.load(Path(os.environ["EDGEFL_DATA"]), download=False)
+    found = mnist.Params().build().load(Path(os.environ["EDGEFL_DATA"]), download=False)
     assert (found.train_x.shape, found.test_x.shape) == ((60_000, 1, 28, 28), (10_000, 1, 28, 28))
     assert found.train_y[:5].tolist() == [5, 0, 4, 1, 9]
     mean, std = _moments(found.train_x)
