@@ -126,6 +126,7 @@ def test_a_users_files_are_those_that_the_run_uses(own):
         fleet="slow",
     )
     before = provenance(found)
+    assert differences({}, before) == []
     used = set(OWN) - {"methods/unused.py", "profiles/slow.yaml"}
     assert {name.removeprefix(f"{own.name}/") for name in before["files"]} == used
     for name in ("methods/mine.py", "helping_hand.py"):
