@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
-from types import UnionType
+from types import CodeType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, short, words_of
@@ -141,8 +141,37 @@ def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> E
     while one is not None:
         if place := raised_at(one):
             return traced(failure(_what(one, place), where=str(place), hint=_hint(one, place)), error)
+        if place := _misfit(one):
+            what = f"{place.name} cannot be called as it is: {in_one_line(one)}"
+            hint = "docs/extending.md says what it is called with"
+            return traced(failure(what, where=str(place), hint=hint), error)
         one = one.__cause__ or one.__context__
     return None
+
+
+def _misfit(error: BaseException) -> CodeLine | None:
+    """The function of a component's that edgefl called with other arguments than it takes; None if none."""
+    called = re.match(r"([\w.<>]+)\(\) (?:takes (\d+) |takes|missing|got)", str(error))
+    if not (called and isinstance(error, TypeError)):
+        return None
+    files = (module.__file__ for name, module in list(sys.modules.items()) if name.startswith(LOADED))
+    found = [
+        CodeLine(file, code.co_firstlineno, code.co_name)
+        for file in files
+        if file
+        for code in _functions(compile(Path(file).read_bytes(), file, "exec"))
+        if code.co_qualname == called[1] and called[2] in {None, str(code.co_argcount)}
+    ]
+    # Of two with one name, it is not known which was called.
+    return found[0] if len(found) == 1 else None
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """The code of all functions in a piece of code."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield inner
+            yield from _functions(inner)
 
 
 def _what(error: BaseException, place: CodeLine) -> str:

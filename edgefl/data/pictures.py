@@ -101,7 +101,7 @@ def tree(folder: Path, classes: Sequence[str]) -> Pictures:
     files: list[Path] = []
     counts = []
     for name in classes:
-        found = sorted(_images(folder / name))
+        found = sorted(_images(folder / name, set()))
         if not found:
             raise DataError(
                 f"the class folder {name!r} has no images",
@@ -118,11 +118,16 @@ def of_files(files: Sequence[Path], labels: Ints) -> Pictures:
     return Pictures(files, labels, lambda: ((str(path), path) for path in files))
 
 
-def _images(folder: Path) -> Iterator[Path]:
-    """The image files in a folder and below it."""
+def _images(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """The image files in a folder and below it; ``seen`` are the folders of the class so far."""
+    with explained("cannot read the folder", str(folder)):
+        real = folder.resolve()
+    if real in seen:
+        raise DataError("a link leads to a folder that was already read", where=str(folder), hint="remove it")
+    seen.add(real)
     for path in _entries(folder):
         if path.is_dir():
-            yield from _images(path)
+            yield from _images(path, seen)
         elif path.suffix.lower() in SUFFIXES:
             yield path
         else:

@@ -108,3 +108,38 @@ def test_an_operator_without_a_cost_is_placed(scenario, capsys):
     assert "draws random numbers" in err
     line = 1 + DROPPED.splitlines().index("        return nn.functional.dropout(x, training=self.training)")
     assert f"where: {file}:{line}" in err
+
+
+MISFITS = {
+    "Params.build": "    def build(self):\n        return 1\n",
+    "start": (
+        "    def build(self, site):\n"
+        "        method = super().build(site)\n"
+        "        (train,) = method.exchanges\n"
+        "        def start(payload):\n"
+        "            return {}\n"
+        "        work = replace(train.work, start=start)\n"
+        "        return replace(method, exchanges=(replace(train, work=work),))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_function_of_other_arguments_is_named(scenario, capsys, name):
+    """Nothing of it runs when edgefl calls it: the error is raised in edgefl's line."""
+    path, own = scenario
+    (own / "methods").mkdir()
+    head = (
+        "from dataclasses import replace\nfrom edgefl.methods import fedavg\nclass Params(fedavg.Params):\n"
+    )
+    file = own / "methods" / "misfit.py"
+    file.write_text(head + MISFITS[name], encoding="utf-8")
+    status, _, err = run_command(capsys, "check", path, "--set=method=misfit")
+    line = next(
+        at
+        for at, text in enumerate(file.read_text().splitlines(), 1)
+        if f"def {name.split('.')[-1]}(" in text
+    )
+    assert status == 2
+    assert "methods/misfit.py cannot be called as it is: TypeError" in err
+    assert f"where: {file}:{line}\n" in err

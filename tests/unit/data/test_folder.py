@@ -269,4 +269,18 @@ def test_links_that_loop(tmp_path):
     for name, target in (("above", ".."), ("itself.png", "itself.png"), ("nothing.png", "absent.png")):
         root = tree(tmp_path / name, GIVEN)
         (root / "train" / "cat" / name).symlink_to(target)
-        assert name in _refused(root)
+        message = _refused(root)
+        assert name in message
+        assert name != "above" or "already read" in message
+
+
+def test_links_that_multiply(tmp_path):
+    """Twenty folders with two links each to the next make a million paths; no folder is read twice."""
+    tree(tmp_path, GIVEN)
+    more = tmp_path / "train" / "cat" / "more"
+    for place in range(20):
+        (more / str(place)).mkdir(parents=True)
+        for name in ("a", "b"):
+            (more / str(place) / name).symlink_to(f"../{place + 1}")
+    (more / "20").mkdir()
+    assert "already read" in _refused(tmp_path)
