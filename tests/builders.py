@@ -169,7 +169,6 @@ def merge_need(
         exchange="train",
         round=0,
         t_s=0.0,
-        jobs=len(jobs),
         merged_rows=lambda: rows,
         weights=weights,
         scales=(1.0,) * len(jobs),

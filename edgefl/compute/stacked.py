@@ -106,10 +106,8 @@ def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
 
 def kinds(tree: Any) -> list[Any]:
     """The keys of a tree, and each leaf's shape and type for one client; None for what is no tensor."""
-    tensors = [isinstance(leaf, (Stack, Tensor)) for leaf in leaves(tree)]
-    rows = zip(leaves(tree), tensors, strict=True)
-    each = (leaf.value[0] if isinstance(leaf, Stack) else leaf if is_one else None for leaf, is_one in rows)
-    return [structure(tree), *(None if row is None else (row.shape, row.dtype) for row in each)]
+    rows = (leaf.value[0] if isinstance(leaf, Stack) else leaf for leaf in leaves(tree))
+    return [structure(tree), *((row.shape, row.dtype) if isinstance(row, Tensor) else None for row in rows)]
 
 
 def spread(tree: Any, count: int) -> Any:

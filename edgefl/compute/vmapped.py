@@ -274,9 +274,10 @@ def _train(
             inner = gradients.steps(gradient, inner, batches, recorded=recorded)
             carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
+            begins = kinds(carry)
             for batch in batches:
-                before, carry = carry, over(phase.stepped, carry, Batch._make(map(Stack, batch)))
-                if kinds(carry) != kinds(before):
+                carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
+                if kinds(carry) != begins:
                     raise RunError(
                         f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
                         where="engine vmapped",

@@ -177,7 +177,7 @@ class RunInProgress:
             "exchange": need.exchange,
             "round": need.round,
             "t_s": need.t_s,
-            "jobs": need.jobs,
+            "jobs": len(need.weights),
             "slowest_client": need.slowest,
             "loss": means.get("loss"),
             **({} if need.cost is None else {f"server_{k}": v for k, v in need.cost._asdict().items()}),

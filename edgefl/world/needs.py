@@ -75,9 +75,8 @@ class Merge(_Jobs):
         exchange: its name.
         round: from 0; -1 before the first, the number of rounds after the last.
         t_s: when, in virtual seconds.
-        jobs: how many jobs it merges.
         merged_rows: gives ``rows``.
-        weights: for each of them, its weight in averages.
+        weights: for each of its jobs, its weight in averages.
         scales: for each of them, how much of its update counts: 1 is all of it.
         correction: how an upload that is stale, or scaled, is re-expressed.
         slowest: the client whose upload arrived last; -1 if nothing is merged.
@@ -90,7 +89,6 @@ class Merge(_Jobs):
     exchange: str
     round: int
     t_s: float
-    jobs: int
     merged_rows: Callable[[], np.ndarray]
     weights: Sequence[float]
     scales: Sequence[float]

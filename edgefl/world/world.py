@@ -403,7 +403,6 @@ class World:
                     exchange=exchange,
                     round=self.round,
                     t_s=self.now_s,
-                    jobs=len(some),
                     merged_rows=partial(rows_of, some),
                     weights=tuple(1.0 if equal else float(samples[job.client]) for job in some),
                     scales=tuple(
