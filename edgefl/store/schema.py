@@ -171,24 +171,28 @@ def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-# Of columns of ``events`` that SQLite knows no type of.
-_EVENT_TYPES = {
-    "seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "down_bytes": "INTEGER", "up_bytes": "INTEGER",
-    "flops": "INTEGER", "idle_j": "REAL",
-}  # fmt: skip
+# What SQLite says of a view's columns depends on its version: those of ``events`` that no table has, or not so.
+_EVENT_TYPES = {"seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "tail_j": "REAL", "idle_j": "REAL"}
 
 
 def _read_back() -> tuple[list[tuple[str, ...]], dict[str, dict[str, str]]]:
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(SCHEMA_SQL)
+        found = schema_of(database)
         columns = {
-            table: {
-                name: kind or _EVENT_TYPES[name]
-                for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")
-            }
+            table: {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")}
             for table in TABLES
         }
-        return schema_of(database), columns
+    tables = {
+        name: kind
+        for table in reversed(TABLES)
+        if table not in VIEWS
+        for name, kind in columns[table].items()
+    }
+    for view in VIEWS:
+        own = _EVENT_TYPES if view == "events" else {}
+        columns[view] = {name: own.get(name) or tables[name] for name in columns[view]}
+    return found, columns
 
 
 # What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.

@@ -147,6 +147,7 @@ def test_nobody_works_while_away(plan_):
 def rows_of(plan_, **options):
     """What a run records, as values that compare: jobs, the server's events, and needs."""
     server, needs, rows, tails = told_all(plan_, **options)
+    rows.sort(order="job")  # of jobs that end at the same time, a shared link may have counted another first
     return [rows[name] for name in JOB.names], server, [facts(need) for need in needs], tails.tolist()
 
 
