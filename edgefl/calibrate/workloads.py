@@ -25,6 +25,7 @@ from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Site, tree_map
+from edgefl.protocol.meta_device import meta_device
 
 FIT = "fit"
 HELD_OUT = "held out"
@@ -289,7 +290,7 @@ def _method(net: Net, name: str = "fedavg") -> Method:
 
 def _traced(ready: Callable[[], Call]) -> Work:
     """The kernels of a call made on the meta device."""
-    with torch.device("meta"):
+    with meta_device():
         call = ready()
         tracer = Tracer()
         with tracer:

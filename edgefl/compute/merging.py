@@ -22,6 +22,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.merging import AT, CHECK, COUNTS, MergeTrace, through
 from edgefl.protocol import Arrival, Ctx, Exchange, Method, Net, tree_map
 from edgefl.protocol.chance import drawing
+from edgefl.protocol.meta_device import meta_device
 
 
 def merge_trace(method: Method, exchange: Exchange, net: Net, clients: int) -> MergeTrace:
@@ -59,7 +60,7 @@ def one_merge(
         clients: how many there are.
         uploads: how many of them are merged.
     """
-    with torch.device("meta"):
+    with meta_device():
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)
 
     def run(fill: Callable[[Tensor], Tensor]) -> tuple[list[Kernel], int]:

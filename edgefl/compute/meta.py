@@ -41,6 +41,7 @@ from edgefl.protocol import (
     nbytes,
     tree_map,
 )
+from edgefl.protocol.meta_device import meta_device
 
 
 def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the signature of codecs
@@ -85,7 +86,7 @@ def trace(
         UnknownOperatorError: an operator has no cost yet.
     """
     fold = exchange.work
-    with torch.device("meta"):
+    with meta_device():
         given = _given(method, exchange, net)
         # A model without clients still has a payload.
         kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
@@ -139,14 +140,14 @@ def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
 
 def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
     """The peak memory of one exchange with batches of one size, in bytes."""
-    with torch.device("meta"):
+    with meta_device():
         sizes = (batch_size,) * len(exchange.work.phases)
         return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
 
 
 def payloads(method: Method, exchange: Exchange, net: Net) -> tuple[Payload, Payload]:
     """What a client receives and sends in one exchange, on the meta device."""
-    with torch.device("meta"):
+    with meta_device():
         given = _given(method, exchange, net)
         return given.payload, _run(exchange.work, given, (0,) * len(exchange.work.phases)).upload
 
@@ -261,7 +262,7 @@ def by_layer(
     fold, memory = exchange.work, LayerTracer()
     counts: Counter[tuple[str, str, Kernel]] = Counter()
     kinds: dict[str, str] = {}
-    with torch.device("meta"):
+    with meta_device():
         given = _given(method, exchange, net)
         with memory.following():
             _run(fold, given, largest(steps), memory)
@@ -375,7 +376,7 @@ def _by_size(
 
 def forward_kernels(net: Net, size: int) -> list[Kernel]:
     """The kernels of an evaluation of ``size`` samples, in order."""
-    with torch.device("meta"):
+    with meta_device():
         weights, x = net.init(0), torch.empty(size, *net.shape)
         tracer = Tracer()
         with tracer, torch.no_grad():

@@ -15,6 +15,7 @@ from torch import nn
 from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.optimizers import Optimizer
+from edgefl.protocol.meta_device import meta_device
 from edgefl.protocol.training import slots, updated
 
 Make = Callable[[], nn.Module]
@@ -39,7 +40,7 @@ def training_step(
     Raises:
         UnknownOperatorError: an operator has no cost yet.
     """
-    with torch.device("meta"):
+    with meta_device():
         network = _without_masks(make().train())
         weights = dict((_last(network) if last_layer else network).named_parameters())
         for parameter in network.parameters():
@@ -69,7 +70,7 @@ def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
     """
-    with torch.device("meta"), torch.no_grad():
+    with meta_device(), torch.no_grad():
         network, x = make().eval(), torch.empty(batch, *shape)
         tracer = Tracer()
         with tracer:

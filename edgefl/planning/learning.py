@@ -51,6 +51,7 @@ from edgefl.models import ModelParams
 from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Channel
 from edgefl.protocol.codecs import Codec
+from edgefl.protocol.meta_device import meta_device, without_compiler
 from edgefl.protocol.values import tensors
 
 
@@ -304,7 +305,8 @@ def methods_of(
     if isinstance(local.batch_size, str):
         # Methods are built before a batch is fitted to their memory, and again for the batch that was.
         local = local.model_copy(update={"batch_size": 1})
-    return tuple(_method(spec.method, document, ["method"], net, local, federation) for net in nets)
+    with without_compiler():
+        return tuple(_method(spec.method, document, ["method"], net, local, federation) for net in nets)
 
 
 def _method(
@@ -405,7 +407,7 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
     net = checked(built, Net, model, "model")
     if own:
         # Calls its functions on two samples without data, lest one return what it should not.
-        with torch.device("meta"):
+        with meta_device():
             weights = tensors(net.init(0), net.init, "weights by part (a dict of dicts of tensors)")
             x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
             features, _ = net.passed(weights, x, training=True)

@@ -23,6 +23,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.user_code import defined_at
 from edgefl.protocol.chance import drawing
 from edgefl.protocol.layers import observed
+from edgefl.protocol.meta_device import meta_device
 from edgefl.protocol.nets import Net, Stage
 from edgefl.protocol.trees import BUFFERS, Tree, tree_map
 
@@ -101,7 +102,7 @@ def net_of(
         at: what errors name the place of.
     """
     fixed = constants or {}
-    with torch.device("meta"):
+    with meta_device():
         body, head = made()
         skeleton, top = without_counters(body).eval(), _Skeleton("head", head)
         width = head.in_features

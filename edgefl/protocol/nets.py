@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import returned
+from edgefl.protocol.meta_device import meta_device
 from edgefl.protocol.trees import Tree, tree_map
 
 _FEATURES = "(features, new buffers), a tensor and a dict"
@@ -179,7 +180,7 @@ class Net:
 # because a net with another term or temperature has the same weights, and no step may pay for building them.
 @lru_cache(maxsize=64)
 def _on_meta(init: Callable[[int], Tree]) -> Tree:
-    with torch.device("meta"):
+    with meta_device():
         return init(0)
 
 

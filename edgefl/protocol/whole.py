@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.core.errors import UserError, in_one_line, nearest
 from edgefl.core.user_code import explained
+from edgefl.protocol.meta_device import meta_device
 from edgefl.protocol.modules import Halves, drawn_from, net_of, without_counters
 from edgefl.protocol.nets import Net
 
@@ -205,7 +206,7 @@ def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refuse) -> Any:
     """
     sides = "x".join(map(str, shape))
     try:
-        with torch.device("meta"), torch.no_grad():
+        with meta_device(), torch.no_grad():
             return module(torch.empty(_SAMPLES, *shape))
     except _DrawnError as error:
         at = explained(error)

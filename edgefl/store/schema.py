@@ -171,7 +171,7 @@ def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
-# What SQLite says of a view's columns depends on its version: those of ``events`` that no table has, or not so.
+# What SQLite says of a view's columns depends on its version. These of ``events`` no table has, or not so.
 _EVENT_TYPES = {"seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "tail_j": "REAL", "idle_j": "REAL"}
 
 

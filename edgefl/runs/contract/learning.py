@@ -26,6 +26,7 @@ from edgefl.protocol import (
     leaves,
     tree_map,
 )
+from edgefl.protocol.meta_device import meta_device
 from edgefl.protocol.trees import paths
 from edgefl.protocol.whole import Dispatched
 from edgefl.runs.contract.findings import Broken, Inapplicable
@@ -111,7 +112,7 @@ def _other_work(step: _Step) -> str:
     """On which batch of the same shapes a step does other work, in words; empty if on none."""
     (x, y), classes = step.batch, len(step.task.ctx.class_counts)
     expected = _operators(step, step.carry, step.batch)
-    with torch.device("meta"):
+    with meta_device():
         blank = Batch(_without_data(x), _without_data(y))
         traced = _operators(step, tree_map(_without_data, step.carry), blank)
     if traced.products != expected.products:
