@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -40,6 +41,9 @@ os.environ["EDGEFL_ENGINE"] = "loop"
 
 # Before torch is loaded: with small operators a second thread only waits, and xdist keeps all cores busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Of all that the libraries load little is ever garbage: Python looks for some at every 700 objects.
+gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
