@@ -250,7 +250,7 @@ METHODS: dict[str, list[tuple[dict[str, Any], Callable[[Layers], Exchanges]]]] =
 }
 # Of any module, what it is made of would have to be written down.
 MODELS = [name for name in catalogue.entries("models") if name != "module"]
-# Methods are told apart on small models; large ones and other settings have three methods, of which one by day.
+# Methods are told apart on small models; large ones and other settings have three, of which one by day.
 SMALL = ("mlp", "cnn2", "spherefed-convnet")
 OTHERS = [
     (model, shape) for model in MODELS for shape in ([] if model in SMALL else [{}]) + SETTINGS.get(model, [])
