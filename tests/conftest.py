@@ -23,11 +23,14 @@ settings.load_profile("edgefl")
 
 
 class _ByFile(LoadScopeScheduling):
-    """A worker runs whole files, so that what a file's tests share is made once; of docs, whole pages."""
+    """A worker runs whole files, and what their tests share is made once; of docs pages, of browser all."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")
-        return nodeid if file.endswith(("/test_examples.py", "/test_notebooks.py")) else file
+        folder, _, name = file.rpartition("/")
+        if name in {"test_examples.py", "test_notebooks.py"}:
+            return nodeid
+        return folder if folder.endswith("/browser") else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:

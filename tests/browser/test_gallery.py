@@ -42,7 +42,7 @@ def test_every_picture_is_there():
 @pytest.mark.parametrize("name", ["protocols", "policies"])
 def test_report_pages_show_their_plots(opened, made, name, request):
     """In a browser; a picture of a plot is ``PAGE.PLOT.png``."""
-    with visiting(opened, (made / f"{name}.html").as_uri(), width=1000, reduced_motion="reduce") as visit:
+    with visiting(opened, (made / f"{name}.html").as_uri(), width=1000, still=True) as visit:
         visit.ready()
         scrolled(visit)
         assert faults(visit) == []
