@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,11 +23,14 @@ settings.load_profile("edgefl")
 
 
 class _ByFile(LoadScopeScheduling):
-    """A worker runs whole files, so that what a file's tests share is made once; of docs, whole pages."""
+    """A worker runs whole files, and what their tests share is made once; of docs pages, of browser all."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")
-        return nodeid if file.endswith(("/test_examples.py", "/test_notebooks.py")) else file
+        folder, _, name = file.rpartition("/")
+        if name in {"test_examples.py", "test_notebooks.py"}:
+            return nodeid
+        return folder if folder.endswith("/browser") else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
@@ -40,6 +44,9 @@ os.environ["EDGEFL_ENGINE"] = "loop"
 
 # Before torch is loaded: with small operators a second thread only waits, and xdist keeps all cores busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Of all that the libraries load little is ever garbage: Python looks for some at every 700 objects.
+gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -31,12 +31,15 @@ def executable() -> str | None:
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """A headless browser."""
+    """A headless browser whose first context has no network, and whose pages share a process."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox"])
+        opened = playwright.chromium.launch(
+            executable_path=executable(), args=["--no-sandbox", "--process-per-site"]
+        )
         try:
+            opened.new_context(offline=True)
             yield opened
         finally:
             opened.close()
@@ -81,14 +84,15 @@ def visiting(
     *,
     width: int = DESKTOP,
     scheme: str = "light",
-    online: bool = False,
+    still: bool = False,
     **more: Any,
 ) -> Iterator[Visit]:
-    """A visit to a page."""
-    context = opened.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
-    context.set_offline(not online)
+    """A visit to a page; with settings of a context's, in one of its own that has a network."""
+    context = opened.new_context(**more) if more else opened.contexts[0]
+    visit = Visit(context.new_page())
     try:
-        visit = Visit(context.new_page())
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        visit.page.emulate_media(color_scheme=scheme, reduced_motion="reduce" if still else None)
         visit.page.on(
             "console",
             lambda one: (
@@ -100,4 +104,6 @@ def visiting(
         visit.page.goto(address)
         yield visit
     finally:
-        context.close()
+        visit.page.close()
+        if more:
+            context.close()

@@ -41,14 +41,16 @@ def record(folders):
 
 
 @pytest.fixture(scope="session")
-def saved(record, tmp_path_factory):
-    """(page's record): its file's address."""
+def saved(opened, record, tmp_path_factory):
+    """(page's record): the address of the file that it is written into."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
 
     def save(one=record):
-        path = tmp_path_factory.mktemp("page") / "page.html"
         path.write_text(html(one), encoding="utf-8")
         return path.as_uri()
 
+    # To compile Plotly takes two seconds, but for a page of the same address while one is open.
+    opened.contexts[0].new_page().goto(save())
     return save
 
 

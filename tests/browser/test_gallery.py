@@ -38,10 +38,11 @@ def test_every_picture_is_there():
     assert {path.name for path in (PAGE.parent / "gallery").iterdir()} == set(PICTURES)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["protocols", "policies"])
 def test_report_pages_show_their_plots(opened, made, name, request):
     """In a browser; a picture of a plot is ``PAGE.PLOT.png``."""
-    with visiting(opened, (made / f"{name}.html").as_uri(), width=1000, reduced_motion="reduce") as visit:
+    with visiting(opened, (made / f"{name}.html").as_uri(), width=1000, still=True) as visit:
         visit.ready()
         scrolled(visit)
         assert faults(visit) == []
@@ -56,6 +57,7 @@ def test_report_pages_show_their_plots(opened, made, name, request):
                     (PAGE.parent / "gallery" / picture).write_bytes(taken)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["protocols.svg", "policies.svg"])
 def test_figures_are_drawn(opened, made, name, request):
     """A browser shows their colours."""

@@ -105,7 +105,7 @@ _INTRUSION = """async () => {
 
 def test_the_policy_refuses_what_is_not_the_pages_own(opened, saved):
     """A script that got into the page would not run and reach no server."""
-    with visiting(opened, saved(), online=True) as visit:
+    with visiting(opened, saved(), offline=False) as visit:
         visit.ready()
         attacked, fetched, refused = visit.page.evaluate(_INTRUSION)
         assert (attacked, fetched) == (None, "refused")

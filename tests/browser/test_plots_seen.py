@@ -21,7 +21,7 @@ PAGES = {
             "sweep": None,
         },
     ),
-    "asynchronous": ("async", {"server.until.bytes": "1 MB"}),
+    "asynchronous": ("async", {"server.until.bytes": "300 kB"}),
     "all is lost": (
         "deadline",
         {"server.rounds": 3, "fleet": {"like": "home-lab-heavy-tail", "failures": {"crash": 1.0}}},
@@ -50,7 +50,7 @@ def look(visit, shown):
     """(name, width): a visit to a page whose plots a reader has scrolled by."""
 
     def open_(name, width=DESKTOP):
-        seen = visit(shown(name), width=width, reduced_motion="reduce")
+        seen = visit(shown(name), width=width, still=True)
         scrolled(seen)
         return seen
 

@@ -8,6 +8,7 @@ import given_modules
 import pytest
 import torch
 from commands import run_command
+from nightly import mostly
 from small import SMALL
 from torch.nn import functional as F
 
@@ -17,7 +18,7 @@ from edgefl.core.errors import UserError
 from edgefl.protocol.files import read_tree
 from edgefl.store import read
 
-pytestmark = pytest.mark.usefixtures("preloaded_processes")
+pytestmark = pytest.mark.usefixtures("preloaded_processes", "one_registry")
 
 FILE = str(Path(given_modules.__file__))
 SCENARIO = {**SMALL, "server": {"rounds": 1}}
@@ -43,7 +44,7 @@ def same(one, other):
     return all(torch.equal(one[part][name], other[part][name]) for part in one for name in one[part])
 
 
-@pytest.mark.parametrize("make", ["Attentive", "Tied", "Noisy", "sequential"])
+@pytest.mark.parametrize("make", mostly(["Attentive", "Tied", "Noisy", "sequential"], ["Attentive", "Tied"]))
 def test_a_module_runs_and_is_profiled_and_exported(make, tmp_path, capsys, monkeypatch):
     """With dropout, attention, shared weights and buffers of all kinds, and no second definition."""
     monkeypatch.chdir(tmp_path)

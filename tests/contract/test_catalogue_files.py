@@ -105,7 +105,11 @@ def test_a_profile_can_be_priced(name):
         assert (price.energy.joules is None) == (None in powers)
 
 
-@pytest.mark.parametrize("name", mostly(SCENARIOS, [one for one in SCENARIOS if "/" not in one]))
+# A million clients take ten seconds.
+BY_DAY = [one for one in SCENARIOS if "/" not in one and one != "fleet-million"]
+
+
+@pytest.mark.parametrize("name", mostly(SCENARIOS, BY_DAY))
 def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and the first dry-runs without any data file; test_command_line.py plans each kind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))

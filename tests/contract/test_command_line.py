@@ -115,12 +115,13 @@ def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
 def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):
     """How many numbers, and the command that shows them; the complete list is in the JSON document."""
     monkeypatch.chdir(tmp_path)
-    for arguments in (("check", "quickstart"), ("run", "quickstart", "--engine", "null", "--out", "made")):
+    one = ("quickstart", "--set", "sweep=null")
+    for arguments in (("check", *one), ("run", *one, "--engine", "null", "--out", "made")):
         _, _, err = run_command(capsys, *arguments)
         (line,) = [line for line in err.splitlines() if "assumed" in line]
         assert "numbers are assumed, of device raspberry-pi-4b, " in line
         assert line.endswith(": edgefl show device raspberry-pi-4b")
-    (first, *_) = json.loads(run_command(capsys, "check", "quickstart", "--json")[1])["runs"]
+    (first, *_) = json.loads(run_command(capsys, "check", *one, "--json")[1])["runs"]
     assert any(note.startswith("raspberry-pi-4b: assumed ") for note in first["notes"])
 
 
@@ -131,7 +132,9 @@ def test_a_wrong_file_does_not_stop_what_asks_for_all(tmp_path, capsys, monkeypa
     (tmp_path / "devices" / "torn.yaml").write_text("kind: [\n", encoding="utf-8")
     (tmp_path / "models" / "torn.py").write_text("import nothing_of_this_name\n", encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    status, out, err = run_command(capsys, "profile", "quickstart", "--device", "all", "--json")
+    status, out, err = run_command(
+        capsys, "profile", "quickstart", "--set", "sweep=null", "--device", "all", "--json"
+    )
     assert status == 0
     assert "raspberry-pi-5" in out
     assert err.count("note: device torn is left out: ") == 1

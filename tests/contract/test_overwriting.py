@@ -28,6 +28,7 @@ def run(tmp_path_factory):
     return edgefl.run("quickstart", overrides=TINY, engine="loop", out=folder, progress=False)
 
 
+@pytest.mark.usefixtures("one_registry")
 @pytest.mark.parametrize(("name", "command"), WRITING.values(), ids=WRITING)
 def test_nothing_is_overwritten_unasked(name, command, run, tmp_path, monkeypatch, capsys):
     """Not even what the same command wrote; the message is the same everywhere."""
@@ -48,6 +49,7 @@ def test_nothing_is_overwritten_unasked(name, command, run, tmp_path, monkeypatc
         assert (tmp_path / name).read_bytes() == before
 
 
+@pytest.mark.usefixtures("one_registry")
 def test_python_says_force(run, tmp_path):
     """As the option; a card beside a model is a file like others."""
     page, model = tmp_path / "page.html", tmp_path / "model.onnx"

@@ -19,7 +19,7 @@ from edgefl.export.make import export
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
-pytestmark = pytest.mark.usefixtures("preloaded_processes")
+pytestmark = pytest.mark.usefixtures("preloaded_processes", "one_registry")
 
 LEVELS = {"dark": 40, "light": 200, "medium": 120}
 

@@ -22,11 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from nightly import mostly
 
 from edgefl.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Half a minute and more, with commands that other pages and tests have as well.
+AT_NIGHT = {ROOT / "docs" / name for name in ("validation.md", "uncertainty.md")}
+AT_NIGHT |= {ROOT / "docs" / "tutorials" / name for name in ("phones.md", "stragglers.md")}
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
 _MERGED = "2>&1"
@@ -167,7 +171,10 @@ def failures_of_python(
     return [f"line {printed.line}:\n{differs}"] if printed and differs else []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.usefixtures("one_registry")
+@pytest.mark.parametrize(
+    "page", mostly(PAGES, {*PAGES} - AT_NIGHT), ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_blocks_of_a_page(page, tmp_path, monkeypatch):
     """Every file block can be used, every python block runs, every console block prints what stands there."""
     monkeypatch.chdir(tmp_path)

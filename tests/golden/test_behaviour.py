@@ -25,6 +25,7 @@ COLUMNS = (
     "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
 )  # fmt: skip
 RECORD = Path(__file__).with_name("behaviour.json")
+LEARNED = ("accuracies", "losses")
 # Of digits' 359 test images.
 ELSEWHERE = 0.03
 
@@ -52,7 +53,20 @@ def _processor():
     return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
 
 
-@pytest.mark.parametrize("scenario", mostly(SCENARIOS, ("quickstart", "mixed")))
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_events(scenario, tmp_path):
+    """Who did what, when, at what cost, by the clock alone: as recorded."""
+    result = run(SCENARIOS[scenario], engine="null", offline=True, out=tmp_path / "out")
+    record = json.loads(RECORD.read_text(encoding="utf-8"))[scenario]
+    for one in result.runs:
+        now = _behaviour(one)
+        assert {key: now[key] for key in now if key not in LEARNED} == {
+            key: record[one.name][key] for key in now if key not in LEARNED
+        }
+
+
+# All of quickstart is trained in half a minute.
+@pytest.mark.parametrize("scenario", mostly(SCENARIOS, ("mixed",)))
 def test_behaviour(scenario, request, tmp_path):
     """Who did what, when, at what cost, and what was learned in the end: as recorded."""
     result = run(SCENARIOS[scenario], engine="loop", offline=True, out=tmp_path / "out")
@@ -65,7 +79,7 @@ def test_behaviour(scenario, request, tmp_path):
     expected = record[scenario]
     if record["processor"] != _processor():
         for name, one in now.items():
-            for learned in ("accuracies", "losses"):
+            for learned in LEARNED:
                 close = pytest.approx(expected[name].pop(learned), abs=ELSEWHERE)
                 assert one.pop(learned) == close
     assert now == expected

@@ -55,7 +55,7 @@ def each(found):
 CASES = [
     *((method, "mlp") for method in catalogue.entries("methods")),
     ("fedclassavg", "convolutions"),
-    ("spherefed", "mobilenet-v2"),
+    pytest.param("spherefed", "mobilenet-v2", marks=pytest.mark.nightly),
 ]
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from builders import build_method, build_net
+from nightly import paired
 from torch import nn
 
 from edgefl.compute import meta
@@ -249,13 +250,15 @@ METHODS: dict[str, list[tuple[dict[str, Any], Callable[[Layers], Exchanges]]]] =
 }
 # Of any module, what it is made of would have to be written down.
 MODELS = [name for name in catalogue.entries("models") if name != "module"]
-# Methods are told apart on small models; large ones and other settings have three methods.
+# Methods are told apart on small models; large ones and other settings have three, of which one by day.
 SMALL = ("mlp", "cnn2", "spherefed-convnet")
+OTHERS = [
+    (model, shape) for model in MODELS for shape in ([] if model in SMALL else [{}]) + SETTINGS.get(model, [])
+]
 LARGE = [
-    ((model, shape), name, *METHODS[name][0])
-    for model in MODELS
-    for shape in ([] if model in SMALL else [{}]) + SETTINGS.get(model, [])
-    for name in ("fedavg", "spherefed", "fedclassavg")
+    pytest.param(model, name, *METHODS[name][0], marks=one.marks)
+    for one in paired(OTHERS, ("fedavg", "spherefed", "fedclassavg"))
+    for model, name in [one.values]
 ]
 CASES = LARGE + [
     ((model, {}), name, *variant)

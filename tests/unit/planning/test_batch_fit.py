@@ -122,7 +122,7 @@ def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
 
 def test_a_rest_of_one_must_fit_as_well(fleet):
     """A last batch of one sample joins the one before: no batch of any client is larger than what fits."""
-    for memory in range(20, 60, 2):
+    for memory in range(20, 60, 5):
         assert planned(fleet(f"{memory} kB")).plan.clients.admitted.all(), memory
 
 

@@ -24,7 +24,7 @@ MEMBERS = [
     {"device": "jetson-tx2", "link": "4g", "dtype": "fp16"},
 ]
 SCENARIO = {
-    "task": {"dataset": "digits", "clients": 200, "samples": {"name": "uniform", "low": 29.5, "high": 39}},
+    "task": {"dataset": "digits", "clients": 80, "samples": {"name": "uniform", "low": 29.5, "high": 33}},
     "model": [{"name": "mlp", "hidden": [20]}, {"name": "mlp", "hidden": [40, 20]}],
     "method": "fedclassavg",
     "local": {"batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
