@@ -253,10 +253,9 @@ def prepared(
 
 
 def _floats(images: Tensor) -> Tensor:
-    """Pixels in [0, 1]; signals as they are, in memory of their own."""
-    if images.dtype != torch.uint8:
-        return images.clone()
-    return images.to(torch.float32).div_(_BRIGHTEST)
+    """Pixels in [0, 1]; signals as they are, in memory of their own. Of the models' type, torch's default."""
+    floats = images.to(torch.get_default_dtype(), copy=True)
+    return floats.div_(_BRIGHTEST) if images.dtype == torch.uint8 else floats
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
