@@ -29,7 +29,7 @@ _DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
     "time": ("5 ms", {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}),
     "power": ("7.2 W", {"W": 1.0, "mW": 1e-3, "kW": 1e3}),
     "energy": ("15 Wh", {"J": 1.0, "mJ": 1e-3, "kJ": 1e3, "Wh": 3600.0}),
-    "bytes": ("4 GB", {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()}),
+    "size": ("4 GB", {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()}),
     "byte rate": ("2.74 GB/s", {f"{p}B/s": f for p, f in {**_DECIMAL, **_BINARY}.items()}),
     "bit rate": ("12 Mbit/s", {f"{p}bit/s": f for p, f in _DECIMAL.items()}),
     "operation rate": ("57.6 GFLOP/s", {f"{p}FLOP/s": f for p, f in _DECIMAL.items()}),
@@ -89,7 +89,7 @@ def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
 Seconds = Annotated[float, *_field("time"), Costs.MORE]
 Watts = Annotated[float, *_field("power"), Costs.MORE]
 Joules = Annotated[float, *_field("energy")]
-Bytes = Annotated[float, *_field("bytes")]
+Bytes = Annotated[float, *_field("size")]
 BytesPerSecond = Annotated[float, *_field("byte rate"), Costs.LESS]
 BitsPerSecond = Annotated[float, *_field("bit rate"), Costs.LESS]
 FlopsPerSecond = Annotated[float, *_field("operation rate"), Costs.LESS]

@@ -84,8 +84,9 @@ def _told(
     else:
         each = dict.fromkeys(_words(one["msg"]) for one in errors)
         asked = " or ".join(each).replace(" or should ", " or ")
-        whose, shown = ".".join(map(str, path)) or "the file", quoted(item_at(document.data, path, given))
-        what = f"{whose} {asked}; got {shown}"
+        # Of a wrong key in a mapping, what is given is the key.
+        shown = given if first["loc"][-1:] == ("[key]",) else item_at(document.data, path, given)
+        what = f"{'.'.join(map(str, path)) or 'the file'} {asked}; got {quoted(shown)}"
         if kind in {"literal_error", "enum"}:
             near = closest(str(given), re.findall(r"'([^']*)'", context["expected"]))
             hint = f"did you mean {near!r}?" if near else ""
@@ -100,7 +101,12 @@ def _words(message: str) -> str:
     message = re.sub(r"Input tag .* using (.*) does .*: (.*)", r"should have \1 set to one of \2", message)
     message = re.sub(r"Unable to .* discriminator (.*)", r"should have the key \1", message)
     message = message.replace("a valid tuple", "a list").replace(" after validation", "")
+    for theirs, ours in _PLAINLY.items():
+        message = message.replace(f"a valid {theirs}", ours)
     return re.sub(r"^(Input|Tuple|List|Dictionary|String|Value) ", "", message)
+
+
+_PLAINLY = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "string": "text"}
 
 
 def _written(loc: Path, value: Any, *, missing: bool) -> tuple[Path, Path]:

@@ -143,6 +143,9 @@ class Document:
     def place(self, path: Sequence[str | int] = ()) -> Place:
         """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
         dotted, known = ".".join(map(str, path)), tuple(path)
+        # What a setting alone has made is where the first thing inside it is.
+        inside = (at for at in self.places if known and at[: len(known)] == known)
+        known = known if known in self.places else next(inside, known)
         while known and known not in self.places:
             known = known[:-1]
         file, line = self.places.get(known, (self.file, 0))
@@ -236,7 +239,10 @@ class _Composed:
             position = getattr(error, "position", None)
             line = mark.line + 1 if mark else text.count("\n", 0, position) + 1 if position else 0
             problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-            self._refuse(f"not valid YAML: {problem}", line)
+            if problem.startswith("but "):
+                problem = f"{getattr(error, 'context', '')}, {problem}"
+            hint = "indent by spaces" if "'\\t'" in problem else ""
+            self._refuse(f"not valid YAML: {problem}", line, hint)
         except RecursionError:
             self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", 0)
         except (ArithmeticError, ValueError):  # an escape such as "\UFFFFFFFF"
@@ -309,7 +315,8 @@ class _Composed:
         if (isinstance(value, int) and not -_INT64 <= value < _INT64) or (
             isinstance(value, float) and math.isinf(value) and "inf" not in node.value.lower()
         ):
-            self._refuse(f"the number {short(node.value)} is too large", line, _WITHIN)
+            hint = _WITHIN if isinstance(value, int) else f"the largest is {sys.float_info.max:.1e}"
+            self._refuse(f"the number {short(node.value)} is too large", line, hint)
         return value
 
     def _check_unicode(self, text: str, line: int) -> None:

@@ -175,7 +175,7 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
 # How quantities are shown, by their dimension as ``core.units`` names it.
 _SHOWN: Mapping[str, Callable[[float], str]] = {
     "time": show_seconds,
-    "bytes": show_bytes,
+    "size": show_bytes,
     "byte rate": lambda value: f"{show_bytes(value)}/s",
     "bit rate": show_bits,
     "operation rate": lambda value: f"{show_flops(value)}/s",

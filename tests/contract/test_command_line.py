@@ -28,7 +28,7 @@ WRONG = {
     "participants": (["--set", "server.participants=99"], 2, "99 participants per round"),
     "a key": (["--set", "server.round=3"], 2, "unknown key 'round'"),
     "a method": (["--set", "method=fedagv"], 2, "unknown method 'fedagv'"),
-    "a number": (["--set", "seed=x"], 2, "seed should be a valid integer; got 'x'"),
+    "a number": (["--set", "seed=x"], 2, "seed should be a whole number; got 'x'"),
     "nobody is there any more": (
         ["--set", "fleet.availability={name: intervals, rows: '0,0,0.001'}"],
         1,

@@ -10,7 +10,7 @@ GOOD = {
     "time": {"2 s": 2, "5 ms": 5e-3, "7 us": 7e-6, "9 ns": 9e-9, "3 min": 180, "2 h": 7200, "0 s": 0, 0: 0},
     "power": {"7.2 W": 7.2, "300 mW": 0.3, "1.5 kW": 1500},
     "energy": {"4 J": 4, "4 mJ": 4e-3, "4 kJ": 4e3, "15 Wh": 54e3},
-    "bytes": {
+    "size": {
         "8 B": 8, "1 kB": 1e3, "1 KB": 1e3, "1 MB": 1e6, "4 GB": 4e9, "1 TB": 1e12,
         "1 KiB": 1024, "1 MiB": 2**20, "4 GiB": 2**32, "1 TiB": 2**40,
     },
@@ -38,11 +38,11 @@ def test_every_unit(dimension):
         ("nan s", "time", "is not a time"),
         ("12 MB/s", "bit rate", "'MB/s' is not a unit of bit rate; use one of bit/s"),
         ("-5 ms", "time", "must be finite and not negative"),
-        ("1e300 TB", "bytes", "must be finite and not negative"),
+        ("1e300 TB", "size", "must be finite and not negative"),
     ],
 )
 def test_bad_text_says_what_to_write(text, dimension, says):
-    with pytest.raises(ValueError, match=r"time|power|bytes|rate") as caught:
+    with pytest.raises(ValueError, match=r"time|power|size|rate") as caught:
         parse(text, dimension)
     assert says in str(caught.value)
 

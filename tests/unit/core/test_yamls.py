@@ -68,12 +68,12 @@ def test_all_mistakes_are_told_at_once_with_their_places(growth):
     error = mistakes(WRONG)
     found = {(each.what, each.where, each.hint) for each in (error, *error.others)}
     assert found >= {
-        ("age should be a valid integer; got 'old'", "tree.yaml:1, key 'age'", ""),
+        ("age should be a whole number; got 'old'", "tree.yaml:1, key 'age'", ""),
         ("unknown key 'sise'", "tree.yaml:4, key 'leaves.0.sise'", "did you mean 'size'?"),
         ("leaves.1 should be a mapping of keys to values; got 7", "tree.yaml:5, key 'leaves.1'", ""),
         ("'tail' is missing", "tree.yaml:7, key 'growth.tail'", ""),
         ("unknown key 'tails'", "tree.yaml:9, key 'growth.tails'", "did you mean 'tail'?"),
-        ("names.oak.size should be a valid integer; got 'x'", "tree.yaml:10, key 'names.oak.size'", ""),
+        ("names.oak.size should be a whole number; got 'x'", "tree.yaml:10, key 'names.oak.size'", ""),
     }
     assert {where for _, where, _ in found} >= {
         "tree.yaml:2, key 'bark'",

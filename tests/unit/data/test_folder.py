@@ -101,8 +101,8 @@ def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
         ({"size": 5000}, "size"),
         ({"channels": 2}, "channels"),
         ({"test_share": 1.0}, "test_share"),
-        ({"size": "32px"}, "size should be a valid integer or be a list; got"),
-        ({"size": True}, "size should be a valid integer or be a list"),
+        ({"size": "32px"}, "size should be a whole number or be a list; got"),
+        ({"size": True}, "size should be a whole number or be a list"),
     ],
 )
 def test_parameters_out_of_range(params, says):
