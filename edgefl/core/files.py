@@ -1,4 +1,4 @@
-"""Atomic file writes."""
+"""Atomic file writes, and the folder of caches."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgefl.core.errors import RunError
@@ -22,22 +22,15 @@ def atomically(path: Path, content: bytes) -> None:
     Raises:
         RunError: it cannot be written; an existing file is unchanged.
     """
-    all_atomically({path: content})
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
-def all_atomically(files: Mapping[Path, bytes]) -> None:
-    """Writes files that belong together: none gets its final name before all are written.
-
-    Raises:
-        RunError: one cannot be written; existing files are unchanged.
-    """
-    with ExitStack() as stack:
-        for path, content in files.items():
-            temporary = stack.enter_context(replacing(path))
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+def cache_folder() -> Path:
+    """The folder for what can be downloaded or computed again; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
 
 
 def on_disk(path: Path) -> None:

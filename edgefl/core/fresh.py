@@ -55,11 +55,8 @@ def call(
     )
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        ending = (
-            f"killed by signal {-done.returncode}"
-            if done.returncode < 0
-            else f"exit status {done.returncode}"
-        )
+        code = done.returncode
+        ending = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
         raise RunError(
             f"a measuring process failed: {lines[-1] if lines else ending}",
             where=f"{function.__module__}.{function.__qualname__}",
@@ -78,14 +75,11 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
-    error: EdgeflError | None = None
-    answer = None
+    error, answer = None, None
     try:
         answer = function(*arguments)
-    except EdgeflError as raised:
-        error = raised
     except BaseException as raised:
-        error = explained(raised)
+        error = raised if isinstance(raised, EdgeflError) else explained(raised)
         if error is None:
             raise
     pickle.dump((error, answer), out)
