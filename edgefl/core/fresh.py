@@ -34,13 +34,9 @@ def call(
     threads: int = 1,
     variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> Answer:
-    """Calls a function in a fresh process. What it prints is dropped.
+    """Calls a top-level function in a fresh process; it, its arguments and its answer can be pickled.
 
-    Args:
-        function: defined at the top level of a module.
-        arguments: its own; they and the answer can be pickled.
-        threads: for numeric libraries.
-        variables: environment variables beside those that this process has.
+    What it prints is dropped. ``threads`` are for numeric libraries, ``variables`` added to the environment.
 
     Raises:
         EdgeflError: what the function raised.
