@@ -6,9 +6,9 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from edgefl.core.errors import RunError
@@ -22,10 +22,22 @@ def atomically(path: Path, content: bytes) -> None:
     Raises:
         RunError: it cannot be written; an existing file is unchanged.
     """
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    all_atomically({path: content})
+
+
+def all_atomically(files: Mapping[Path, bytes]) -> None:
+    """Writes files that belong together: none gets its final name before all are written.
+
+    Raises:
+        RunError: one cannot be written; existing files are unchanged.
+    """
+    with ExitStack() as stack:
+        for path, content in files.items():
+            temporary = stack.enter_context(replacing(path))
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
 
 
 def cache_folder() -> Path:

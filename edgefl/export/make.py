@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
-from edgefl.core.files import atomically
+from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
 from edgefl.export.build import FP32, Candidate, ExportOptions, build
 from edgefl.export.card import card
@@ -197,9 +197,8 @@ def write(candidate: Candidate) -> Exported:
     )
     text = card(source, exported, candidate.form, latency_section(path, candidate.model))
     try:
-        atomically(path, candidate.model)
-        atomically(page, text.encode())
+        all_atomically({page: text.encode(), path: candidate.model})
     except RunError as error:
         # The run is fine; the target was badly chosen.
-        raise UserError(error.what, where=error.where, hint="choose another --out") from error
+        raise UserError(error.what, where=error.where, hint="its files were not written") from error
     return exported

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
-from edgefl.core.files import atomically
+from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
@@ -121,8 +121,7 @@ def import_traces(
     written = {folder / file: content for file, content in made.files.items()}
     check_free(*written, force=force)
     _make(folder / "profiles" / base.name)
-    for file, content in written.items():
-        atomically(file, content)
+    all_atomically(written)
     return Imported(
         name=base.name,
         path=next(iter(written)),

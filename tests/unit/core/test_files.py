@@ -10,17 +10,24 @@ from pathlib import Path
 import pytest
 
 from edgefl.core.errors import RunError
-from edgefl.core.files import atomically, replacing
+from edgefl.core.files import all_atomically, replacing
 
 
 def test_two_writers_of_one_path_do_not_mix(tmp_path):
     path = tmp_path / "kept.json"
     with ThreadPoolExecutor(1) as other, replacing(path) as temporary:
         temporary.write_text("first and whole")
-        other.submit(atomically, path, b"second").result()
+        other.submit(all_atomically, {path: b"second"}).result()
         assert path.read_text() == "second"
     assert path.read_text() == "first and whole"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_none_is_written_where_one_cannot_be(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(RunError, match="cannot write b"):
+        all_atomically({tmp_path / "a": b"1", tmp_path / "missing" / "b": b"2"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.ENOTDIR])
@@ -31,13 +38,13 @@ def test_where_nothing_can_be_made_or_removed_there_is_one_reason(tmp_path, monk
     monkeypatch.setattr(Path, "touch", refuse)
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(RunError, match=f"cannot write a: {os.strerror(code)}"):
-        atomically(tmp_path / "a", b"1")
+        all_atomically({tmp_path / "a": b"1"})
 
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "kept").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "there" / "kept")
-    atomically(tmp_path / "link", b"new")
+    all_atomically({tmp_path / "link": b"new"})
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "there" / "kept").read_bytes() == b"new"
