@@ -19,7 +19,7 @@ from edgefl.analysis.repricing import Taken, chunks
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
-from edgefl.core.carbon import Carbon, numbers
+from edgefl.core.carbon import Carbon
 from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
@@ -90,7 +90,8 @@ def _components(
     traffic = np.where(sums.traffic != 0, per_gb * sums.traffic, 0.0)
     found = {"devices": sums.devices_g[took_part], "network": traffic[took_part]}
     if carbon.server is not None:
-        joules = carbon.server.site_w * np.array([lasted_s])
+        pue = carbon.server.pue.known if carbon.server.pue else 1.0
+        joules = carbon.server.power.known * pue * np.array([lasted_s])
         region = np.array([grid.regions[carbon.server_region]])
         intensity = grid.mean(region, np.zeros(1), np.array([t_s]))
         found["server"] = joules * (intensity / J_PER_KWH)
@@ -269,8 +270,8 @@ class Intensities:
     """
 
     def __init__(self, hours: Mapping[str, str], start_h: float) -> None:
-        """Those of regions, by hour as ``numbers`` reads them; the clock begins at ``start_h``."""
-        values = [np.array(numbers(text)) for text in hours.values()]
+        """Those of regions, by hour as a ``Region`` has them; the clock begins at ``start_h``."""
+        values = [np.array(text.split(), dtype=np.float64) for text in hours.values()]
         self.regions = {name: place for place, name in enumerate(hours)}
         self._start_h = start_h
         self._period = np.array([len(each) for each in values])

@@ -167,8 +167,9 @@ class Repriced:
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
         down, up, demand = some.jobs.down_bytes, some.jobs.up_bytes, some.demand
-        down = np.where(done[0] < 1, self._so_far(down, done[0], demand.moved_down(receive_s)), down)
-        up = np.where(done[2] < 1, self._so_far(up, done[2], demand.moved_up(transmit_s)), up)
+        received, sent = demand.moved(receive_s, transmit_s)
+        down = np.where(done[0] < 1, self._so_far(down, done[0], received), down)
+        up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
         powered_s = times(some.full_power_s, done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         parts = [part for charge in charges for part in charge]

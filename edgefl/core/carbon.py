@@ -1,31 +1,24 @@
 """What a fleet's carbon emissions depend on: its regions, its network, its server and its hardware.
 
-Each number has a status and a source. Those that a fleet leaves out are from the shipped table; a completed
-record, which a run's directory keeps, has them all, so that the table may change.
-
-The server counts at its power times its PUE, power usage effectiveness: the energy of the site over that of
-its computers. Hardware counts by the share of its lifetime that is used, as the Green Software Foundation's
-Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissions").
+Planning completes the record with the shipped table's numbers. The server counts at its power times its PUE,
+power usage effectiveness: the energy of the site over that of its computers. Hardware counts by the share of
+its lifetime that is used, as the Green Software Foundation's Software Carbon Intensity specification has it
+(ISO/IEC 21031, "Embodied emissions").
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import TypedDict
 
 from edgefl.core.csv_rows import RowError, file_rows, read_csv
-from edgefl.core.errors import nearest
 from edgefl.core.params import NonNegative, Strict
-from edgefl.core.sourced import UNSOURCED, Costs, Sourced
+from edgefl.core.sourced import NEEDED, UNSOURCED, Costs, Sourced
 from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts
 from edgefl.core.validation import item_at
-from edgefl.core.yamls import Document, by_hand
 
 # Stands for every link that is not named.
 OTHERS = "others"
@@ -46,41 +39,11 @@ class _GridRow(TypedDict):
     g_per_kwh: _Intensity
 
 
-_TABLE = Path(__file__).with_name("carbon.yaml")
-
-_PerGb = Annotated[KwhPerGb, Field(le=_MOST)]
+PerGb = Annotated[KwhPerGb, Field(le=_MOST)]
 _Power = Annotated[Watts, Field(le=_MOST)]
-_Pue = Annotated[float, Field(ge=1, le=1000), Costs.MORE]
+Pue = Annotated[float, Field(ge=1, le=1000), Costs.MORE]
 _Made = Annotated[Grams, Field(le=_MOST)]
 _Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
-
-
-@cache
-def table() -> dict[str, Any]:
-    """The shipped table as plain data."""
-    return dict(Document.read(_TABLE).data)
-
-
-def shipped(name: str, *, hourly: bool) -> dict[str, Any]:
-    """A region of the shipped table: "g_per_kwh", "status" and "source" of a ``Region``.
-
-    Args:
-        name: the country's two letters (ISO 3166-1), one of the table's.
-        hourly: take the means by hour where there are any, and the year's mean elsewhere.
-    """
-    found = table()
-    sources, mean = found["sources"], found["means"][name]
-    by_hour = found["hours"].get(name) if hourly else None
-    if by_hour is None:
-        source = f"mean of {mean['year']}: {sources['mix']}"
-        return {"g_per_kwh": f"{mean['mean']}", "status": "derived", "source": source}
-    source = f"{by_hour['file']}, {by_hour['year']}: {sources['hours']}"
-    return {"g_per_kwh": by_hour["hours"], "status": "derived", "source": source}
-
-
-def numbers(hours: str) -> list[float]:
-    """The intensities of a record's text, g CO2e/kWh."""
-    return list(map(float, hours.split()))
 
 
 def _written(given: Any) -> str:
@@ -97,7 +60,7 @@ def _written(given: Any) -> str:
     return " ".join(f"{value:.10g}" for value in values)
 
 
-def _of_csv(text: str) -> dict[str, str]:
+def _of_csv(text: str) -> dict[str, list[float]]:
     """The regions of a CSV file, each with its intensities by hour, from 0 on."""
     table, found = read_csv(text, _GridRow), dict[str, list[float]]()
     for row, line in zip(table.rows, table.lines, strict=True):
@@ -105,10 +68,7 @@ def _of_csv(text: str) -> dict[str, str]:
         if row["hour"] != len(values):
             raise RowError(f"the next hour of {row['region']} must be {len(values)}", line)
         values.append(row["g_per_kwh"])
-    try:
-        return {region: _written(values) for region, values in found.items()}
-    except ValueError as error:
-        raise RowError(str(error), table.lines[-1]) from None
+    return found
 
 
 class Region(Strict):
@@ -144,20 +104,9 @@ class ServerPower(Strict):
         region: where it is; by default the fleet's only region. It need not be one of the clients'.
     """
 
-    power: Sourced[_Power]
-    pue: Sourced[_Pue] | None = None
+    power: Annotated[Sourced[_Power], NEEDED]
+    pue: Annotated[Sourced[Pue], NEEDED] | None = None
     region: str | None = None
-
-    @model_validator(mode="after")
-    def _is_known(self) -> Self:
-        if self.power.value is None or (self.pue is not None and self.pue.value is None):
-            raise ValueError("a server needs the values of its power and its PUE")
-        return self
-
-    @property
-    def site_w(self) -> float:
-        """The power of the server and its site, of a completed record."""
-        return self.power.known * (self.pue.known if self.pue else 1.0)
 
 
 class Making(Strict):
@@ -191,7 +140,7 @@ class Embodied(Strict):
     devices: dict[str, Making] = Field({})
 
 
-_Network: TypeAlias = Literal["fixed", "mobile"] | Sourced[_PerGb]
+_Network: TypeAlias = Literal["fixed", "mobile"] | Sourced[PerGb]
 
 
 def _records(regions: Any) -> Any:
@@ -268,17 +217,6 @@ class Carbon(Strict):
         return {**value, "grid": None, "regions": found}
 
     @model_validator(mode="after")
-    def _regions_are_known(self, info: ValidationInfo) -> Self:
-        # A record that is read back may name regions of an older table: a completed one is beside it.
-        own = {name for name, region in self.regions.items() if region.g_per_kwh is not None}
-        known = {*own, *table()["means"]}
-        for name in [*self.regions, *([self.server_region] if self.server else [])]:
-            if name not in known and by_hand(info.context):
-                context = {"what": f"unknown region {name!r}", "hint": nearest(name, known)}
-                raise PydanticCustomError("unknown_name", "{what}", context)
-        return self
-
-    @model_validator(mode="after")
     def _everybody_is_somewhere(self) -> Self:
         populated = [name for name, region in self.regions.items() if region.share]
         if not populated:
@@ -297,41 +235,3 @@ class Carbon(Strict):
         """The network's energy behind a link, of a completed record; None if unknown."""
         number = self.network[link]
         return number.value if isinstance(number, Sourced) else None
-
-
-_UNKNOWN = {"status": "unknown", "source": "no published figure was found"}
-
-
-def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
-    """All that the fleet leaves out, from the table, so that the record says it all.
-
-    Args:
-        carbon: the fleet's.
-        links: the names of its links.
-        devices: its devices' categories by name.
-        start_h: the hour at which the fleet's availability begins.
-    """
-    regions, server, embodied = dict(carbon.regions), carbon.server, carbon.embodied
-    if server is not None:
-        name = carbon.server_region
-        regions.setdefault(name, Region(share=0.0))
-        pue = server.pue or Sourced[_Pue].model_validate(table()["pue"])
-        server = server.model_copy(update={"pue": pue, "region": name})
-    if embodied is not None:
-        known = {kind: Making.model_validate(made) for kind, made in table()["embodied"].items()}
-        known |= embodied.devices
-        nothing = Making.model_validate({"made": _UNKNOWN, "lifetime": _UNKNOWN})
-        made = {name: known.get(name) or known.get(kind, nothing) for name, kind in devices.items()}
-        embodied = embodied.model_copy(update={"devices": made})
-    for name, region in regions.items():
-        if region.g_per_kwh is None:
-            regions[name] = Region(share=region.share, **shipped(name, hourly=carbon.hourly))
-    network = {}
-    for link in links:
-        one = carbon.network.get(link) or carbon.network.get(OTHERS) or table()["links"].get(link, "fixed")
-        network[link] = (
-            Sourced[_PerGb].model_validate(table()["network"][one]) if isinstance(one, str) else one
-        )
-    start = start_h if carbon.start is None else carbon.start
-    update = {"regions": regions, "start": start, "network": network, "server": server, "embodied": embodied}
-    return carbon.model_copy(update=update)

@@ -17,24 +17,17 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Clients:
-    """The clients, a column each.
+    """The clients, a column each; indices are into the names below, or into what there is by device.
 
     Attributes:
-        device: index into ``devices``.
-        link: index into ``links``.
-        dtype: index into ``dtypes``.
-        model: index into ``models``.
-        samples: training samples.
         kind: its row in every exchange's ``Prices``. Clients of one kind are alike in all that prices depend
             on: device, link, dtype, model and samples.
         slowdown: persistent multiplier of compute time.
         admitted: whether its device can hold every exchange.
         cell: index into ``cells``; -1 for none.
         user: whose recorded availability it has, where availability is recorded.
-        devices, links, dtypes, models: the names.
         cells: each cell's name in the fleet: clients with another index there share another such cell.
-        batteries: by device; None for one that runs on mains.
-        throttling: by device; None for one that does not throttle.
+        batteries, throttling: by device; None for one that runs on mains, or does not throttle.
     """
 
     device: Ints

@@ -53,12 +53,6 @@ def has_interval(record: BaseModel) -> bool:
     return any(number.is_interval for _, number in sourced(record))
 
 
-def timing_has_interval(device: Board) -> bool:
-    """Whether a number by which a device is timed, one that its kind adds to ``Board``, is an interval."""
-    numbers = (number for name, number in sourced(device) if name.split(".")[0] not in Board.model_fields)
-    return any(number.is_interval for number in numbers)
-
-
 def corners(record: Record) -> tuple[Record, Record] | None:
     """A record at its cheap and at its costly corner; None where neither differs from it."""
     if not any(map(_is_open, (number for _, number in sourced(record)))):

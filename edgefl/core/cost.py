@@ -236,9 +236,7 @@ class PhaseTrace:
     """One phase's work by batch size.
 
     Attributes:
-        name: the phase's.
-        steps: the kernels of one step.
-        batches: the kernels that make its batch; empty where they are not counted.
+        steps, batches: the kernels of one step, and of making its batch where they are counted.
         trains: whether it trains on the client's own data what the method reports of.
     """
 
@@ -262,9 +260,7 @@ class Trace:
     """The cost of one exchange of a method on a model, read off its code by the meta engine.
 
     Attributes:
-        exchange: its name.
-        down: payload bytes to the client, by part.
-        up: payload bytes to the server, by part.
+        down, up: payload bytes to the client and to the server, by part.
         start: kernels before the first step, decoding included.
         phases: kernels of the steps.
         finish: kernels after the last step, encoding included.
@@ -282,15 +278,11 @@ class Trace:
     resident: int
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
-        """A job's cost.
-
-        Args:
-            steps: for each phase, how many steps of each batch size it takes.
-        """
+        """A job's cost, from how many steps of each batch size each phase takes."""
         return Cost(self.down, self.up, self.work(steps), self.peaks[largest(steps)], self.resident)
 
     def work(self, steps: Sequence[Mapping[int, int]]) -> tuple[tuple[Work, int], ...]:
-        """A job's work in order, as in ``Cost.steps``; takes what ``cost`` does."""
+        """A job's work in order, as in ``Cost.steps``, from the same."""
         taken = [one for phase, counts in zip(self.phases, steps, strict=True) for one in phase.work(counts)]
         parts = ((self.start, 1), *taken, (self.finish, 1))
         return tuple((one, count) for one, count in parts if one.kernels and count)
@@ -306,12 +298,7 @@ Steps: TypeAlias = tuple[Counter[int], ...]
 
 
 class Traced(NamedTuple):
-    """An exchange's work for every kind of client.
-
-    Attributes:
-        traces: by model.
-        steps: by kind of client.
-    """
+    """An exchange's work for every kind of client: traces by model, steps by kind of client."""
 
     traces: tuple[Trace, ...]
     steps: tuple[Steps, ...]

@@ -37,11 +37,8 @@ def key(root: int, purpose: str, exchange: str = "") -> np.uint64:
 def uniforms(stream: np.uint64, clients: ArrayLike, nth: ArrayLike = 0, *, count: int = 2) -> Floats:
     """Independent draws from (0, 1), ``count`` for each client: (count, n).
 
-    Args:
-        stream: what ``key`` returned.
-        clients: their numbers, (n,).
-        nth: a count for each of them, such as the number of a job or of a day, or one for all.
-        count: how many draws.
+    ``stream`` is what ``key`` returned, ``clients`` are numbers (n,), ``nth`` is a count for each of them,
+    such as the number of a job or of a day, or one for all.
     """
     places = np.atleast_1d(np.asarray(clients)).astype(np.uint64)
     counts = np.atleast_1d(np.asarray(nth)).astype(np.uint64)
@@ -83,10 +80,7 @@ def sample(uniform: Floats, weights: Floats, count: int) -> NDArray[np.int64]:
     likely as the others. The items of the smallest -log(u) / w are drawn (Efraimidis and Spirakis 2006,
     Algorithm A), so that the draw depends on each item's own number and not on the items' order.
 
-    Args:
-        uniform: a draw from (0, 1) for each item, (n,).
-        weights: at least 0, (n,).
-        count: at most n.
+    ``uniform`` has a draw from (0, 1) for each item, (n,); ``weights`` are at least 0, (n,).
     """
     clocks = -np.log(uniform)
     some = np.flatnonzero(weights > 0)

@@ -1,4 +1,4 @@
-"""Atomic file writes."""
+"""Atomic file writes, and the folder of caches."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def cache_folder() -> Path:
+    """The folder for what can be downloaded or computed again; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
 
 
 def on_disk(path: Path) -> None:

@@ -25,13 +25,13 @@ from edgefl.core.carbon import Carbon
 from edgefl.core.components import NameOf, OfKind, own_names
 from edgefl.core.devices import DType
 from edgefl.core.errors import nearest
-from edgefl.core.link import Link
+from edgefl.core.link import Link, Rate
 from edgefl.core.params import NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.core.sourced import Sourced
+from edgefl.core.sourced import NEEDED, Sourced
 from edgefl.core.speed import Speed
-from edgefl.core.units import BitsPerSecond, Seconds
+from edgefl.core.units import Seconds
 from edgefl.core.users import Users
 from edgefl.core.validation import item_at
 
@@ -75,17 +75,10 @@ class Cell(Strict):
     """
 
     title: str = ""
-    down: Sourced[BitsPerSecond]
-    up: Sourced[BitsPerSecond]
+    down: Annotated[Sourced[Rate], NEEDED]
+    up: Annotated[Sourced[Rate], NEEDED]
     clients: Annotated[int, Field(gt=0)]
     notes: str = ""
-
-    @model_validator(mode="after")
-    def _rates_are_known(self) -> Cell:
-        for name in ("down", "up"):
-            if (getattr(self, name).value or 0.0) < 1:
-                raise ValueError(f"{name!r} must be at least 1 bit/s")
-        return self
 
 
 class Failures(Strict):

@@ -34,13 +34,9 @@ def call(
     threads: int = 1,
     variables: Mapping[str, str] = _NO_VARIABLES,
 ) -> Answer:
-    """Calls a function in a fresh process. What it prints is dropped.
+    """Calls a top-level function in a fresh process; it, its arguments and its answer can be pickled.
 
-    Args:
-        function: defined at the top level of a module.
-        arguments: its own; they and the answer can be pickled.
-        threads: for numeric libraries.
-        variables: environment variables beside those that this process has.
+    What it prints is dropped. ``threads`` are for numeric libraries, ``variables`` added to the environment.
 
     Raises:
         EdgeflError: what the function raised.
@@ -55,11 +51,8 @@ def call(
     )
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        ending = (
-            f"killed by signal {-done.returncode}"
-            if done.returncode < 0
-            else f"exit status {done.returncode}"
-        )
+        code = done.returncode
+        ending = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
         raise RunError(
             f"a measuring process failed: {lines[-1] if lines else ending}",
             where=f"{function.__module__}.{function.__qualname__}",
@@ -78,14 +71,11 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
-    error: EdgeflError | None = None
-    answer = None
+    error, answer = None, None
     try:
         answer = function(*arguments)
-    except EdgeflError as raised:
-        error = raised
     except BaseException as raised:
-        error = explained(raised)
+        error = raised if isinstance(raised, EdgeflError) else explained(raised)
         if error is None:
             raise
     pickle.dump((error, answer), out)

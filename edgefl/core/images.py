@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import psutil
@@ -88,33 +88,23 @@ def decoded(images: Iterable[Encoded], count: int, form: Form) -> Pixels:
     return pixels.transpose(0, 3, 1, 2)
 
 
-class Header(NamedTuple):
-    """What an image's file says of it: PIL's mode, and its size as it is to be shown."""
-
-    mode: str
-    height: int
-    width: int
-
-
-def header(source: bytes | Path, name: str) -> Header:
-    """An image's header.
+def header(source: bytes | Path, name: str) -> tuple[str, int, int]:
+    """PIL's mode of an image, and its height and width as it is to be shown.
 
     Raises:
         DataError: it is no image.
     """
-    from PIL import ExifTags
-
     with _quiet(), _opened(source, name) as image:
-        width, height = image.size
-        with suppress(Exception):  # of Exif that cannot be read
-            # PIL has turned TIFFs already.
-            if image.format != "TIFF" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
-                width, height = height, width
-        return Header(image.mode, height, width)
+        _turn(image)
+        return image.mode, image.height, image.width
 
 
-_TURNED = (5, 6, 7, 8)
-"""Exif's orientations in which width and height change places."""
+def _turn(image: Image.Image) -> None:
+    """Turns an image upright."""
+    from PIL import ImageOps
+
+    with suppress(Exception):  # of Exif that cannot be read; pixels that cannot are met by who needs them
+        ImageOps.exif_transpose(image, in_place=True)
 
 
 @contextmanager
@@ -148,7 +138,7 @@ def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
 
 def _pixels(image: Image.Image, name: str, form: Form) -> Pixels:
     """(H, W, C) uint8; resized by PIL's antialiasing bilinear filter."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
     channels, height, width = form.shape
     grey = channels == 1 if form.fitted else image.mode in _GREY
@@ -156,8 +146,7 @@ def _pixels(image: Image.Image, name: str, form: Form) -> Pixels:
         most = _DRAFT * max(height, width)
         image.draft(None, (most, most))
     if form.fitted:
-        with suppress(Exception):  # of Exif that cannot be read; pixels that cannot are met below
-            ImageOps.exif_transpose(image, in_place=True)
+        _turn(image)
     sized = _converted(image, "L" if grey else "RGB", name)
     if form.resized and sized.size != (width, height):
         sized = sized.resize((width, height), Image.Resampling.BILINEAR)

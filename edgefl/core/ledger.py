@@ -40,39 +40,12 @@ def known(figure: float | None) -> float | None:
 
 
 class Totals(NamedTuple):
-    """What all clients have moved, done and used.
-
-    Attributes:
-        down_bytes, up_bytes: traffic.
-        flops: operations.
-        energy: joules.
-    """
+    """What all clients have moved, done and used."""
 
     down_bytes: int
     up_bytes: int
     flops: int
     energy: EnergyTotal
-
-
-class Outlay(NamedTuple):
-    """What the jobs that ended have cost.
-
-    Attributes:
-        jobs: how many there are.
-        down_bytes, up_bytes: their traffic.
-        flops: their operations.
-        client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
-        wasted_bytes: the traffic of those that were not merged.
-        joules: of the clients whose energy is known in full; None where there are none.
-    """
-
-    jobs: int
-    down_bytes: int
-    up_bytes: int
-    flops: int
-    client_s: float
-    wasted_bytes: int
-    joules: float | None
 
 
 class Ledger:
@@ -114,11 +87,23 @@ class Ledger:
         np.add.at(self._joules, clients, spent_j)
         self._known_j += float(spent_j[~np.isnan(self._joules[clients])].sum())
 
-    def spent(self) -> Outlay:
-        """What the jobs that ended have cost."""
+    def spent(self) -> dict[str, float | None]:
+        """What the jobs that ended have cost; ``wasted_bytes`` are those of jobs that were not merged.
+
+        ``client_s`` is the time spent receiving, working and sending, summed over jobs; ``joules`` are those
+        of the clients whose energy is known in full, None where there are none.
+        """
         self.catch_up()
-        known_j = self._known_j if self._known else None
-        return Outlay(self._jobs, *self._sums, self._client_s, self._wasted_bytes, known_j)
+        down_bytes, up_bytes, flops = self._sums
+        return {
+            "jobs": self._jobs,
+            "down_bytes": down_bytes,
+            "up_bytes": up_bytes,
+            "flops": flops,
+            "client_s": self._client_s,
+            "wasted_bytes": self._wasted_bytes,
+            "joules": self._known_j if self._known else None,
+        }
 
     def totals(self, more: np.ndarray, open_j: Floats | float = 0.0) -> Totals:
         """The totals with what is not added: ``more`` jobs, and each client's joules of an open tail."""

@@ -21,7 +21,7 @@ from edgefl.core.draws import Floats
 from edgefl.core.link_traces import DealtTraces, LinkTrace, Way
 from edgefl.core.params import Strict
 from edgefl.core.poisson import Ints
-from edgefl.core.sourced import Costs, Sourced
+from edgefl.core.sourced import NEEDED, Costs, Sourced
 from edgefl.core.yamls import RESOLVED
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
@@ -30,7 +30,7 @@ _MATHIS = 1.22
 
 Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
-
+Rate = Annotated[units.BitsPerSecond, Field(ge=1)]
 
 PerMbps = Annotated[float, Field(ge=0)]
 
@@ -104,13 +104,13 @@ class Link(Strict):
     model_config = ConfigDict(json_schema_extra=_rates_or_trace)
 
     title: str
-    down: Sourced[units.BitsPerSecond]
-    up: Sourced[units.BitsPerSecond]
-    latency: Sourced[units.Seconds]
-    handshakes: Sourced[RoundTrips] = Sourced[RoundTrips](
+    down: Annotated[Sourced[Rate], NEEDED]
+    up: Annotated[Sourced[Rate], NEEDED]
+    latency: Annotated[Sourced[units.Seconds], NEEDED]
+    handshakes: Annotated[Sourced[RoundTrips], NEEDED] = Sourced[RoundTrips](
         value=1, status="assumed", source="one round trip a transfer, over a connection that stays open"
     )
-    loss: Sourced[Share] = Sourced[Share](value=0.0, status="assumed", source="no loss")
+    loss: Annotated[Sourced[Share], NEEDED] = Sourced[Share](value=0.0, status="assumed", source="no loss")
     radio: Sourced[Radio]
     trace: LinkTrace | None = None
     notes: str = ""
@@ -127,8 +127,7 @@ class Link(Strict):
             return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
         means = dict(_sourced_means(trace))
         if both := [name for name in means if name in value]:
-            come, them = ("come", "them") if len(both) > 1 else ("comes", "it")
-            raise ValueError(f"{' and '.join(map(repr, both))} {come} from the trace: leave {them} out")
+            raise ValueError(f"the trace gives {' and '.join(map(repr, both))}: leave that out")
         return {**value, **means, "trace": trace}
 
     @model_serializer(mode="wrap")
@@ -136,36 +135,23 @@ class Link(Strict):
         left_out = {"trace"} if self.trace is None else set(self.trace.gives)
         return {key: value for key, value in written(self).items() if key not in left_out}
 
-    @model_validator(mode="after")
-    def _rates_are_known(self) -> Link:
-        for name in ("down", "up"):
-            if (getattr(self, name).value or 0.0) < 1:
-                mean = "" if self.trace is None else " in the mean over its traces' time"
-                raise ValueError(f"{name!r} must be at least 1 bit/s{mean}")
-        if self.latency.value is None:
-            raise ValueError("a link needs a value for its latency; give 0 s for none")
-        for name in ("handshakes", "loss"):
-            if getattr(self, name).value is None:
-                raise ValueError(f"leave out {name} if it is unknown: the default is 1 handshake and no loss")
-        return self
-
     @property
     def delay_s(self) -> float:
         """The handshakes before a transfer's first byte."""
-        return (self.latency.value or 0.0) * (self.handshakes.value or 0)
+        return self.latency.known * self.handshakes.known
 
     @property
     def down_bps(self) -> float:
         """Bits a second to the client, as far as TCP reaches under the link's losses."""
-        return self._reached(self.down.value or 0.0)
+        return self._reached(self.down.known)
 
     @property
     def up_bps(self) -> float:
         """Bits a second from the client, as far as TCP reaches under the link's losses."""
-        return self._reached(self.up.value or 0.0)
+        return self._reached(self.up.known)
 
     def _reached(self, rate_bps: float) -> float:
-        return float(np.minimum(rate_bps, mathis_bps(self.latency.value or 0.0, self.loss.value or 0.0)))
+        return float(np.minimum(rate_bps, mathis_bps(self.latency.known, self.loss.known)))
 
     def rates(self, which: int, way: Way) -> Rates:
         """The rates of one of the link's traces; the constant one of a link without."""
@@ -189,14 +175,16 @@ def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
     """The means that a trace gives."""
     source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
     for name in trace.gives:
-        kind = Sourced[units.Seconds] if name == "latency" else Sourced[units.BitsPerSecond]
-        number = {"value": trace.mean(name), "status": "derived", "source": source}
+        kind, mean = Sourced[units.Seconds] if name == "latency" else Sourced[Rate], trace.mean(name)
+        if name != "latency" and mean < 1:
+            raise ValueError(f"{name!r} must be at least 1 bit/s in the mean over its traces' time")
+        number = {"value": mean, "status": "derived", "source": source}
         yield name, kind.model_validate(number, context=RESOLVED)
 
 
 # In place of what a trace gives that is wrong itself.
-_NOTHING_BPS = Sourced[units.BitsPerSecond](value=None, status="unknown", source="a trace")
-_NOTHING_S = Sourced[units.Seconds](value=None, status="unknown", source="a trace")
+_NOTHING_BPS = Sourced[Rate].model_validate("1 bit/s")
+_NOTHING_S = Sourced[units.Seconds].model_validate("0 s")
 
 
 def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:

@@ -35,10 +35,8 @@ def check_out(path: Path, example: str, *, force: bool, suffixes: Sequence[str])
         *others, last = suffixes
         ends = f"{path.name} must end in {' or '.join(filter(None, (', '.join(others), last)))}"
         raise _refused(ends, f"try --out {path.parent / example}")
-    if not path.parent.exists():
-        raise _refused(f"the folder {path.parent} does not exist", f"mkdir -p {path.parent}")
     if not path.parent.is_dir():
-        raise _refused(f"{path.parent} is not a folder", _OTHER)
+        raise _refused(f"there is no folder {path.parent}", f"mkdir -p {path.parent}")
     check_free(path, force=force)
 
 

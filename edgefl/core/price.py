@@ -106,19 +106,18 @@ class Demand(NamedTuple):
     tail_s: Reals = math.nan
 
     @classmethod
-    def of(cls, cost: Cost, work_s: float, link: Link, steps: int = 0) -> Demand:
-        """The demand of a cost on a device that takes ``work_s`` for it, on a link; no power is known."""
+    def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0) -> Demand:
+        """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
         down_bytes, up_bytes = cost.down_bytes, cost.up_bytes
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
         rates = link.down_bps, link.up_bps
-        return cls(down_bytes, up_bytes, *delays_s, *rates, work_s, cost.work.flops, steps)
-
-    def drawing(self, power: Power, link: Link, bounds: Bounds) -> Demand:
-        """With the power of a device on a link, at work that takes so long."""
-        known = self._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
+        found = cls(down_bytes, up_bytes, *delays_s, *rates, bounds.seconds, cost.work.flops, steps)
+        if power is None:
+            return found
+        found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
         if (radio := link.radio.value) is None:
-            return known
-        return known._replace(
+            return found
+        return found._replace(
             radio_w=radio.base,
             receive_j_per_mbit=radio.down_w_per_mbps,
             transmit_j_per_mbit=radio.up_w_per_mbps,
@@ -136,13 +135,12 @@ class Demand(NamedTuple):
         """Seconds of the upload on an unshared link."""
         return self.up_delay_s + 8 * self.up_bytes / self.up_bps
 
-    def moved_down(self, elapsed_s: Reals) -> Reals:
-        """The bytes that a download has moved after some seconds."""
-        return _moved(elapsed_s, self.down_delay_s, self.down_bps, self.down_bytes)
-
-    def moved_up(self, elapsed_s: Reals) -> Reals:
-        """The bytes that an upload has moved after some seconds."""
-        return _moved(elapsed_s, self.up_delay_s, self.up_bps, self.up_bytes)
+    def moved(self, receive_s: Reals, transmit_s: Reals) -> tuple[Any, Any]:
+        """The bytes that a download and an upload have moved after some seconds."""
+        return (
+            _moved(receive_s, self.down_delay_s, self.down_bps, self.down_bytes),
+            _moved(transmit_s, self.up_delay_s, self.up_bps, self.up_bytes),
+        )
 
     def charges(
         self,
@@ -171,12 +169,7 @@ class Demand(NamedTuple):
         return np.where(used, self.radio_w * seconds + per_mbit * 8 * size_bytes / 1e6, 0.0)
 
     def tail_j(self, opened: Any, seconds: Reals) -> Reals:
-        """The joules of radios' tails.
-
-        Args:
-            opened: whether there is one.
-            seconds: until the next transfer begins; each lasts for the tail time at most.
-        """
+        """The joules of radios' tails, where there is one, each until the next transfer or its tail time."""
         return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
     def tails_j(self) -> Reals:
@@ -221,13 +214,7 @@ class Energy(NamedTuple):
 
 
 class WorkingDraw(NamedTuple):
-    """The time and the power of some work; NaN for unknown ones.
-
-    Attributes:
-        seconds: how long it takes.
-        above_idle_w: the mean power above idle.
-        idle_w: the idle power.
-    """
+    """The time and the mean power of some work; NaN for unknown ones."""
 
     seconds: float
     above_idle_w: float

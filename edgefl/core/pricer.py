@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from copy import copy
 from functools import cached_property
 
-from edgefl.core.corners import corners, timing_has_interval
+from edgefl.core.corners import corners
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import TRACED, Board, Bounds
 from edgefl.core.link import Link
@@ -43,17 +41,8 @@ class Pricer:
         ends = corners(self.device)
         if ends is None:
             return (self, self) if self.is_lower_bound else None
-        timed = timing_has_interval(self.device)
-        cheap, costly = (self._at(end, timed=timed) for end in ends)
+        cheap, costly = (Pricer(self.name, end, self.dtype) for end in ends)
         return cheap, costly
-
-    def _at(self, device: Board, *, timed: bool) -> Pricer:
-        """The pricer of a corner; one that is not timed anew shares this one's times."""
-        if timed:
-            return Pricer(self.name, device, self.dtype)
-        pricer = copy(self)
-        pricer.device = device
-        return pricer
 
     def _link_corners(self, link: Link) -> tuple[Link, Link] | None:
         """The corners of a link; None where neither differs from it."""
@@ -74,21 +63,15 @@ class Pricer:
 
     def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
         """The quantities of a job; where numbers are intervals, also at the cheap and the costly corner."""
-        return [
-            Demand.of(cost, bounds.seconds, end, steps).drawing(device.power, end, bounds)
-            for device, bounds, end in self._places(cost, link)
-        ]
-
-    def _places(self, cost: Cost, link: Link) -> Iterator[tuple[Board, Bounds, Link]]:
-        """Device, time of the work and link: as they are, then at both corners if these differ."""
-        yield self.device, self.time(cost), link
+        places = [(self, link)]
         links = self._link_corners(link)
-        if self.corners is None and links is None:
-            return
-        cheap, costly = self.corners or (self, self)
-        near, far = links or (link, link)
-        yield cheap.device, cheap.time(cost), near
-        bounds = costly.time(cost)
-        if cost.steps and self.is_lower_bound:
-            bounds = bounds._replace(launch_s=math.nan)
-        yield costly.device, bounds, far
+        if self.corners or links:
+            places += zip(self.corners or (self, self), links or (link, link), strict=True)
+        found = list[Demand]()
+        for pricer, end in places:
+            bounds = pricer.time(cost)
+            # The last one, where there are several, is the costly corner.
+            if len(found) > 1 and cost.steps and self.is_lower_bound:
+                bounds = bounds._replace(launch_s=math.nan)
+            found.append(Demand.of(cost, bounds, end, pricer.device.power, steps))
+        return found

@@ -15,12 +15,8 @@ _SEPARATOR = "\x1f"
 def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0) -> int:
     """A seed in [0, 2**63) for one purpose.
 
-    Args:
-        root: the scenario's ``seed``.
-        purpose: what is drawn, such as ``"partition"`` or ``"batches"``.
-        client: the client it is drawn for; -1 for none.
-        exchange: the exchange's name; empty for none.
-        nth: a count within the others: that client's n-th job, a round, an epoch.
+    ``root`` is the scenario's seed, ``client`` -1 and ``exchange`` empty for none; ``nth`` counts within the
+    others: that client's n-th job, a round, an epoch.
 
     Raises:
         ValueError: a name contains the separator.

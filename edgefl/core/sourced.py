@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     Field,
     GetJsonSchemaHandler,
@@ -120,6 +121,16 @@ class Sourced(Strict, Generic[Q]):
         if self.value is None:
             raise AssertionError(f"an unknown number got past the checks: {self.source}")
         return self.value
+
+
+def _needed(number: Sourced[Q]) -> Sourced[Q]:
+    if number.value is None:
+        raise ValueError("this number needs a value")
+    return number
+
+
+NEEDED = AfterValidator(_needed)
+"""Annotates a ``Sourced`` number that cannot be unknown."""
 
 
 def _amounts(number: Any) -> list[float]:

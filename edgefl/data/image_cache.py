@@ -24,9 +24,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError, RunError
-from edgefl.core.files import replacing
+from edgefl.core.files import cache_folder, replacing
 from edgefl.data.spec import Arrays, moments
 
 MOST_BYTES = 20 * 10**9

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError
+from edgefl.core.files import cache_folder
 from edgefl.core.images import Form, Pixels, explained
 from edgefl.data.pictures import Pictures, class_folders, decoded_pictures, parquet, tree
 from edgefl.data.source import checked

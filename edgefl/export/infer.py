@@ -83,12 +83,12 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
         DataError: the file is missing, or no image that can be read so.
     """
     channels, height, width = shape
-    found = header(file, str(file))
+    was, *size = header(file, str(file))
     pixels = decoded([(str(file), file)], 1, Form(shape, str(file), fitted=True, resized=True))[0]
     mode = "L" if channels == 1 else "RGB"
-    changes = [f"{found.mode} to {mode}"] if found.mode != mode else []
-    if (found.height, found.width) != (height, width):
-        changes.append(f"{found.width} x {found.height} to {width} x {height}")
+    changes = [f"{was} to {mode}"] if was != mode else []
+    if size != [height, width]:
+        changes.append(f"{size[1]} x {size[0]} to {width} x {height}")
     return Picture(np.ascontiguousarray(pixels), ", ".join(changes))
 
 

@@ -23,10 +23,9 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from torch import nn
 
-from edgefl.core.caches import cache_folder
 from edgefl.core.catalogue import user_file
 from edgefl.core.errors import UserError, in_one_line, nearest
-from edgefl.core.files import atomically
+from edgefl.core.files import atomically, cache_folder
 from edgefl.core.user_code import LOADED, explained
 from edgefl.models import ModelParams
 from edgefl.protocol import Net

@@ -22,7 +22,7 @@ import numpy as np
 from edgefl.compute import meta
 from edgefl.core.clients import Clients, Floats, Ints, kinds_of
 from edgefl.core.cost import Cost, Steps, Trace, Work
-from edgefl.core.devices import TRACED, WIDTHS, Board
+from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Assumption
@@ -173,7 +173,7 @@ def lengths(
         own, pricer, samples = members[kind], pricers(device, dtype), int(each_kind.samples[kind])
         for work in (one for one, does in zip(works, trains, strict=True) if does):
             trace, cost = work.traces[int(each_kind.model[kind])], work.costs[kind]
-            route = Demand.of(cost, 0.0, fleet.links[link])
+            route = Demand.of(cost, Bounds(), fleet.links[link])
             left_s = (local.fit.fit - (route.down_s + route.up_s)) / clients.slowdown[own]
             each[own] = np.minimum(each[own], _most(trace, work.taken[kind], samples, local, pricer, left_s))
     clients = replace(clients, kind=kinds_of(clients.kind, each))

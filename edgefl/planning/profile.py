@@ -238,7 +238,7 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
     found = [_alone(demand) for demand in ends]
     pricers = pricer, *(pricer.corners or (pricer, pricer))
     for each, at in zip(found, pricers, strict=True):
-        capacity_j = at.device.battery and at.device.battery.capacity_j
+        capacity_j = at.device.battery and at.device.battery.capacity.value
         each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:

@@ -13,7 +13,7 @@ import numpy as np
 
 from edgefl.core.clients import Clients
 from edgefl.core.cost import Cost, Steps, Trace
-from edgefl.core.devices import Board
+from edgefl.core.devices import Board, Bounds
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Plan, Prices
 from edgefl.core.price import Demand, in_dtype
@@ -106,7 +106,7 @@ def priced(
     for kind, ((device, link, dtype), taken, cost) in enumerate(rows):
         count, route = sum(map(Counter.total, taken)), links[link]
         if kind in left_out:
-            places.append([Demand.of(cost, math.nan, route, count)])
+            places.append([Demand.of(cost, Bounds(math.nan), route, steps=count)])
         else:
             places.append(pricers(device, dtype).demands(cost, route, count))
         peaks.append(in_dtype(cost.peak_bytes, dtype))

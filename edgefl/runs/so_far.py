@@ -70,10 +70,10 @@ class SoFar:
 
     def _costs(self) -> dict[str, float]:
         """By key."""
-        spent = self.ledger.spent()._asdict()
+        spent = {key: one for key, one in self.ledger.spent().items() if one is not None}
         found = {"virtual_s": self.place.t_s, "bytes": spent["down_bytes"] + spent["up_bytes"], **spent}
         found["wasted.bytes"] = found.pop("wasted_bytes")
-        return {key: one for key, one in found.items() if one is not None}
+        return found
 
     def _left_s(self, costs: Mapping[str, float]) -> float | None:
         """The wall time until the first limit is met, at the pace of the last merges; None without any."""

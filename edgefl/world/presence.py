@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from edgefl.core.availability import BatteryTimetable, Timetable
+from edgefl.core.availability import Timetable
+from edgefl.core.availability.charging import Charging
 from edgefl.core.clients import Bools, Ints
 
 # The time that is looked up ends where so many clients have changed, or half of them, if not before.
@@ -99,7 +100,7 @@ class Presence:
         self.there = np.zeros(clients, dtype=bool)
         self.until_s = np.full(clients, -np.inf)
         self.next_s = -np.inf
-        self._ahead = not isinstance(timetable, BatteryTimetable)
+        self._ahead = not isinstance(timetable, Charging)
         # The changes before ``_known_s``, in order: whom, when, whether they come, until when they stay.
         self._known_s = -np.inf
         self._changes: tuple[np.ndarray, ...] = (np.zeros(0, dtype=np.int64), *(np.zeros(0),) * 3)

@@ -18,8 +18,8 @@ import simpy
 from numpy.typing import ArrayLike
 from simpy.events import Condition
 
-from edgefl.core.availability import BatteryTimetable
 from edgefl.core.availability.always import Params as Always
+from edgefl.core.availability.charging import Charging
 from edgefl.core.clients import Ints
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
@@ -116,7 +116,7 @@ class World:
         self._checks_at_end = self._moves and fleet.on_leave == "check-at-end"
         self.speeds = FleetCurve(fleet.speed, clients, plan.scenario.seed)
         self._timetable = fleet.availability.timetable(clients, plan.scenario.seed)
-        self._batteries = self._timetable if isinstance(self._timetable, BatteryTimetable) else None
+        self._batteries = self._timetable if isinstance(self._timetable, Charging) else None
         self._presence = Presence(self._timetable, len(clients), self._moved)
         self._free = clients.admitted.copy()
         self._candidates = Candidates(len(clients))

@@ -18,7 +18,7 @@ from traced import read_back
 
 from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
-from edgefl.core.availability import BatteryTimetable
+from edgefl.core.availability.charging import Charging
 from edgefl.core.event import JOULES
 from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write_timeline
@@ -190,7 +190,7 @@ def away_is_when_nobody_can_be_asked(found):
 
 def pauses_are_away(found):
     """Where clients pause, a stage that is over took its busy seconds and those away."""
-    if isinstance(found.plan.fleet.availability.timetable(found.plan.clients, 0), BatteryTimetable):
+    if isinstance(found.plan.fleet.availability.timetable(found.plan.clients, 0), Charging):
         return
     for lane in found.lanes.values():
         stages = [one for one in lane if one.depth == 1 and one.name in {"down", "compute", "up"}]
@@ -202,7 +202,7 @@ def pauses_are_away(found):
 def away_is_what_the_timetable_says(found):
     """At any time, where it depends on no battery."""
     timetable = found.plan.fleet.availability.timetable(found.plan.clients, found.plan.scenario.seed)
-    if isinstance(timetable, BatteryTimetable) or not found.lanes or not found.run.virtual_s:
+    if isinstance(timetable, Charging) or not found.lanes or not found.run.virtual_s:
         return
     times = np.linspace(0, found.run.virtual_s, 41)[:-1] + 1e-4 * math.pi
     for client, lane in found.lanes.items():

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.analysis.run import Floats
-from edgefl.core.availability import BatteryTimetable
+from edgefl.core.availability.charging import Charging
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Cell
 from edgefl.core.plan import COLUMNS, Plan
@@ -63,7 +63,7 @@ class Again:
         """
         plan = self._plan
         timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
-        sees_energy = plan.scenario.server.until.energy is not None or isinstance(timetable, BatteryTimetable)
+        sees_energy = plan.scenario.server.until.energy is not None or isinstance(timetable, Charging)
         traced = all(prices.traces for prices in plan.prices)
         could = traced and not sees_energy and plan.scenario.local.fit is None
         return could and self._run(plan, same=True) is not None

@@ -16,6 +16,13 @@ from edgefl.core.units import Seconds
 
 # Shorter means are mistakes, and would take for ever to go through.
 Duration: TypeAlias = Annotated[Seconds, Field(ge=0.001)]
+Zones: TypeAlias = Annotated[
+    tuple[float, ...], Field(min_length=1, description="hours ahead of UTC; each client has one of them")
+]
+Start: TypeAlias = Annotated[float, Field(ge=0, lt=24, description="hour in UTC at which the run begins")]
+Highest: TypeAlias = Annotated[
+    float, Field(gt=0, le=1, description="share of time of the client that is there most")
+]
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -46,33 +53,6 @@ class Timetable(ABC):
         """``at`` of one client at one time."""
         there, until_s = self.at(np.array([client]), np.array([t_s]))
         return bool(there[0]), float(until_s[0])
-
-
-class BatteryTimetable(Timetable):
-    """A timetable that depends on batteries, which jobs drain.
-
-    A client's battery is known from its last job on: ``t_s`` must not be before it. ``until_s`` holds if the
-    client does no job before it.
-    """
-
-    @abstractmethod
-    def batteries(self, clients: Ints) -> Floats:
-        """What is known of each client's battery, (n, 2); later spending does not change it."""
-
-    @abstractmethod
-    def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
-        """See ``Timetable.at``; with the batteries as they were known before, or as they are now."""
-
-    @abstractmethod
-    def spend(self, clients: Ints, t_s: Floats, joules: Floats) -> None:
-        """Takes what jobs drew, (n,), from the batteries of different clients, when the jobs end.
-
-        NaN, an unknown energy, takes nothing.
-        """
-
-    @abstractmethod
-    def level(self, clients: Ints, t_s: Floats) -> Floats:
-        """The share of each client's battery that is left, from 0 to 1, (n,)."""
 
 
 class Availability(Component):
@@ -108,14 +88,10 @@ class OnOff(Timetable):
         kept: tuple[Thinning, Thinning] | tuple[None, None] = (None, None),
         purpose: str = "available",
     ) -> None:
-        """A chain for each client.
+        """A chain for each client, of rates in events a second, (clients,).
 
-        Args:
-            root: the run's seed.
-            comes: each client's rate of events that make it available, in events a second, (clients,).
-            leaves: likewise of those that make it unavailable.
-            kept: what makes each of the rates vary in time; see ``Poisson``.
-            purpose: keeps the draws of several such timetables apart.
+        ``kept`` makes each of the rates vary in time, see ``Poisson``; ``purpose`` keeps the draws of several
+        such timetables apart.
         """
         self._comes = Poisson(root, f"{purpose} from", comes, kept[0])
         self._leaves = Poisson(root, f"{purpose} until", leaves, kept[1])

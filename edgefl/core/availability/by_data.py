@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.availability import HOUR_S, Availability, Duration, OnOff, at_share
+from edgefl.core.availability import HOUR_S, Availability, Duration, Highest, OnOff, at_share
 from edgefl.core.clients import Clients
 
 
@@ -21,9 +21,7 @@ class Params(Availability):
     power: Annotated[
         float, Field(description="positive: more data, more often; negative: less data, more often")
     ] = 1.0
-    highest: Annotated[
-        float, Field(gt=0, le=1, description="share of time of the client that is there most")
-    ] = 1.0
+    highest: Highest = 1.0
     correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
 
     def timetable(self, clients: Clients, root: int) -> OnOff:

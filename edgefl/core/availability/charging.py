@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgefl.core.availability import DAY_S, HOUR_S, Availability, BatteryTimetable, Spell, zones_of
+from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Battery
 from edgefl.core.draws import Floats, key, normals, uniforms
@@ -63,10 +63,8 @@ class Params(Availability):
         Share | None, Field(description="level from which a client is available; null: the devices' cut-off")
     ] = None
     initial: Annotated[tuple[Level, Level], Field(description="range of levels at the start")] = (0.3, 1.0)
-    zones: Annotated[
-        tuple[float, ...], Field(min_length=1, description="hours ahead of UTC; each client has one of them")
-    ] = (0.0,)
-    start: Annotated[float, Field(ge=0, lt=24, description="hour in UTC at which the run begins")] = 0.0
+    zones: Zones = (0.0,)
+    start: Start = 0.0
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -95,9 +93,11 @@ class Params(Availability):
         """The battery of each device."""
         return Batteries(
             own=np.array([self.capacity is not None or one is not None for one in clients.batteries]),
-            capacity_j=self._numbers(self.capacity, clients, lambda one: one.capacity_j, _CAPACITY_J),
+            capacity_j=self._numbers(self.capacity, clients, lambda one: one.capacity.value, _CAPACITY_J),
             fill_w=self._numbers(self.charger, clients, lambda one: one.fill_w, _FILL_W),
-            minimum=self._numbers(self.minimum, clients, lambda one: one.cut_off_level, _MINIMUM),
+            minimum=self._numbers(
+                self.minimum, clients, lambda one: one.cut_off.value if one.cut_off else None, _MINIMUM
+            ),
         )
 
     @staticmethod
@@ -110,13 +110,9 @@ class Params(Availability):
 
 
 class Batteries(NamedTuple):
-    """Batteries by device.
+    """Batteries by device; the numbers of those that have none of their ``own`` mean nothing.
 
-    Attributes:
-        own: whether the device has one; the other numbers mean nothing for those that have none.
-        capacity_j: energy of a full one.
-        fill_w: the power that fills it.
-        minimum: level from which a client is available.
+    ``fill_w`` is the power that fills it, ``minimum`` the level from which a client is available.
     """
 
     own: Bools
@@ -125,11 +121,13 @@ class Batteries(NamedTuple):
     minimum: Floats
 
 
-class Charging(BatteryTimetable):
+class Charging(Timetable):
     """Batteries, and the hours at which they are filled.
 
     Each client's time is cut into days that begin in the middle of the hours in which it is usually
     unplugged, so that an interval lies in one of them. The battery of a client without one is never read.
+    A battery is known from its client's last job on: times must not be before it, and ``until_s`` holds if
+    the client does no job before it.
     """
 
     def __init__(self, params: Params, clients: Clients, root: int) -> None:
@@ -150,11 +148,11 @@ class Charging(BatteryTimetable):
         self._fills_s = 1.000001 * self._of_device.capacity_j / self._of_device.fill_w
 
     def batteries(self, clients: Ints) -> Floats:
-        """See ``BatteryTimetable.batteries``: joules, and when they were so many."""
+        """Each battery's joules, and when it had so many, (n, 2); later spending does not change them."""
         return np.stack([self._joules[clients], self._since_s[clients]], axis=1)
 
     def at(self, clients: Ints, t_s: Floats, batteries: Floats | None = None) -> Spell:
-        """See ``Timetable.at``; something changes when a client is plugged in or out or has the minimum."""
+        """See ``Timetable.at``; with the batteries as they were known before, or as they are now."""
         own = self._own(clients)
         if own.all():
             return self._while_plugged(clients, t_s, batteries)
@@ -164,13 +162,13 @@ class Charging(BatteryTimetable):
         return Spell(available, until)
 
     def spend(self, clients: Ints, t_s: Floats, joules: Floats) -> None:
-        """See ``BatteryTimetable.spend``; a battery does not go below empty."""
+        """Takes what jobs of different clients drew, (n,); NaN, an unknown energy, takes nothing."""
         left = self._stored(clients, t_s, self.batteries(clients)) - np.nan_to_num(joules)
         self._joules[clients] = np.maximum(left, 0.0)
         self._since_s[clients] = t_s
 
     def level(self, clients: Ints, t_s: Floats) -> Floats:
-        """See ``BatteryTimetable.level``; 1 on mains."""
+        """The share of each client's battery that is left, (n,); 1 on mains."""
         level, own = np.ones(len(clients)), self._own(clients)
         clients, t_s = clients[own], t_s[own]
         level[own] = self._stored(clients, t_s, self.batteries(clients)) / self._of(clients).capacity_j

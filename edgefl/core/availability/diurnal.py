@@ -23,6 +23,8 @@ from edgefl.core.availability import (
     Availability,
     Duration,
     OnOff,
+    Start,
+    Zones,
     relative_lognormal,
     zones_of,
 )
@@ -52,10 +54,8 @@ class Params(Availability):
             description="of a lognormal factor of each client, at most 1 (FLGo's mode SLN); 0 is none",
         ),
     ] = 0.0
-    zones: Annotated[
-        tuple[float, ...], Field(min_length=1, description="hours ahead of UTC; each client has one of them")
-    ] = (0.0,)
-    start: Annotated[float, Field(ge=0, lt=24, description="hour in UTC at which the run begins")] = 0.0
+    zones: Zones = (0.0,)
+    start: Start = 0.0
 
     @property
     def _swing(self) -> float:

@@ -11,7 +11,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.availability import HOUR_S, Availability, Duration, OnOff, at_share, relative_lognormal
+from edgefl.core.availability import (
+    HOUR_S,
+    Availability,
+    Duration,
+    Highest,
+    OnOff,
+    at_share,
+    relative_lognormal,
+)
 from edgefl.core.clients import Clients
 
 
@@ -21,9 +29,7 @@ class Params(Availability):
     sigma: Annotated[
         float, Field(ge=0, le=10, description="of the lognormal distribution; -ln(1 - beta) in the paper")
     ] = 0.7
-    highest: Annotated[
-        float, Field(gt=0, le=1, description="share of time of the client that is there most")
-    ] = 1.0
+    highest: Highest = 1.0
     correlation: Annotated[Duration, Field(description="mean time until a state is drawn anew")] = HOUR_S
 
     def timetable(self, clients: Clients, root: int) -> OnOff:

@@ -60,9 +60,7 @@ class Bounds(NamedTuple):
 class KernelClock:
     """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
 
-    Attributes:
-        launch_s: the launch overhead of a kernel, in seconds.
-        backward_s: the overhead of a backward pass, in seconds.
+    A kernel's launch and a backward pass each have an overhead.
     """
 
     launch_s: float

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Costs, Sourced
+from edgefl.core.sourced import NEEDED, Costs, Sourced
 
 Capacity = Annotated[units.Joules, Field(gt=0), Costs.LESS]
 ChargePower = Annotated[units.Watts, Field(gt=0), Costs.LESS]
@@ -44,22 +44,12 @@ class Battery(Strict):
         return data
 
     @property
-    def capacity_j(self) -> float | None:
-        """Energy of a full battery; None if unknown."""
-        return self.capacity.value
-
-    @property
     def fill_w(self) -> float | None:
         """The power that fills it, after losses; None if the charger's power is unknown."""
         power, kept = self.charge_power, self.charge_efficiency
         if power is None or power.value is None:
             return None
         return power.value * (1.0 if kept is None or kept.value is None else kept.value)
-
-    @property
-    def cut_off_level(self) -> float | None:
-        """The level below which the device takes no work; None if unknown."""
-        return None if self.cut_off is None else self.cut_off.value
 
 
 class Throttling(Strict):
@@ -72,17 +62,10 @@ class Throttling(Strict):
         recovery: rest from there until the device is cold again.
     """
 
-    after: Sourced[Load]
-    over: Sourced[Fall]
-    to: Sourced[Slowest]
-    recovery: Sourced[Recovery]
-
-    @model_validator(mode="after")
-    def _known(self) -> Throttling:
-        unknown = [name for name in type(self).model_fields if getattr(self, name).value is None]
-        if unknown:
-            raise ValueError(f"leave out throttling where a number is unknown, here {', '.join(unknown)}")
-        return self
+    after: Annotated[Sourced[Load], NEEDED]
+    over: Annotated[Sourced[Fall], NEEDED]
+    to: Annotated[Sourced[Slowest], NEEDED]
+    recovery: Annotated[Sourced[Recovery], NEEDED]
 
     @property
     def numbers(self) -> tuple[float, ...]:

@@ -113,16 +113,6 @@ class Roofline(Board):
     inference: Runtime | None = None
 
     @model_validator(mode="after")
-    def _efficiencies_have_peaks(self) -> Roofline:
-        given = {"efficiency_in": (self.efficiency_in, self.dtypes())}
-        if self.inference:
-            given["inference.efficiency_in"] = (self.inference.efficiency_in, self.dtypes(inference=True))
-        for key, (efficiencies, known) in given.items():
-            if lonely := sorted(efficiencies.keys() - set(known)):
-                raise ValueError(f"{key} has {', '.join(lonely)}, but peak does not")
-        return self
-
-    @model_validator(mode="after")
     def _a_cache_is_no_slower_than_memory(self) -> Roofline:
         fast, slow = self.cache.bandwidth.value if self.cache else None, self.memory_bandwidth.value
         if fast is not None and slow is not None and fast < slow:
@@ -192,8 +182,7 @@ class RooflineClock(KernelClock):
         streaming: bytes per second from memory.
         cache: bytes that it holds, and bytes per second from it.
         elementwise: the share of the bandwidth that elementwise kernels reach.
-        half_side: see ``Roofline``; 0 if short sides have no cost.
-        filtering: see ``Roofline``; 1 if nothing is saved.
+        half_side, filtering: see ``Roofline``; 0 if short sides have no cost, 1 if nothing is saved.
         width: bytes of a value over those of one in ``TRACED``.
     """
 

@@ -194,12 +194,9 @@ def kept_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm, room: fl
 
 
 class _Operand(NamedTuple):
-    """One operand of a product, or its result.
+    """The words of an operand or result, how often DRAM moves it if nothing is kept, and its shared words.
 
-    Attributes:
-        words: its size.
-        times: how often DRAM moves it if nothing is kept.
-        shared: the words of it that consecutive folds share, if folds are taken in the order that suits it.
+    These are what consecutive folds share, if folds are taken in the order that suits it.
     """
 
     words: int

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from edgefl.analysis.run import Floats, Ints, Run
-from edgefl.core.availability import BatteryTimetable, Timetable
+from edgefl.core.availability import Timetable
 from edgefl.core.availability.always import Params as Always
+from edgefl.core.availability.charging import Charging
 from edgefl.core.errors import UserError
 from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
@@ -169,7 +170,7 @@ def _away_slices(
         return {}
     timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
     starts, ends = np.full(len(clients), from_s), np.full(len(clients), to_s)
-    if isinstance(timetable, BatteryTimetable):
+    if isinstance(timetable, Charging):
         pieces = _drained_text(timetable, run, clients, starts, ends)
     else:
         pieces = _walked(timetable, clients, starts, ends)
@@ -209,7 +210,7 @@ def _walked(timetable: Timetable, clients: Ints, t_s: Floats, to_s: Floats) -> I
 
 
 def _drained_text(
-    timetable: BatteryTimetable, run: Run, clients: Ints, from_s: Floats, to_s: Floats
+    timetable: Charging, run: Run, clients: Ints, from_s: Floats, to_s: Floats
 ) -> Iterator[Away]:
     """As ``_walked``, from one end of a client's jobs to the next."""
     jobs = run.jobs[np.isin(run.jobs.client, clients)]

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
-from edgefl.core.availability import BatteryTimetable
+from edgefl.core.availability.charging import Charging
 from edgefl.core.clients import Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import NonNegative
@@ -35,7 +35,7 @@ class Params(SelectorParams):
             ScenarioError: the fleet's availability does not follow batteries.
         """
         timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
-        if not isinstance(timetable, BatteryTimetable):
+        if not isinstance(timetable, Charging):
             raise ScenarioError(
                 "the selector 'energy-aware' asks clients by their batteries, and this fleet has none",
                 where="server.selector",

@@ -231,8 +231,8 @@ def test_editors_know_what_a_trace_stands_for():
             PLAIN,
             "the last down rate must be at least 1 bit/s",
         ),
-        ("csv: bus.csv", PLAIN, "'latency' comes from the trace: leave it out"),
-        (ROWS, PLAIN + RATES, "'down' and 'up' come from the trace: leave them out"),
+        ("csv: bus.csv", PLAIN, "the trace gives 'latency': leave that out"),
+        (ROWS, PLAIN + RATES, "the trace gives 'down' and 'up': leave that out"),
         (ROWS, NO_LATENCY, "'latency' is missing"),
     ],
 )

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from edgefl.core.carbon import numbers
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import version
 from edgefl.core.sourced import sourced
@@ -139,7 +138,7 @@ def _carbon(fleet: Fleet) -> Iterator[tuple[str, str, str, str, str]]:
     if fleet.carbon is None:
         return
     for name, region in fleet.carbon.regions.items():
-        hours = numbers(region.g_per_kwh or "")
+        hours = list(map(float, (region.g_per_kwh or "").split()))
         span = " to ".join(f"{value:g}" for value in sorted({min(hours), max(hours)}))
         value = f"{span} g/kWh" + (f" in {len(hours):,} hours" if len(hours) > 1 else "")
         yield "carbon", f"regions.{name}", value, str(region.status), str(region.source)
