@@ -274,7 +274,9 @@ class Intensities:
         self.regions = {name: place for place, name in enumerate(hours)}
         self._start_h = start_h
         values = [np.array(numbers(text)) for text in hours.values()]
-        self._by_hour = [Piecewise(np.arange(len(each)) * 1.0, each, len(each)) for each in values]
+        self._by_hour = [
+            Piecewise(np.arange(len(each), dtype=np.float64), each, len(each)) for each in values
+        ]
 
     def mean(self, region: Ints, start_s: Floats, end_s: Floats) -> Floats:
         """The mean intensity of regions (n,) from one virtual second to another, (n,) each, in g/kWh.
