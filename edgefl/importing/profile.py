@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Sequence
-from io import StringIO
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
 from edgefl.core import catalogue
+from edgefl.core.csv_rows import csv_text
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.poisson import Ints
@@ -74,7 +73,7 @@ def profile_of(
     users = max(map(len, traces))
     # A column of fewer users is gone through again.
     rows = zip(*(islice(cycle(column), users) for column in columns.values()), strict=True)
-    tables[f"{folder}/users.csv"] = _csv(list(columns), rows)
+    tables[f"{folder}/users.csv"] = csv_text(columns, rows).encode()
     record = {
         "title": f"{show_count(users, 'user')} of {' and '.join(trace.kind for trace in traces)}",
         "members": [{"device": device, "link": link}],
@@ -191,12 +190,4 @@ def _intervals(spans: Sequence[Spans]) -> tuple[list[int], bytes]:
     some = np.array(list(map(bool, spans)))
     numbers = np.where(some, np.cumsum(some) - int(some.all()), 0).tolist()
     rows = ((number, *span) for number, own in zip(numbers, spans, strict=True) for span in own)
-    return numbers, _csv(["client", "start_s", "end_s"], rows)
-
-
-def _csv(header: list[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
+    return numbers, csv_text(["client", "start_s", "end_s"], rows).encode()
