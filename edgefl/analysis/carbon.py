@@ -23,6 +23,7 @@ from edgefl.core.carbon import Carbon
 from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
+from edgefl.core.piecewise import Piecewise
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 
@@ -271,15 +272,12 @@ class Intensities:
 
     def __init__(self, hours: Mapping[str, str], start_h: float) -> None:
         """Those of regions, by hour as a ``Region`` has them; the clock begins at ``start_h``."""
-        values = [np.array(text.split(), dtype=np.float64) for text in hours.values()]
         self.regions = {name: place for place, name in enumerate(hours)}
         self._start_h = start_h
-        self._period = np.array([len(each) for each in values])
-        self._first = np.cumsum(self._period) - self._period
-        self._values = np.concatenate(values)
-        # Sums of the hours before each one, and of all.
-        self._before = np.concatenate([np.cumsum(each) - each for each in values])
-        self._whole = np.array([each.sum() for each in values])
+        values = [np.array(text.split(), dtype=np.float64) for text in hours.values()]
+        self._by_hour = [
+            Piecewise(np.arange(len(each), dtype=np.float64), each, len(each)) for each in values
+        ]
 
     def mean(self, region: Ints, start_s: Floats, end_s: Floats) -> Floats:
         """The mean intensity of regions (n,) from one virtual second to another, (n,) each, in g/kWh.
@@ -287,20 +285,8 @@ class Intensities:
         An interval that ends where it begins has the intensity of that time.
         """
         start, end = start_s / HOUR_S + self._start_h, end_s / HOUR_S + self._start_h
-        found: Floats = self._values[self._place(region, start)]
-        over = np.flatnonzero(np.floor(start) != np.floor(end))
-        if len(over):
-            region, start, end = region[over], start[over], end[over]
-            found[over] = (self._integral(region, end) - self._integral(region, start)) / (end - start)
-        return found
-
-    def _place(self, region: Ints, hour: Floats) -> Ints:
-        place: Ints = self._first[region] + np.mod(hour, self._period[region]).astype(np.int64)
-        return place
-
-    def _integral(self, region: Ints, hour: Floats) -> Floats:
-        """From hour 0 to an hour."""
-        place = self._place(region, hour)
-        days = np.floor(hour / self._period[region]) * self._whole[region]
-        found: Floats = days + self._before[place] + np.mod(hour, 1.0) * self._values[place]
+        found = np.zeros(len(region))
+        for place in np.unique(region).tolist():
+            mine = np.flatnonzero(region == place)
+            found[mine] = self._by_hour[place].mean(start[mine], end[mine])
         return found

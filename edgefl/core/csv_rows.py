@@ -15,9 +15,10 @@ both raise ``RowError`` for a mistake.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from io import StringIO
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -85,6 +86,15 @@ def read_csv(text: str, row: Any, *, others: bool = False) -> CsvTable:
     if not table.rows:
         raise RowError("there are no rows after the first line", 1)
     return table
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV, the names of their columns first."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
 
 
 def _check_names(names: list[str], row: Any, *, others: bool) -> None:

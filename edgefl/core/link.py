@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,9 +19,9 @@ from pydantic import (
 
 from edgefl.core import units
 from edgefl.core.draws import Floats
-from edgefl.core.link_traces import DealtTraces, LinkTrace, Way
+from edgefl.core.link_traces import LinkTrace, Way
 from edgefl.core.params import Strict
-from edgefl.core.poisson import Ints
+from edgefl.core.piecewise import Piecewise
 from edgefl.core.sourced import NEEDED, Costs, Sourced
 from edgefl.core.yamls import RESOLVED
 
@@ -63,19 +64,15 @@ class Radio(Strict):
 
 
 class Rates(NamedTuple):
-    """What a transfer in one direction meets from ``t_s[i]`` until the next piece begins.
+    """What a transfer in one direction meets.
 
     Attributes:
-        t_s: when each piece begins, ascending from 0, (n,).
-        bps: bits a second, as far as TCP reaches under the link's losses; 0 is an outage, (n,).
-        delay_s: the handshakes of a transfer that begins, (n,).
-        length_s: when the first piece begins again; inf where the last one lasts for ever.
+        bps: bits a second, as far as TCP reaches under the link's losses; 0 is an outage.
+        delay_s: the handshakes of a transfer that begins.
     """
 
-    t_s: Floats
-    bps: Floats
-    delay_s: Floats
-    length_s: float
+    bps: Piecewise
+    delay_s: Piecewise
 
 
 def _rates_or_trace(schema: dict[str, Any]) -> None:
@@ -153,22 +150,20 @@ class Link(Strict):
     def _reached(self, rate_bps: float) -> float:
         return float(np.minimum(rate_bps, mathis_bps(self.latency.known, self.loss.known)))
 
-    def rates(self, which: int, way: Way) -> Rates:
-        """The rates of one of the link's traces; the constant one of a link without."""
+    @property
+    def followed(self) -> LinkTrace:
+        """The trace of a link that has one."""
         if self.trace is None:
-            constant = np.array([self.down_bps if way == "down" else self.up_bps])
-            return Rates(np.zeros(1), constant, np.array([self.delay_s]), np.inf)
-        t_s, bps, latency_s, length_s = self.trace.pieces(which, way)
-        if latency_s is None:
-            latency_s = np.full(len(t_s), self.latency.known)
-        reached = np.minimum(bps, mathis_bps(latency_s, self.loss.known))
-        return Rates(t_s, reached, latency_s * self.handshakes.known, length_s)
+            raise AssertionError("the link has no trace")
+        return self.trace
 
-    def dealt(self, root: int, clients: Ints) -> DealtTraces:
-        """Which of the link's traces clients (n,) have, and where in it they begin; all 0 without a trace."""
-        if self.trace is None:
-            return DealtTraces(np.zeros(len(clients), dtype=np.int64), np.zeros(len(clients)))
-        return self.trace.dealt(root, clients)
+    def rates(self, which: int, way: Way) -> Rates:
+        """The rates of one of the link's traces."""
+        bps, latency_s = self.followed.pieces(which, way)
+        if latency_s is None:
+            latency_s = np.full(len(bps.t), self.latency.known)
+        reached = np.minimum(bps.value, mathis_bps(latency_s, self.loss.known))
+        return Rates(replace(bps, value=reached), replace(bps, value=latency_s * self.handshakes.known))
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:

@@ -32,6 +32,7 @@ from edgefl.core.csv_rows import RowError, file_rows, read_csv
 from edgefl.core.draws import Floats, key, uniforms
 from edgefl.core.errors import short
 from edgefl.core.params import Strict
+from edgefl.core.piecewise import Piecewise
 from edgefl.core.poisson import Ints
 
 Way: TypeAlias = Literal["down", "up"]
@@ -67,29 +68,8 @@ _APART_S, _ROUNDED = 0.001, 0.99
 _LEAST_HELD_BPS = 1.0
 
 
-class Series(NamedTuple):
-    """What holds from ``t_s[i]`` until the next row's time; the last row ends the trace, or holds for ever.
-
-    Attributes:
-        t_s: ascending from 0, (n,).
-        value: (n,).
-    """
-
-    t_s: Floats
-    value: Floats
-
-    @property
-    def integral(self) -> float:
-        """The value times seconds, until the last row."""
-        return math.fsum((self.value[:-1] * np.diff(self.t_s)).tolist())
-
-    def at(self, t_s: Floats) -> Floats:
-        """The values at some times."""
-        return self.value[np.searchsorted(self.t_s, t_s, side="right") - 1]
-
-
 @lru_cache(maxsize=1024)
-def series(text: str) -> Series:
+def series(text: str) -> Piecewise:
     """The rows that ``written`` wrote, or a user.
 
     Raises:
@@ -105,7 +85,7 @@ def series(text: str) -> Series:
     if (wrong := ~((value >= 0) & (value <= _MOST_BPS))).any():
         most = f"{_MOST_BPS:,.0f}"
         raise RowError(f"values must be between 0 and {most}; got {value[wrong][0]:g}", int(wrong.argmax()))
-    return Series(t_s, value)
+    return Piecewise(t_s, value)
 
 
 def written(t_s: Floats, value: Floats) -> str:
@@ -119,13 +99,13 @@ def _decimals(values: Floats) -> list[str]:
     return [repr(value).removesuffix(".0") for value in values.tolist()]
 
 
-def check_rates(rates: Series, way: str, *, held: bool) -> None:
+def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
     """Refuses rates in bit/s under which a transfer never ends, or a trace that never does.
 
     Raises:
         RowError: see above.
     """
-    last = len(rates.t_s) - 1
+    last = len(rates.t) - 1
     if held:
         if rates.value[last] < _LEAST_HELD_BPS:
             what = f"the last {way} rate must be at least 1 bit/s with 'end: hold': it never ends"
@@ -160,7 +140,7 @@ def of_csv(text: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by
     try:
         _check_times(t_s)
         for way in WAYS:
-            check_rates(Series(t_s, columns[way]), way, held=held)
+            check_rates(Piecewise(t_s, columns[way]), way, held=held)
     except RowError as error:
         raise RowError(str(error), lines[error.line]) from None
     return {name: written(t_s, value) for name, value in columns.items()}
@@ -319,7 +299,7 @@ class LinkTrace(Strict):
                 check_rates(series(getattr(rows, way)), way, held=self.holds)
         except RowError as error:
             raise ValueError(f"trace {place}: {error}") from None
-        ends = {series(text).t_s[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
+        ends = {series(text).t[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
         if rows.latency is not None and len(ends) > 1:
             raise ValueError(f"trace {place}: with a latency, all three must end at the same time")
 
@@ -353,25 +333,21 @@ class LinkTrace(Strict):
         then = held if self.holds else "repeat, from a random time on"
         return f"one of {len(ends_s)} traces of {of}, which {then}"
 
-    def pieces(self, which: int, way: Way) -> tuple[Floats, Floats, Floats | None, float]:
-        """A direction of one of the traces: what holds from ``t_s[i]`` until the next piece begins.
-
-        Returns:
-            When each piece begins, ascending from 0, its rate in bit/s, its round-trip time (None if the
-            trace has none), (n,) each; and when the first begins again, inf where the last lasts for ever.
-        """
+    def pieces(self, which: int, way: Way) -> tuple[Piecewise, Floats | None]:
+        """A direction of one of the traces: its rate in bit/s, and its pieces' latencies if it has any."""
         one = self.traces[which]
-        rates = series(getattr(one, way))
-        t_s, bps, latency_s = rates.t_s, rates.value, None
+        rates, latency_s = series(getattr(one, way)), None
         if one.latency is not None:
             latencies = series(one.latency)
-            t_s = np.union1d(rates.t_s, latencies.t_s)
-            bps, latency_s = rates.at(t_s), latencies.at(t_s)
+            t_s = np.union1d(rates.t, latencies.t)
+            rates, latency_s = Piecewise(t_s, rates.at(t_s)), latencies.at(t_s)
         if self.holds:
-            return t_s, bps, latency_s, math.inf
-        # The last row only ends the trace.
-        length_s = float(t_s[-1]) if len(t_s) > _ONE_PIECE else math.inf
-        return t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], length_s
+            return rates, latency_s
+        # The last row only ends the trace, and with one other row nothing changes.
+        period_s = float(rates.t[-1]) if len(rates.t) > _ONE_PIECE else math.inf
+        return Piecewise(rates.t[:-1], rates.value[:-1], period_s), None if latency_s is None else latency_s[
+            :-1
+        ]
 
     def dealt(self, root: int, clients: Ints) -> DealtTraces:
         """The trace of each client and where in it the client begins, by its number alone.
@@ -386,7 +362,7 @@ class LinkTrace(Strict):
 
     def _lengths_s(self) -> list[float]:
         """When the last row of each trace is, in its longer direction."""
-        return [max(float(series(getattr(one, way)).t_s[-1]) for way in WAYS) for one in self.traces]
+        return [max(float(series(getattr(one, way)).t[-1]) for way in WAYS) for one in self.traces]
 
     def range(self, name: Number) -> tuple[float, float]:
         """The least and the most of all traces, the rates that only end one left out."""
@@ -396,7 +372,7 @@ class LinkTrace(Strict):
     def mean(self, name: Number) -> float:
         """The mean over the time of all traces, each until its last row: in bit/s, or seconds of latency."""
         every = [series(getattr(one, name)) for one in self.traces]
-        seconds = math.fsum(float(one.t_s[-1]) for one in every)
+        seconds = math.fsum(float(one.t[-1]) for one in every)
         if not seconds:
             return math.fsum(float(one.value[-1]) for one in every) / len(every)
-        return math.fsum(one.integral for one in every) / seconds
+        return math.fsum(math.fsum((one.value[:-1] * np.diff(one.t)).tolist()) for one in every) / seconds

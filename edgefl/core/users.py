@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -20,7 +19,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from edgefl.core import seeds
-from edgefl.core.csv_rows import kept, read_csv
+from edgefl.core.csv_rows import csv_text, kept, read_csv
 from edgefl.core.params import Strict
 from edgefl.core.units import show_count
 
@@ -149,11 +148,7 @@ def _canonical(text: str) -> str:
 
 def _text(columns: Mapping[str, Sequence[str]]) -> str:
     """Columns as CSV text, the first line first."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return out.getvalue().removesuffix("\n")
+    return csv_text(columns, zip(*columns.values(), strict=True)).removesuffix("\n")
 
 
 def _columns(rows: str) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
-from edgefl.importing.profile import Base, profile_of
+from edgefl.importing.profile import profile_of
 from edgefl.importing.trace import INDEPENDENTLY, TOGETHER, RecordedUsers, TraceSource, joined
 
 # Kinds that go together, and the link of what they do not say.
@@ -103,7 +103,7 @@ def import_traces(
     if dealt not in {None, TOGETHER, INDEPENDENTLY}:
         raise UserError(f"must be {TOGETHER!r} or {INDEPENDENTLY!r}; got {dealt!r}", where="--dealt")
     folder = Path(out)
-    base = Base(_name_of(folder, name), device, link or _FAMILIES[family])
+    name = _name_of(folder, name)
     traces = _traces(family, paths, ready, repeat, progress or (lambda *_: None))
     kinds = [trace.kind for trace in traces]
     if kind not in kinds:
@@ -117,21 +117,25 @@ def import_traces(
         if given is not None and of not in kinds:
             raise UserError(f"{option} is only for {of}", where=option)
     alike, dealt = joined(traces, dealt)
-    made = profile_of([trace.sampled(users) for trace in alike], dealt, base)
-    written = {folder / file: content for file, content in made.files.items()}
+    alike = [trace.sampled(users) for trace in alike]
+    made, read = profile_of(alike, dealt, name, device, link or _FAMILIES[family])
+    written = {folder / file: content for file, content in made.items()}
     check_free(*written, force=force)
-    _make(folder / "profiles" / base.name)
+    try:
+        (folder / "profiles" / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the folder {folder}: {error.strerror}", where="--out") from error
     all_atomically(written)
     return Imported(
-        name=base.name,
+        name=name,
         path=next(iter(written)),
         files=tuple(written),
-        users=made.users,
+        users=max(map(len, alike)),
         dealt=dealt,
         sources=tuple(source for trace in traces for source in trace.sources),
-        read=tuple(made.read),
-        dropped=tuple(made.dropped),
-        next_step=_next_step(folder, base.name),
+        read=tuple(read),
+        dropped=tuple(sentence for trace in alike for sentence in trace.dropped),
+        next_step=_next_step(folder, name),
     )
 
 
@@ -153,13 +157,6 @@ def _traces(
         show(f"reading {path.name}", done, len(paths))
         found.append(fedscale.read(path) if fedscale.CAPACITY in family else flash.read(path, conditions))
     return found
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error.strerror}", where="--out") from error
 
 
 def _next_step(out: Path, name: str) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Sequence
-from io import StringIO
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from edgefl.core import catalogue
+from edgefl.core.csv_rows import csv_text
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.poisson import Ints
@@ -29,69 +28,43 @@ _BELOW = ("down", "up", "latency", "handshakes", "loss", "radio")
 _UNITS = {"down": "bit/s", "up": "bit/s", "latency": "s"}
 
 
-class Base(NamedTuple):
-    """What traces do not say.
-
-    Attributes:
-        name: the profile's.
-        device: whose model decides the time of users without a device.
-        link: whose latency, radio and loss users' links have, and whose rates if they have none.
-    """
-
-    name: str
-    device: str
-    link: str
-
-
-class Made(NamedTuple):
-    """A profile that was made.
-
-    Attributes:
-        files: what to write, by path relative to a directory on EDGEFL_PATH, the profile first.
-        users: how many recorded users there are.
-        read: what was made of the traces, a sentence each.
-        dropped: what of them is lost, a sentence each.
-    """
-
-    files: dict[str, bytes]
-    users: int
-    read: list[str]
-    dropped: list[str]
-
-
-def profile_of(traces: list[RecordedUsers], dealt: str, base: Base) -> Made:
-    """The profile of traces.
+def profile_of(
+    traces: list[RecordedUsers], dealt: str, name: str, device: str, link: str
+) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a profile, by path in a directory on EDGEFL_PATH, and what was made of the traces.
 
     Args:
         traces: their users are the same, row by row, or dealt independently.
         dealt: how their columns are dealt to clients.
-        base: what they do not say.
+        name: the profile's.
+        device: whose model decides the time of users without a device.
+        link: whose latency, radio and loss users' links have, and whose rates if they have none.
 
     Raises:
-        UserError: the base's device or link is unknown, or one that a trace names.
+        UserError: the device or the link is unknown, or one that a trace names.
     """
-    catalogue.find("devices", base.device, where="--device")
-    folder = f"profiles/{base.name}"
+    catalogue.find("devices", device, where="--device")
+    folder = f"profiles/{name}"
     columns: dict[str, Sequence[Any]] = {}
     more: dict[str, Any] = {}
-    files: dict[str, bytes] = {}
+    tables: dict[str, bytes] = {}
     read: list[str] = []
     for trace in traces:
         for column in {"device", "link"} & trace.columns.keys():
-            for name in dict.fromkeys(trace.columns[column]):
+            for one in dict.fromkeys(trace.columns[column]):
                 where = f"{trace.sources[0].file}, column {column}"
-                catalogue.find(catalogue.kind_of(column), name, where=where)
+                catalogue.find(catalogue.kind_of(column), one, where=where)
             columns[column] = trace.columns[column]
         if trace.columns.keys() & _UNITS.keys():
-            more["links"], columns["link"], told = _links(trace, base)
+            more["links"], columns["link"], told = _links(trace, link)
             read.append(told)
         if (slowdown := trace.columns.get("slowdown")) is not None:
             columns["slowdown"] = [f"{value:.9g}" for value in slowdown]
             read.append(_told("slowdown", slowdown, "{:.3g}".format))
         if trace.kind == CAPACITY:
-            read.append(f"computation is a relative speed: the median user is as fast as {base.device}")
+            read.append(f"computation is a relative speed: the median user is as fast as {device}")
         if (spans := trace.columns.get("availability")) is not None:
-            columns["availability"], files[f"{folder}/availability.csv"] = _intervals(spans)
+            columns["availability"], tables[f"{folder}/availability.csv"] = _intervals(spans)
             repeat = {} if trace.repeat_s is None else {"repeat": f"{trace.repeat_s:.17g} s"}
             more["availability"] = {"name": "intervals", "file": f"{folder}/availability.csv", **repeat}
         if trace.on_leave:
@@ -100,19 +73,18 @@ def profile_of(traces: list[RecordedUsers], dealt: str, base: Base) -> Made:
     users = max(map(len, traces))
     # A column of fewer users is gone through again.
     rows = zip(*(islice(cycle(column), users) for column in columns.values()), strict=True)
-    files[f"{folder}/users.csv"] = _csv(list(columns), rows)
-    dropped = [sentence for trace in traces for sentence in trace.dropped]
+    tables[f"{folder}/users.csv"] = csv_text(columns, rows).encode()
     record = {
         "title": f"{show_count(users, 'user')} of {' and '.join(trace.kind for trace in traces)}",
-        "members": [{"device": base.device, "link": base.link}],
+        "members": [{"device": device, "link": link}],
         **more,
         "users": {"file": f"{folder}/users.csv", "dealt": dealt},
-        "notes": _notes(traces, dealt, read, dropped),
+        "notes": _notes(traces, dealt, read),
     }
-    return Made({f"{folder}.yaml": dump(record).encode(), **files}, users, read, dropped)
+    return {f"{folder}.yaml": dump(record).encode(), **tables}, read
 
 
-def _notes(traces: list[RecordedUsers], dealt: str, read: list[str], dropped: list[str]) -> str:
+def _notes(traces: list[RecordedUsers], dealt: str, read: list[str]) -> str:
     files = "; ".join(trace.cited() for trace in traces)
     how = "What is recorded of one user stays together."
     if dealt == INDEPENDENTLY:
@@ -120,18 +92,19 @@ def _notes(traces: list[RecordedUsers], dealt: str, read: list[str], dropped: li
         why = ": the traces do not say which of their users are the same" if unknown else ""
         how = f"Each column is dealt on its own{why}."
     made = f" Read: {'; '.join(read)}." if read else ""
+    dropped = [sentence for trace in traces for sentence in trace.dropped]
     left = f" Dropped: {'; '.join(dropped)}." if dropped else ""
     return f"Made by edgefl import of {files}. {how}{made}{left}"
 
 
-def _links(trace: RecordedUsers, base: Base) -> tuple[dict[str, Any], list[str], str]:
+def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], str]:
     """Users' links: each their own, or classes where there are many; whose they are, and a sentence."""
-    path = catalogue.find("links", base.link, where="--link").path
+    path = catalogue.find("links", base, where="--link").path
     known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
     if "trace" in known:
-        raise UserError(f"the link {base.link} follows a trace; give one with constant rates", where="--link")
+        raise UserError(f"the link {base} follows a trace; give one with constant rates", where="--link")
     columns = {key: np.array(trace.columns[key]) for key in _UNITS if key in trace.columns}
-    below = {key: _assumed(known[key], base.link) for key in _BELOW if key in known and key not in columns}
+    below = {key: _assumed(known[key], base) for key in _BELOW if key in known and key not in columns}
     values, of, rounding = classes(np.maximum(np.stack(list(columns.values()), axis=1), _LEAST_S))
     names = [f"link-{index:0{len(str(len(values) - 1))}d}" for index in range(len(values))]
     rounded = f", rounded by at most {show_share(rounding, 1)}" if rounding else ""
@@ -217,12 +190,4 @@ def _intervals(spans: Sequence[Spans]) -> tuple[list[int], bytes]:
     some = np.array(list(map(bool, spans)))
     numbers = np.where(some, np.cumsum(some) - int(some.all()), 0).tolist()
     rows = ((number, *span) for number, own in zip(numbers, spans, strict=True) for span in own)
-    return numbers, _csv(["client", "start_s", "end_s"], rows)
-
-
-def _csv(header: list[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
+    return numbers, csv_text(["client", "start_s", "end_s"], rows).encode()

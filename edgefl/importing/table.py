@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
 
 from edgefl.core.availability.intervals import Params
 from edgefl.core.csv_rows import RowError, placed, read_csv
 from edgefl.core.errors import UserError
-from edgefl.core.units import parse
+from edgefl.core.units import BitsPerSecond, Seconds
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import RecordedUsers, Spans, source_of
@@ -31,34 +31,27 @@ from edgefl.importing.trace import RecordedUsers, Spans, source_of
 CSV = "csv"
 
 
-def _of(unit: float | str, *, least: float = 1, most: float = 1e15) -> tuple[Any, ...]:
-    """A quantity with its unit, or a plain number of such units."""
-    if isinstance(unit, str):
-        return BeforeValidator(partial(parse, dimension=unit)), Field(ge=least, le=most)
-    return AfterValidator(lambda value: value * unit), Field(ge=least, le=most, allow_inf_nan=False)
+_Rate = Annotated[BitsPerSecond, Field(ge=1, le=1e15)]
+_Latency = Annotated[Seconds, Field(le=1e6)]
+# The units of plain numbers, by the end of a column's name.
+_RATES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s"}
 
 
-_Bps = Annotated[float, *_of(1)]
-_Kbps = Annotated[float, *_of(1e3)]
-_Mbps = Annotated[float, *_of(1e6)]
-_Gbps = Annotated[float, *_of(1e9)]
+def _plain(quantity: Any, unit: str) -> Any:
+    """A quantity as a plain number of units."""
+    return Annotated[quantity, BeforeValidator(lambda number: f"{number} {unit}")]
 
 
-class _TableRow(User, total=False):
-    user: Annotated[str, Field(min_length=1)]
-    down: Annotated[float, *_of("bit rate")]
-    down_bps: _Bps
-    down_kbps: _Kbps
-    down_mbps: _Mbps
-    down_gbps: _Gbps
-    up: Annotated[float, *_of("bit rate")]
-    up_bps: _Bps
-    up_kbps: _Kbps
-    up_mbps: _Mbps
-    up_gbps: _Gbps
-    latency: Annotated[float, *_of("time", least=0, most=1e6)]
-    latency_s: Annotated[float, *_of(1, least=0, most=1e6)]
-    latency_ms: Annotated[float, *_of(1e-3, least=0, most=1e6)]
+# What a fleet reads of its users, and what makes a link of their own.
+_COLUMNS: dict[str, Any] = {
+    **get_type_hints(User, include_extras=True),
+    "user": Annotated[str, Field(min_length=1)],
+    "latency": _Latency,
+    **{f"latency_{unit}": _plain(_Latency, unit) for unit in ("s", "ms")},
+    **dict.fromkeys(("down", "up"), _Rate),
+    **{f"{way}_{end}": _plain(_Rate, unit) for way in ("down", "up") for end, unit in _RATES.items()},
+}
+_TableRow = TypedDict("_TableRow", _COLUMNS, total=False)  # type: ignore[misc]
 
 
 def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
@@ -94,18 +87,17 @@ def _columns(text: str) -> tuple[dict[str, list[Any]], list[str]]:
     """The values of each column that is read, without its unit, and the others, a sentence each."""
     names, rows, _ = read_csv(text, _TableRow, others=True)
     found: dict[str, list[Any]] = {}
-    for name in names:
-        if name in _TableRow.__annotations__:
-            of = name.partition("_")[0]
-            if of in found:
-                raise RowError(f"two columns give {of}", 1)
-            found[of] = [row[name] for row in rows]
+    for name in filter(_COLUMNS.__contains__, names):
+        of = name.partition("_")[0]
+        if of in found:
+            raise RowError(f"two columns give {of}", 1)
+        found[of] = [row[name] for row in rows]
     if found.keys() <= {"user"}:
         raise RowError("the first line must name something of users beside their names", 1)
     if "link" in found and (own := {"down", "up", "latency"} & found.keys()):
         what = f"a user's link is either a name or has {', '.join(sorted(own))}: remove one of the columns"
         raise RowError(what, 1)
-    return found, [f"column {name!r}" for name in names if name not in _TableRow.__annotations__]
+    return found, [f"column {name!r}" for name in names if name not in _COLUMNS]
 
 
 def _spans(path: Path, numbers: Sequence[int], repeat_s: float | None) -> list[Spans]:

@@ -7,10 +7,9 @@ what the transfers in progress have spent.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import simpy
@@ -95,7 +94,8 @@ class Carriage:
         """The next transfer begins with its handshakes."""
         self.left_bits, self.left_delay_s = 8.0 * self.size, self.delay_s
         if trace is not None and self.size:
-            self.left_delay_s, self.alone = trace.at(now_s).delay_s, False
+            self.left_delay_s, _ = trace.rates.delay_s.until(now_s, trace.offset_s)
+            self.alone = False
 
     def holds_until_s(self, now_s: float) -> float:
         """When handshakes that go on now are over."""
@@ -176,7 +176,7 @@ class Shared:
             cap_bps = one.bps
             one.wakes = env.event()
             if trace is not None:
-                cap_bps, _, until_s = trace.at(env.now)
+                cap_bps, until_s = trace.rates.bps.until(env.now, trace.offset_s)
                 if until_s < _INF:
                     env.at(until_s).callbacks.append(partial(self._change, way, one, one.wakes))
             if cap_bps:
@@ -285,48 +285,11 @@ class Way:
         self._sleep()
 
 
-_Lists: TypeAlias = tuple[list[float], list[float], list[float], float]
-"""The columns of ``Rates``."""
+class ClientTrace(NamedTuple):
+    """One direction of the trace that a client's link follows, and the client's place in it at time 0."""
 
-
-class Piece(NamedTuple):
-    """What a transfer meets now.
-
-    Attributes:
-        bps: the link's rate; 0 is an outage.
-        delay_s: the handshakes of a transfer that begins.
-        until_s: when that changes; infinite for never.
-    """
-
-    bps: float
-    delay_s: float
-    until_s: float
-
-
-class ClientTrace:
-    """One direction of the trace that a client's link follows, from the client's place in it on."""
-
-    __slots__ = ("_bps", "_delay_s", "_length_s", "_offset_s", "_t_s")
-
-    def __init__(self, rates: _Lists, offset_s: float) -> None:
-        self._t_s, self._bps, self._delay_s, self._length_s = rates
-        self._offset_s = offset_s
-
-    def at(self, now_s: float) -> Piece:
-        """What holds at a time."""
-        within = now_s + self._offset_s
-        base = 0.0 if math.isinf(self._length_s) else math.floor(within / self._length_s) * self._length_s
-        place = max(0, bisect_right(self._t_s, within - base) - 1)
-        while True:
-            last = place + 1 == len(self._t_s)
-            until_s = base + (self._length_s if last else self._t_s[place + 1]) - self._offset_s
-            # So late that a turn of the trace is below the clock's resolution.
-            is_late = base + self._length_s == base
-            if until_s > now_s or is_late:
-                until_s = max(until_s, math.nextafter(now_s, math.inf))
-                return Piece(self._bps[place], self._delay_s[place], until_s)
-            # A change that rounding has put before now.
-            base, place = (base + self._length_s, 0) if last else (base, place + 1)
+    rates: Rates
+    offset_s: float
 
 
 class ClientTraces:
@@ -341,10 +304,10 @@ class ClientTraces:
             link = plan.fleet.links.get(name)
             if link is not None and link.trace is not None:
                 mine = np.flatnonzero(clients.link == place)
-                which, offset_s = link.dealt(plan.scenario.seed, mine)
+                which, offset_s = link.trace.dealt(plan.scenario.seed, mine)
                 each = zip(mine.tolist(), which.tolist(), offset_s.tolist(), strict=True)
                 self._dealt |= {client: (link, trace, offset) for client, trace, offset in each}
-        self._rates: dict[tuple[int, int, int], _Lists] = {}
+        self._rates: dict[tuple[int, int, int], Rates] = {}
 
     def of(self, client: int, way: int) -> ClientTrace | None:
         """A client's trace in a direction, 0 for down and 1 for up; None if its link does not change."""
@@ -354,10 +317,5 @@ class ClientTraces:
         link, which, offset_s = dealt
         key = id(link), which, way
         if key not in self._rates:
-            self._rates[key] = _lists(link.rates(which, WAYS[way]))
+            self._rates[key] = link.rates(which, WAYS[way])
         return ClientTrace(self._rates[key], offset_s)
-
-
-def _lists(rates: Rates) -> _Lists:
-    """Lists, which are quicker to look one number up in than arrays."""
-    return rates.t_s.tolist(), rates.bps.tolist(), rates.delay_s.tolist(), rates.length_s

@@ -36,7 +36,7 @@ def test_a_run_has_its_traces_with_it(folder):
     """Its plan has the rows, and says what its clients follow; its times are its own at no other numbers."""
     reader = Reader(folder / "run")
     found, assumed = recorded_fleet(reader).links["mine"], reader.meta["assumed"]
-    assert found.rates(0, "down").bps.tolist() == [8e6, 0]
+    assert found.rates(0, "down").bps.value.tolist() == [8e6, 0]
     assert found.down.value == 2e6
     assert list(sights(read_plan(reader))) == ["links that follow traces"]
     assert any(line.startswith("link mine: follows a trace of 4 s, which repeats") for line in assumed)

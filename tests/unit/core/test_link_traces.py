@@ -47,7 +47,7 @@ def test_a_csv_file_is_its_columns(tmp_path_factory, gaps, start, data):
     assert list(found) == ["down", "up", "latency"]
     for name, values in columns.items():
         assert series(found[name]).at(t_s + 2e-6).tolist() == values.tolist()
-        assert series(found[name]).t_s[-1] == pytest.approx(t_s[-1], abs=2e-6)
+        assert series(found[name]).t[-1] == pytest.approx(t_s[-1], abs=2e-6)
 
 
 @given(PACKETS_MS, st.integers(1, 999), st.integers(1, 300))
@@ -57,9 +57,9 @@ def test_every_packet_of_mahimahi_is_conserved(tmp_path_factory, packets, last, 
     path = tmp_path_factory.mktemp("mahimahi") / "trace"
     path.write_text("\n".join(map(str, packets)) + "\n")
     found = series(from_mahimahi(path, bin_ms))
-    assert found.t_s[-1] == packets[-1] / 1000
+    assert found.t[-1] == packets[-1] / 1000
     for end_ms in (*range(bin_ms, packets[-1], bin_ms), packets[-1]):
-        so_far = np.clip(end_ms / 1000 - found.t_s, 0, np.append(np.diff(found.t_s), 0))
+        so_far = np.clip(end_ms / 1000 - found.t, 0, np.append(np.diff(found.t), 0))
         carried = (found.value * so_far).sum() / PACKET_BITS
         assert carried == pytest.approx(sum(one <= end_ms for one in packets), abs=1e-6)
 
@@ -69,7 +69,7 @@ def test_mahimahi_by_hand(tmp_path):
     (tmp_path / "trace").write_text("0\n100\n101\n\n350\n")
     assert from_mahimahi(tmp_path / "trace", 100) == "0,240000 0.1,120000 0.2,0 0.3,240000 0.35,240000"
     (tmp_path / "trace").write_text("1\n1000000000000\n")
-    assert len(series(from_mahimahi(tmp_path / "trace", 1)).t_s) == 4
+    assert len(series(from_mahimahi(tmp_path / "trace", 1)).t) == 4
 
 
 WRONG = {
@@ -129,23 +129,27 @@ def test_a_trace_gives_the_rates_and_the_handshakes():
     reached = [1.22 * 8 * 1460 / (latency * 0.1) for latency in (0.1, 0.2)]
     for way, rates in {"down": (4e6, 0), "up": (2e6, 1e6)}.items():
         found = bus.rates(0, way)
-        assert (found.t_s.tolist(), found.delay_s.tolist(), found.length_s) == ([0, 2], [0.2, 0.4], 5)
-        assert found.bps.tolist() == pytest.approx(np.minimum(rates, reached))
+        assert (found.bps.t.tolist(), found.delay_s.value.tolist(), found.bps.period) == (
+            [0, 2],
+            [0.2, 0.4],
+            5,
+        )
+        assert found.bps.value.tolist() == pytest.approx(np.minimum(rates, reached))
     held = link("csv: bus.csv, end: hold", NO_LATENCY)
     assert (bus.trace.range("down"), held.trace.range("down")) == ((0, 4e6), (0, 9e9))
-    found = held.rates(0, "down")
-    assert (found.t_s.tolist(), found.bps.tolist(), found.length_s) == ([0, 2, 5], [4e6, 0, 9e9], math.inf)
-    assert found.delay_s.tolist() == [0.1, 0.2, 9]
+    found, delay_s = held.rates(0, "down")
+    assert (found.t.tolist(), found.value.tolist(), found.period) == ([0, 2, 5], [4e6, 0, 9e9], math.inf)
+    assert delay_s.value.tolist() == [0.1, 0.2, 9]
 
 
 def test_what_never_changes_has_no_end():
     one = link("mahimahi: {down: steady, up: halved}")
-    assert (one.rates(0, "down").bps.tolist(), one.rates(0, "down").length_s) == ([12e6], math.inf)
-    assert (one.rates(0, "up").t_s.tolist(), one.rates(0, "up").length_s) == ([0, 0.1], 0.2)
-    assert one.dealt(0, np.arange(99)).offset_s.max() < 0.2
-    finer = link("mahimahi: {down: steady, up: halved, bin: 25 ms}").rates(0, "up")
-    assert finer.t_s.tolist() == [0, 0.1, 0.125, 0.175]
-    assert finer.bps.tolist() == [12e6, 0.48e6, 0, 0.48e6]
+    down, up = one.rates(0, "down").bps, one.rates(0, "up").bps
+    assert (down.value.tolist(), down.period, up.t.tolist(), up.period) == ([12e6], math.inf, [0, 0.1], 0.2)
+    assert one.trace.dealt(0, np.arange(99)).offset_s.max() < 0.2
+    finer = link("mahimahi: {down: steady, up: halved, bin: 25 ms}").rates(0, "up").bps
+    assert finer.t.tolist() == [0, 0.1, 0.125, 0.175]
+    assert finer.value.tolist() == [12e6, 0.48e6, 0, 0.48e6]
 
 
 def test_the_links_numbers_are_the_means_over_time():
@@ -164,7 +168,7 @@ def test_the_links_numbers_are_the_means_over_time():
         "value: 50 ms, status: measured", "low: 10 ms, value: 50 ms, high: 90 ms, status: assumed"
     )
     cheap, costly = corners(link(ROWS, spread))
-    assert [one.rates(0, "up").delay_s[0] for one in (cheap, costly)] == [0.01, 0.09]
+    assert [one.rates(0, "up").delay_s.value[0] for one in (cheap, costly)] == [0.01, 0.09]
 
 
 def test_traces_are_dealt_out_evenly():

@@ -69,7 +69,7 @@ WRONG = [
     (["down;up", "1;2"], "between commas", ":1"),
     (["down_mbps,down", "1,2 Mbit/s"], "two columns give down", ":1"),
     (["down_mbps"], "no rows", ":1"),
-    (["down_mbps", "1", "x"], "down_mbps 'x': Input should be a valid number", ":3"),
+    (["down_mbps", "1", "x"], "'x Mbit/s' is not a bit rate", ":3"),
     (["down_mbps", "0"], "greater than or equal to 1", ":2"),
     (["down", "12"], "12", ":2"),
     (["latency", "5 apples"], "not a unit of time", ":2"),

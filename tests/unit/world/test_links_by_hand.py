@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from fleets import valid
 from plans import plan, prices, sourced, told, with_server
@@ -13,9 +14,9 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
+from edgefl.core.piecewise import Piecewise
 from edgefl.world.driver import converse, simulate
 from edgefl.world.job import Job
-from edgefl.world.links import ClientTrace
 from edgefl.world.needs import Feedback
 
 MERGED, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LOST))
@@ -127,5 +128,5 @@ def test_jobs_that_ended_are_forgotten():
 
 def test_a_trace_is_passed_over_where_the_clock_cannot_follow_it():
     """After 1e15 s, when doubles are 1/8 s apart, a trace of 2 ms ends every look at it later than now."""
-    trace = ClientTrace(([0.0, 0.001], [1e6, 2e6], [0.0, 0.0], 0.002), 0.0)
-    assert trace.at(1e15).until_s > 1e15
+    trace = Piecewise(np.array([0.0, 0.001]), np.array([1e6, 2e6]), 0.002)
+    assert trace.until(1e15, 0.0)[1] > 1e15
