@@ -20,6 +20,7 @@ import torch
 
 from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
 from edgefl.core.fresh import Caller
 
@@ -82,6 +83,7 @@ def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tu
         The resident bytes with all libraries loaded, and the calls of each workload.
     """
     torch.set_num_threads(threads)
+    keep_freed_memory()
     loaded_bytes = psutil.Process().memory_info().rss
     clock = time.process_time if threads == 1 else time.perf_counter
     return loaded_bytes, [timed(one.computation.ready(one.batch), budget_s, clock) for one in workloads]

@@ -22,6 +22,7 @@ from typing import Any, TypeVarTuple
 import torch
 from torch import Tensor
 
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
 from edgefl.core import fresh
@@ -109,6 +110,7 @@ def _time(
     build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
 ) -> tuple[int, float]:
     """The number of steps of an exchange, and its seconds."""
+    keep_freed_memory()
     exchange, cpu_s = _exchange(build(*arguments)), list[float]()
     # One step of each phase allocates the memory that later steps reuse.
     exchange(1)

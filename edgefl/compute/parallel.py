@@ -28,6 +28,7 @@ from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
 from torch import Tensor
 
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import EngineContext, Group, Outcome, Trainer
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
@@ -296,6 +297,7 @@ def _apart() -> Iterator[None]:
 def _begin(driver: int) -> None:
     """A worker's start."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf  # noqa: SLF001
     threading.Thread(target=_follow, args=(driver,), daemon=True).start()

@@ -18,6 +18,7 @@ import torch
 
 from edgefl.analysis.groups import numbers
 from edgefl.analysis.summary import summary
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.core.host import processor
@@ -220,6 +221,7 @@ def _forget_trace(folder: Path) -> None:
 
 def _train(run: RunInProgress, execution: Execution, host: dict[str, Any]) -> None:
     """Runs to the end with training; adds the engine and its times to ``host``."""
+    keep_freed_memory()
     options = execution.options
     states = States(run.store.folder / "states", int(options.params.state_memory))
     context = Context(execution.planned, states, options.device)
