@@ -7,6 +7,7 @@ no bit, and what does not come back, because a worker died, is submitted again.
 from __future__ import annotations
 
 import math
+import multiprocessing.resource_tracker
 import os
 import re
 import shutil
@@ -248,12 +249,13 @@ class Processes(Parallel):
 
     def __init__(self, context: ParallelContext, setup: Setup, workers: int) -> None:
         self._workers = workers
-        files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
+        with _apart():
+            files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
+            for folder in files.folders:
+                # Also when every process is killed.
+                resource_tracker.register(str(folder), "folder")
+            self._remove = weakref.finalize(self, _removed, files)
         self._executor = _started(workers)
-        for folder in files.folders:
-            # Also when every process is killed.
-            resource_tracker.register(str(folder), "folder")
-        self._remove = weakref.finalize(self, _removed, files)
         super().__init__(context, setup, files, _QUEUED * workers)
 
     def submit(self, order: Order) -> Future[Any]:
@@ -284,9 +286,11 @@ def _started(workers: int) -> ProcessPoolExecutor:
 @contextmanager
 def _apart() -> Iterator[None]:
     """Processes that start now leave Ctrl-C to this one, and import nothing from the current folder."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     safe = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
+    # When it starts, it lets Ctrl-C through again, to workers that start after it.
+    multiprocessing.resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
