@@ -41,14 +41,7 @@ class Scores:
 
 
 def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor, indices: Ints) -> Scores:
-    """Scores a predictor on the samples at ``indices``.
-
-    Args:
-        predictor: weights and logits.
-        images: indices -> normalised images (len(indices), C, H, W).
-        labels: of all samples, (N,) int64.
-        indices: which samples, at least one.
-    """
+    """A predictor's results at ``indices``, at least one, of normalised images and of all samples' labels."""
     correct, losses = [], []
     with torch.inference_mode(), one_thread():
         for start in range(0, len(indices), CHUNK):
@@ -106,18 +99,14 @@ def personal(
     results: dict[int, Scores] = {}
     common = {id(leaf) for tree in shared for leaf in leaves(tree or {})}
     groups: dict[Any, tuple[Predictor, list[int]]] = {}
-
-    def sort(client: int) -> None:
-        """Scores a client, or puts it into its group."""
+    for client in scored:
         predictor = predictors(client)
-        identity = _identity(predictor)
+        identity = predictor.logits, tuple(id(leaf) for leaf in leaves(predictor.weights))
         if common.issuperset(identity[1]):
             groups.setdefault(identity, (predictor, []))[1].append(client)
         else:
             results[client] = scorer(predictor, tests[client])
-
-    for client in scored:
-        sort(client)
+        del predictor
     for predictor, group in groups.values():
         tested = np.unique(np.concatenate([tests[client] for client in group]))
         scores = scorer(predictor, tested)
@@ -131,8 +120,3 @@ def personal(
         samples=np.array([len(tests[client]) for client in scored], dtype=np.int64),
         untrained=sum(not trained(client) for client in scored),
     )
-
-
-def _identity(predictor: Predictor) -> tuple[Callable[..., Tensor], tuple[int, ...]]:
-    """Equal for predictors over the very same tensors, even in different trees."""
-    return predictor.logits, tuple(id(leaf) for leaf in leaves(predictor.weights))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -15,15 +14,13 @@ from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, noted
 from edgefl.protocol.training import updated
 
-_MOST_TAPES = 64
-
 
 class Gradients:
     """Takes gradient steps, and keeps the tapes of frequent ones."""
 
     def __init__(self) -> None:
         # Holding the step keeps its id from being reused.
-        self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
+        self._tapes: dict[Hashable, tuple[GradientStep, Tape | None]] = {}
 
     @torch.no_grad()
     def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, recorded: bool) -> Carry:
@@ -77,9 +74,6 @@ class Gradients:
             except UnrecordableError:
                 tape = None
             self._tapes[key] = step, tape
-            if len(self._tapes) > _MOST_TAPES:
-                self._tapes.popitem(last=False)
-        self._tapes.move_to_end(key)
         return self._tapes[key][1]
 
 

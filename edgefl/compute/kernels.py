@@ -173,11 +173,7 @@ def tensors(values: Any) -> list[Tensor]:
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """The kernels of one operator call.
 
-    Args:
-        name: the operator's name without overload, such as "addmm".
-        arguments: its positional arguments.
-        result: what it returned.
-        roles: the stage of training and the weights.
+    Its name is without overload, such as "addmm".
 
     Raises:
         UnknownOperatorError: no table holds the operator.

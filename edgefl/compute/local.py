@@ -9,11 +9,7 @@ from edgefl.core.event import TrainingJob
 
 
 class Local:
-    """An engine that trains in this process.
-
-    Attributes:
-        ahead: whether it gains from jobs beyond those that the next merge takes.
-    """
+    """An engine that trains in this process."""
 
     def __init__(self, context: EngineContext, trainer: Trainer, *, ahead: bool) -> None:
         self._context = context

@@ -4,23 +4,21 @@ The traced cost is what a device needs. This is what a host with Python, torch a
 bounds the error of the trace. Each measurement is done in a fresh process: freed memory does not all leave a
 process, and importing torch alone takes 200 MB, so only differences within a fresh process mean something.
 
-The work is done as by the reference engine, on one thread and on random data of the right shapes: first with
-memory watched, then timed. While memory is watched, allocators return what is freed to the system; afterwards
-they keep it, as in a run.
+The work is done as by the reference engine, on one thread and on random data of the right shapes: in one
+process for its memory, where allocators return what is freed to the system, and in another for its time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Any, TypeVarTuple
 
-import psutil
 import torch
 from torch import Tensor
 
@@ -29,7 +27,7 @@ from edgefl.compute.job import Outcome, Task
 from edgefl.compute.loop import work
 from edgefl.core import fresh
 from edgefl.core.event import TrainingJob
-from edgefl.core.host import forget_high_water, high_water_bytes
+from edgefl.core.host import growth
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Method, Net, Phase, tree_map
 
@@ -65,21 +63,13 @@ class MeasuredExchange:
 
     Attributes:
         steps: how many were done.
-        wall_s, cpu_s: seconds of an exchange, the median of several.
-        added_bytes: the most that the work added to the process's memory, by the kernel's high-water mark or,
-            where there is none, by sampling.
-        rss_before_bytes: resident with all libraries loaded, before the model is received.
-        rss_after_bytes: resident with the result at hand.
-        rss_peak_bytes: the highest sample in between.
+        cpu_s: the processor's seconds of an exchange, the median of several.
+        added_bytes: the most that the work added to the process's memory.
     """
 
     steps: int
-    wall_s: float
     cpu_s: float
     added_bytes: int
-    rss_before_bytes: int
-    rss_after_bytes: int
-    rss_peak_bytes: int
 
 
 # Exchanges are timed until they have taken so long together.
@@ -94,7 +84,7 @@ def measure(
     *arguments: *Arguments,
     limit: int | None = None,
 ) -> MeasuredExchange:
-    """Does one client's exchange in a fresh process.
+    """Does one client's exchange in fresh processes.
 
     Args:
         build: makes the work there; defined at the top level of a module.
@@ -103,119 +93,67 @@ def measure(
 
     Raises:
         EdgeflError: ``build`` raised it.
-        RunError: the process failed.
+        RunError: a process failed.
     """
-    return fresh.call(_measure, build, arguments, limit, variables=_RETURN_MEMORY)
+    added_bytes = fresh.call(_memory, build, arguments, limit, variables=_RETURN_MEMORY)
+    steps, cpu_s = fresh.call(_time, build, arguments, limit)
+    return MeasuredExchange(steps, cpu_s, added_bytes)
 
 
-def _measure(
-    build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
-) -> MeasuredExchange:
-    torch.set_num_threads(1)
-    return _measured(_Client(build(*arguments)), limit)
-
-
-class _Client:
-    """A client that does the same exchange several times."""
-
-    def __init__(self, given: ClientWork) -> None:
-        self._given = given
-        _load_libraries()
-        self._generator = torch.Generator().manual_seed(0)
-        self._server = given.method.server(given.net.init(0))
-        self._state = given.method.client(given.net.init(0))
-
-    def sizes(self, limit: int | None) -> dict[str, list[int]]:
-        """The batch sizes of each phase's steps."""
-        samples, batch_size = self._given.samples, self._given.batch_size
-        return {
-            phase.name: [size for _, size in step_sequence(samples, batch_size, phase.passes)][:limit]
-            for phase in self._given.exchange.work.phases
-        }
-
-    def exchange(self, limit: int | None) -> Outcome:
-        """Does the exchange."""
-        return work(self._task(self.sizes(limit)))
-
-    def _task(self, sizes: dict[str, list[int]]) -> Task:
-        given = self._given
-        classes = given.net.classes
-        counts = torch.full((classes,), given.samples / classes)
-        steps = sum(map(len, sizes.values()))
-        ctx = Ctx(client=0, round=0, lr=given.lr, steps=steps, samples=given.samples, class_counts=counts)
-
-        def batches(phase: Phase) -> Iterator[Batch]:
-            start = 0
-            for size in sizes[phase.name]:
-                yield self._batch(phase, size, start)
-                start += size
-
-        exchange = given.exchange
-        ctx = exchange.context(Assignment(ctx))
-        job = TrainingJob(
-            id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps
-        )
-        # As on a device, what was received and what was kept are copies of its own, which the work can drop.
-        state = None if self._state is None else tree_map(torch.clone, self._state)
-        held = [(tree_map(torch.clone, exchange.down(self._server, 0)), state)]
-        fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
-        return Task(job, fold, {}, None, ctx, batches)
-
-    def _batch(self, phase: Phase, size: int, start: int) -> Batch:
-        """Random samples, ``start`` of which were before them in the phase."""
-        y = torch.randint(self._given.net.classes, (size,))
-        if phase.passes.samples is not None:
-            # The places of public samples, in order, pass after pass.
-            y = torch.arange(start, start + size) % phase.passes.samples
-        return Batch(self._given.prepare(phase, size, self._generator), y)
-
-
-def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
+def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None) -> int:
+    exchange = _exchange(build(*arguments))
     gc.collect()
-    # The mark so far is that of the imports, whose peak is above what they hold in the end.
-    forget_high_water()
-    before, mark, over = _held(), high_water_bytes(), threading.Event()
-    samples = [before]
-    sampler = threading.Thread(target=_sample, args=(samples, over), daemon=True)
-    sampler.start()
-    try:
-        outcome = client.exchange(limit)
-    finally:
-        over.set()
-        sampler.join()
-    after = _held()
-    peak = max(*samples, after)
-    added = max(peak - before, (high_water_bytes() or 0) - (mark or 0))
-    del outcome
+    return growth(partial(exchange, limit))[1]
+
+
+def _time(
+    build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
+) -> tuple[int, float]:
+    """The number of steps of an exchange, and its seconds."""
     keep_freed_memory()
+    exchange, cpu_s = _exchange(build(*arguments)), list[float]()
     # One step of each phase allocates the memory that later steps reuse.
-    client.exchange(1)
-    wall_s, cpu_s = list[float](), list[float]()
-    while sum(wall_s) < _TIMED_S:
-        start, cpu_start = time.perf_counter(), time.process_time()
-        client.exchange(limit)
-        wall_s.append(time.perf_counter() - start)
-        cpu_s.append(time.process_time() - cpu_start)
-    return MeasuredExchange(
-        steps=sum(map(len, client.sizes(limit).values())),
-        wall_s=median(wall_s),
-        cpu_s=median(cpu_s),
-        added_bytes=added,
-        rss_before_bytes=before,
-        rss_after_bytes=after,
-        rss_peak_bytes=peak,
-    )
+    exchange(1)
+    while sum(cpu_s) < _TIMED_S:
+        start = time.process_time()
+        outcome = exchange(limit)
+        cpu_s.append(time.process_time() - start)
+    return outcome.job.steps, median(cpu_s)
 
 
-def _held() -> int:
-    """What this process holds now."""
-    return int(psutil.Process().memory_info().rss)
+def _exchange(given: ClientWork) -> Callable[[int | None], Outcome]:
+    """Does the exchange, in each phase so many steps at most, whenever it is called."""
+    _load_libraries()
+    generator, exchange = torch.Generator().manual_seed(0), given.exchange
+    server, own = given.method.server(given.net.init(0)), given.method.client(given.net.init(0))
 
+    def batches(sizes: Sequence[int], phase: Phase) -> Iterator[Batch]:
+        start = 0
+        for size in sizes:
+            y = torch.randint(given.net.classes, (size,))
+            if phase.passes.samples is not None:
+                # The places of public samples, in order, pass after pass.
+                y = torch.arange(start, start + size) % phase.passes.samples
+            yield Batch(given.prepare(phase, size, generator), y)
+            start += size
 
-def _sample(samples: list[int], over: threading.Event) -> None:
-    """Keeps the peak, read every millisecond."""
-    while not over.wait(1e-3):
-        samples[0] = max(samples[0], _held())
+    def done(limit: int | None) -> Outcome:
+        sizes: dict[str, list[int]] = {}
+        for phase in exchange.work.phases:
+            every = step_sequence(given.samples, given.batch_size, phase.passes)
+            sizes[phase.name] = [size for _, size in every][:limit]
+        steps, classes = sum(map(len, sizes.values())), given.net.classes
+        counts = torch.full((classes,), given.samples / classes)
+        ctx = Ctx(client=0, round=0, lr=given.lr, steps=steps, samples=given.samples, class_counts=counts)
+        job = TrainingJob(0, 0, exchange.name, version=0, round=0, nth=0, seed=0, steps=steps)
+        # As on a device, what was received and what was kept are copies of its own, which the work can drop.
+        state = None if own is None else tree_map(torch.clone, own)
+        held = [(tree_map(torch.clone, exchange.down(server, 0)), state)]
+        fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
+        ctx = exchange.context(Assignment(ctx))
+        return work(Task(job, fold, {}, None, ctx, lambda phase: batches(sizes[phase.name], phase)))
+
+    return done
 
 
 def _load_libraries() -> None:

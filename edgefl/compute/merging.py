@@ -53,12 +53,7 @@ def one_merge(
 ) -> tuple[list[Kernel], int]:
     """The kernels of a merge, those of its clients' payloads included, and its memory at the worst moment.
 
-    Args:
-        method: the method, built on ``net``.
-        exchange: one of its exchanges.
-        net: the clients' model.
-        clients: how many there are.
-        uploads: how many of them are merged.
+    ``uploads`` are merged of ``clients`` in all; the method was built on ``net``, the clients' model.
     """
     with meta_device():
         given = method.initial(net.on_meta()), payloads(method, exchange, net)[1], torch.empty(net.classes)

@@ -118,7 +118,7 @@ def trace(
 
 
 class _Given(NamedTuple):
-    """The inputs of a job, and the shape of one sample."""
+    """What a job begins with, and the shape of one sample."""
 
     payload: Payload
     state: Tree | None
@@ -250,15 +250,7 @@ def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) 
 def by_layer(
     method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]], trace: Trace
 ) -> ExchangeLayers:
-    """One client's share of an exchange layer by layer.
-
-    Args:
-        method: the method, built on ``net``.
-        exchange: one of its exchanges.
-        net: the client's model.
-        steps: for each phase, how many steps of each batch size the client takes.
-        trace: of the exchange.
-    """
+    """One client's share of an exchange layer by layer: ``steps`` has each phase's number by batch size."""
     fold, memory = exchange.work, LayerTracer()
     counts: Counter[tuple[str, str, Kernel]] = Counter()
     kinds: dict[str, str] = {}

@@ -7,6 +7,7 @@ version, and nothing else of the user's: settings, data and the files on ``EDGEF
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 import os
 import platform
@@ -22,14 +23,13 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import ray
 import torch
 from ray.exceptions import RayError
 from torch import Tensor
 
-from edgefl.compute.parallel import GroupBuilder, Order, Setup, unit
-from edgefl.compute.trees import pieces, tree_of
+from edgefl.compute.parallel import Order, Parallel, ParallelContext, Setup, unit
+from edgefl.compute.trees import write
 from edgefl.core import catalogue
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.host import cores
@@ -50,16 +50,14 @@ class Objects(NamedTuple):
             RunError: the store is full.
         """
         try:
-            return ray.put(np.frombuffer(b"".join(map(bytes, pieces(tree))), np.uint8))
+            write(tree, stream := io.BytesIO())
+            return ray.put(stream.getvalue())
         except RayError as error:
             raise RunError(f"Ray's object store is full: {_said(error)}") from error
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
-        stored = ray.get(ref)
-        memory = torch.empty(len(stored), dtype=torch.uint8)
-        memory.numpy()[:] = stored
-        return tree_of(memory)
+        return torch.load(io.BytesIO(ray.get(ref)), weights_only=False)
 
     def drop(self, ref: Any) -> None:
         """Nothing to do: the caller's reference was the last."""
@@ -84,11 +82,11 @@ class Build:
         folders: each directory on the driver's ``EDGEFL_PATH``, and its files of components by their paths.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], GroupBuilder]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
     versions: Mapping[str, str]
     folders: Mapping[str, Mapping[str, bytes]]
 
-    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> GroupBuilder:
+    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
         """Builds it, with the user's components where the catalogue looks for them.
 
         Raises:
@@ -131,16 +129,20 @@ def far_unit(setup: list[Any], order: Order) -> Any:
     return answer
 
 
-class Cluster:
+class Cluster(Parallel):
     """The workers of a cluster, one for each CPU, which Ray starts where it has room."""
 
     shares_files = False
     lost = RayError
 
-    def __init__(self, workers: int | None, address: str | None) -> None:
+    def __init__(
+        self, context: ParallelContext, setup: Setup, workers: int | None, address: str | None
+    ) -> None:
         """Joins a cluster, or starts one; a process that is connected already stays connected.
 
         Args:
+            context: the run.
+            setup: what all units share.
             workers: how many units are done at a time; None for one per CPU.
             address: "auto" or host:port; None starts one on this computer.
 
@@ -148,7 +150,6 @@ class Cluster:
             UserError: there is no such cluster, or it is too small.
             RunError: a fresh one cannot be started.
         """
-        self.trees = Objects()
         self._folder: str | None = None
         self._joined = not ray.is_initialized()
         if self._joined:
@@ -161,9 +162,11 @@ class Cluster:
                 where="engine.workers",
                 hint="use fewer workers, or add computers with `ray start --address=...`",
             )
-        self.most = workers or cpus
         # Retries are the engine's.
         self._unit = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(far_unit)
+        folders = dict(zip(map(str, catalogue.user_folders()), catalogue.user_files(), strict=True))
+        setup = setup._replace(build=Build(setup.build, versions(), folders))
+        super().__init__(context, setup, Objects(), workers or cpus)
 
     def _join(self, workers: int | None, address: str | None) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -188,10 +191,10 @@ class Cluster:
                 # Ray's own would replace the command's exit status.
                 signal.signal(signal.SIGTERM, before)
 
-    def submit(self, setup: Any, order: Order) -> Future[Any]:
-        """Has a worker call ``unit``."""
+    def submit(self, order: Order) -> Future[Any]:
+        """See ``Parallel``."""
         # In a list, a reference is passed on as it is.
-        future: Future[Any] = self._unit.remote([setup], order).future()
+        future: Future[Any] = self._unit.remote([self._setup], order).future()
         return future
 
     def close(self) -> None:
@@ -200,12 +203,6 @@ class Cluster:
             ray.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def sent(setup: Setup) -> Setup:
-    """The setup with what another computer lacks."""
-    folders = dict(zip(map(str, catalogue.user_folders()), catalogue.user_files(), strict=True))
-    return setup._replace(build=Build(setup.build, versions(), folders))
 
 
 def check_address(address: str | None) -> None:

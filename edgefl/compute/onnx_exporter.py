@@ -18,11 +18,7 @@ def onnx_model(
 ) -> Any:
     """A module in evaluation mode as an ``onnx.ModelProto``; its batch is a dynamic axis named "batch".
 
-    Args:
-        module: with one input.
-        example: an input of two samples: the exporter takes a batch of one for a constant.
-        input_name: the input's name.
-        output_names: the outputs' names; the exporter's own where there are none.
+    ``example`` is an input of two samples: the exporter takes a batch of one for a constant.
     """
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():

@@ -7,6 +7,7 @@ no bit, and what does not come back, because a worker died, is submitted again.
 from __future__ import annotations
 
 import math
+import multiprocessing.resource_tracker
 import os
 import re
 import shutil
@@ -14,12 +15,13 @@ import signal
 import threading
 import time
 import weakref
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from loky import process_executor
@@ -42,27 +44,18 @@ _QUEUED = 2
 _LOOK_S = 0.5
 
 
-class GroupBuilder(Protocol):
-    """What makes tasks of jobs in a worker."""
-
-    def group(
-        self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
-    ) -> Group:
-        """The jobs with everything their folds need."""
-        ...
-
-
 class Setup(NamedTuple):
     """What all units share.
 
     Attributes:
-        build: (settings, tensors) -> task builder; a function that every process can import.
+        build: (settings, tensors) -> an object whose ``group`` makes a group of jobs, their server versions
+            and their clients' states; a function that every process can import.
         settings: plain data.
         tensors: such as the dataset.
         trainer: how a worker trains.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], GroupBuilder]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
     settings: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
     trainer: Trainer
@@ -116,40 +109,10 @@ class Trees(Hashable, Protocol):
         ...
 
 
-class WorkerPool(Protocol):
-    """Workers.
-
-    Attributes:
-        most: how many units may be on their way to them.
-        shares_files: whether they can read the driver's files.
-    """
-
-    most: int
-    shares_files: bool
-
-    @property
-    def trees(self) -> Trees:
-        """How trees get to them."""
-        ...
-
-    @property
-    def lost(self) -> type[Exception]:
-        """The class of the errors of what does not come back."""
-        ...
-
-    def submit(self, setup: Any, order: Order) -> Future[Any]:
-        """Has a worker call ``unit``."""
-        ...
-
-    def close(self) -> None:
-        """Ends all workers, busy or not."""
-        ...
-
-
 def unit(trees: Trees, setup: Any, order: Order) -> Any:
     """A worker's: trains an order's jobs; returns where their outcomes lie, or why there are none."""
     try:
-        builder, trainer = _prepared(trees, setup)
+        grouped, trainer = _prepared(trees, setup)
         known = dict(_servers)
         _servers.clear()
         _servers.update(
@@ -157,8 +120,7 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
         )
         servers = {version: _servers[ref] for version, ref in order.servers.items()}
         states = {client: _read(state) for client, state in trees.get(order.states).items()}
-        group = builder.group(order.jobs, servers, states)
-        return trees.put(list(trainer.work(group)))
+        return trees.put(list(trainer.work(grouped(order.jobs, servers, states))))
     except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver tells
         return as_run_error(error)
 
@@ -168,30 +130,45 @@ _servers: dict[Any, Tree] = {}
 
 
 @lru_cache(maxsize=1)
-def _prepared(trees: Trees, setup: Any) -> tuple[GroupBuilder, Trainer]:
+def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
     build, settings, tensors, trainer = trees.get(setup)
-    return build(settings, tensors), trainer
+    return build(settings, tensors).group, trainer
 
 
 def _read(state: Any) -> Any:
     return state.read() if hasattr(state, "read") else state
 
 
-class Parallel:
-    """The engine over a pool of workers.
+class Parallel(ABC):
+    """An engine with workers.
 
     Attributes:
         ahead: jobs that are trained ahead fill idle workers.
+        shares_files: whether workers can read the driver's files.
+        lost: the class of the errors of what does not come back.
+        trees: how trees get to workers and back.
+        most: how many units may be on their way to them.
     """
 
     ahead = True
+    shares_files: ClassVar[bool]
+    lost: ClassVar[type[Exception]]
 
-    def __init__(self, context: ParallelContext, setup: Setup, pool: WorkerPool) -> None:
+    def __init__(self, context: ParallelContext, setup: Setup, trees: Trees, most: int) -> None:
+        self.trees = trees
+        self.most = most
         self._context = context
         self._trainer = setup.trainer
-        self._pool = pool
-        self._setup = pool.trees.put(setup)
+        self._setup = trees.put(setup)
         self._servers: dict[int, Any] = {}
+
+    @abstractmethod
+    def submit(self, order: Order) -> Future[Any]:
+        """Has a worker call ``unit``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends all workers, busy or not."""
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
@@ -207,13 +184,13 @@ class Parallel:
             while waiting and len(flying) < self._most(waiting[0], *flying.values()):
                 attempt, together = waiting.popleft()
                 order = self._order(together)
-                flying[self._pool.submit(self._setup, order)] = attempt, order
+                flying[self.submit(order)] = attempt, order
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 attempt, order = flying.pop(future)
-                self._pool.trees.drop(order.states)
+                self.trees.drop(order.states)
                 try:
                     found = self._taken(future.result())
-                except self._pool.lost as error:
+                except self.lost as error:
                     if attempt == TRIES:
                         raise _given_up(order.jobs, error) from error
                     waiting.appendleft((attempt + 1, order.jobs))
@@ -226,31 +203,27 @@ class Parallel:
         Where a worker dies, all of them are lost; before its last attempt fails, a unit was alone.
         """
         last = any(attempt == TRIES for attempt, *_ in tried)
-        return 1 if last else self._pool.most
+        return 1 if last else self.most
 
     def _taken(self, answer: Any) -> list[Outcome]:
         if isinstance(answer, EdgeflError):
             raise answer
-        found: list[Outcome] = self._pool.trees.get(answer)
-        self._pool.trees.drop(answer)
+        found: list[Outcome] = self.trees.get(answer)
+        self.trees.drop(answer)
         return found
 
     def _publish(self, needed: set[int]) -> None:
         for version in set(self._servers) - set(self._context.versions):
-            self._pool.trees.drop(self._servers.pop(version))
+            self.trees.drop(self._servers.pop(version))
         for version in needed - set(self._servers):
-            self._servers[version] = self._pool.trees.put(self._context.versions[version])
+            self._servers[version] = self.trees.put(self._context.versions[version])
 
     def _order(self, jobs: tuple[TrainingJob, ...]) -> Order:
         servers = {job.version: self._servers[job.version] for job in jobs}
         states = {job.client: self._context.sent_state(job) for job in jobs}
-        if not self._pool.shares_files:
+        if not self.shares_files:
             states = {client: _read(state) for client, state in states.items()}
-        return Order(jobs, servers, self._pool.trees.put(states))
-
-    def close(self) -> None:
-        """Ends all workers."""
-        self._pool.close()
+        return Order(jobs, servers, self.trees.put(states))
 
 
 def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
@@ -268,35 +241,31 @@ def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
     )
 
 
-class Processes:
+class Processes(Parallel):
     """Workers on this machine, one thread each; trees lie in shared memory."""
 
     shares_files = True
     lost = BrokenExecutor
 
-    def __init__(self, workers: int, tensors: Mapping[str, Tensor]) -> None:
-        """Starts them.
-
-        Args:
-            workers: how many.
-            tensors: of which memory must have room for the whole run.
-        """
+    def __init__(self, context: ParallelContext, setup: Setup, workers: int) -> None:
         self._workers = workers
-        self.most = _QUEUED * workers
-        self.trees = Files.fresh(sum(leaf.nbytes for leaf in tensors.values()))
+        with _apart():
+            files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
+            for folder in files.folders:
+                # Also when every process is killed.
+                resource_tracker.register(str(folder), "folder")
+            self._remove = weakref.finalize(self, _removed, files)
         self._executor = _started(workers)
-        for folder in self.trees.folders:
-            # Also when every process is killed.
-            resource_tracker.register(str(folder), "folder")
-        self._remove = weakref.finalize(self, _removed, self.trees)
+        super().__init__(context, setup, files, _QUEUED * workers)
 
-    def submit(self, setup: Any, order: Order) -> Future[Any]:
-        """Has a worker call ``unit``; after one's death, all are replaced."""
+    def submit(self, order: Order) -> Future[Any]:
+        """See ``Parallel``; after a worker's death, all are replaced."""
+        call = unit, self.trees, self._setup, order
         try:
-            future: Future[Any] = self._executor.submit(unit, self.trees, setup, order)
+            future: Future[Any] = self._executor.submit(*call)
         except BrokenExecutor:
             self._executor = _started(self._workers)
-            future = self._executor.submit(unit, self.trees, setup, order)
+            future = self._executor.submit(*call)
         return future
 
     def close(self) -> None:
@@ -317,9 +286,11 @@ def _started(workers: int) -> ProcessPoolExecutor:
 @contextmanager
 def _apart() -> Iterator[None]:
     """Processes that start now leave Ctrl-C to this one, and import nothing from the current folder."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     safe = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
+    # When it starts, it lets Ctrl-C through again, to workers that start after it.
+    multiprocessing.resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:

@@ -32,7 +32,7 @@ def training_step(
     Args:
         make: makes the network, x (B, *shape) -> logits (B, C).
         batch: B.
-        shape: one sample's (channels, height, width).
+        shape: one sample's.
         optimizer: updates the weights.
         last_layer: whether only the module with the last parameters is trained, the others being frozen; in
             training mode all the same, as fine-tuning scripts leave them.
@@ -42,7 +42,8 @@ def training_step(
     """
     with meta_device():
         network = _without_masks(make().train())
-        weights = dict((_last(network) if last_layer else network).named_parameters())
+        trained = [each for each in network.modules() if list(each.parameters(recurse=False))][-1:]
+        weights = dict((trained[0] if last_layer else network).named_parameters())
         for parameter in network.parameters():
             parameter.requires_grad_(False)
         values = [weight.requires_grad_() for weight in weights.values()]
@@ -86,11 +87,6 @@ def _fused(kernels: Iterable[Kernel]) -> Iterator[Kernel]:
         joins = product or (joins and kernel.op.rstrip("_") in FUSED)
         if product or not joins:
             yield kernel
-
-
-def _last(network: nn.Module) -> nn.Module:
-    """The module whose own parameters come last."""
-    return [module for module in network.modules() if list(module.parameters(recurse=False))][-1]
 
 
 def _without_masks(network: nn.Module) -> nn.Module:

@@ -20,15 +20,6 @@ from edgefl.protocol.whole import Dispatched
 
 aten = torch.ops.aten
 
-# Operators that read only the shape of their input.
-_FILLED = {
-    aten.ones_like.default,
-    aten.zeros_like.default,
-    aten.full_like.default,
-    aten.new_zeros.default,
-    aten.new_ones.default,
-    aten.new_full.default,
-}
 _REFUSED = (
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
@@ -76,10 +67,8 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
         outputs = function(*given)
     graph = recorder.graph
     graph.output([recorder.node(tensor) for tensor in outputs])
-    written = _written(graph)
-    if any(node.op != "call_function" for node in written):
+    if any(node.op != "call_function" for node in _written(graph)):
         raise UnrecordableError("it writes to an input or a constant")
-    recorder.fold(written)
     graph.eliminate_dead_code()
     for node in graph.nodes:
         # The first call's results would live as long as the tape.
@@ -116,31 +105,10 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
     def node(self, tensor: Tensor) -> fx.Node:
         """The node of a tensor; a new constant if no operator made it."""
         if id(tensor) not in self._nodes:
-            self._bind(tensor, self._constant(tensor))
+            name = f"constant{len(self._kept)}"
+            self.root.register_buffer(name, tensor.detach())
+            self._bind(tensor, self.graph.get_attr(name))
         return self._nodes[id(tensor)]
-
-    def _constant(self, tensor: Tensor) -> fx.Node:
-        name = f"constant{len(self._kept)}"
-        self._kept.append(tensor)
-        self.root.register_buffer(name, tensor.detach())
-        node = self.graph.get_attr(name)
-        node.meta[_VALUE] = tensor
-        return node
-
-    def fold(self, written: set[fx.Node]) -> None:
-        """Replaces nodes that do not depend on the inputs' data by constants."""
-        fixed: set[fx.Node] = set()
-        for node in self.graph.nodes:
-            if node.op == "get_attr":
-                fixed.add(node)
-            elif node.op == "call_function" and _VALUE in node.meta and node not in written:
-                read = node.all_input_nodes
-                if node.target in _FILLED or (read and fixed.issuperset(read)):
-                    fixed.add(node)
-        for node in list(self.graph.nodes):
-            if node in fixed and node.op != "get_attr" and not fixed.issuperset(node.users):
-                with self.graph.inserting_before(node):
-                    node.replace_all_uses_with(self._constant(node.meta[_VALUE]))
 
     def _bind(self, tensor: Tensor, node: fx.Node) -> fx.Node:
         node.meta[_VALUE] = tensor

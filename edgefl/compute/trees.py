@@ -1,94 +1,39 @@
-"""Trees on their way to other processes: pickles whose tensors follow them, to be mapped without a copy.
+"""Trees on their way to other processes: torch's own files, which are mapped without a copy.
 
-Every tensor begins at a multiple of 64 bytes, as in memory that torch allocates: at odd addresses kernels
-round differently. A tree comes back with its keys in their order: sums in another have other bits.
+There every tensor begins at a multiple of 64 bytes, as in memory that torch allocates: at odd addresses
+kernels round differently. A tree comes back with its keys in their order: sums in another have other bits.
 """
 
 from __future__ import annotations
 
-import io
-import mmap
-import pickle
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from edgefl.core.errors import RunError
+from edgefl.protocol import tree_map
 
-_ALIGNED = 64
-_LENGTH = 8
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
 # Shared memory is used where this many times the size of the dataset is free.
 _AMPLE = 4
 
 
-class _Pickler(pickle.Pickler):
-    """Leaves tensors out of the pickle.
-
-    Attributes:
-        placed: by its ``id``, each tensor, its bytes and where they begin, counted from the first tensor's.
-        length: of all bytes.
-    """
-
-    def __init__(self, stream: io.BytesIO) -> None:
-        super().__init__(stream, protocol=pickle.HIGHEST_PROTOCOL)
-        self.placed: dict[int, tuple[Tensor, Any, int]] = {}
-        self.length = 0
-
-    def persistent_id(self, obj: Any) -> Any:
-        """A tensor's place, type and shape."""
-        if not isinstance(obj, Tensor):
-            return None
-        if id(obj) not in self.placed:
-            data = obj.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-            self.placed[id(obj)] = obj, data, self.length
-            self.length += len(data) + -len(data) % _ALIGNED
-        return self.placed[id(obj)][2], obj.dtype, tuple(obj.shape)
+def write(tree: Any, file: IO[bytes]) -> None:
+    """Writes a tree; one tensor at several places is several, since stacking would take it for shared."""
+    torch.save(tree_map(_own, tree), file)
 
 
-class _Unpickler(pickle.Unpickler):
-    """Makes tensors of the bytes behind the pickle.
-
-    One tensor that was sent several times is several: stacking would take it for shared.
-    """
-
-    def __init__(self, stream: io.BytesIO, data: Tensor) -> None:
-        super().__init__(stream)
-        self._data = data
-
-    def persistent_load(self, pid: Any) -> Tensor:
-        """The tensor at a place."""
-        start, dtype, shape = pid
-        end = start + dtype.itemsize * int(np.prod(shape))
-        return self._data[start:end].view(dtype).view(shape)
-
-
-def pieces(tree: Any) -> Iterator[Any]:
-    """A tree's bytes, piece after piece."""
-    stream = io.BytesIO()
-    pickler = _Pickler(stream)
-    pickler.dump(tree)
-    head = stream.tell()
-    yield head.to_bytes(_LENGTH, "little")
-    yield stream.getvalue()
-    yield bytes(-(_LENGTH + head) % _ALIGNED)
-    for _, data, _ in pickler.placed.values():
-        yield data
-        yield bytes(-len(data) % _ALIGNED)
-
-
-def tree_of(memory: Tensor) -> Any:
-    """The tree of ``pieces``; its tensors are views of the memory, of bytes."""
-    head = _LENGTH + int.from_bytes(memory[:_LENGTH].numpy().tobytes(), "little")
-    data = memory[head + -head % _ALIGNED :]
-    return _Unpickler(io.BytesIO(memory[_LENGTH:head].numpy().tobytes()), data).load()
+def _own(leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor):
+        return leaf
+    # Of a view, torch would write all memory that it is part of.
+    whole = leaf.is_contiguous() and leaf.nbytes == leaf.untyped_storage().nbytes()
+    return leaf.detach() if whole else leaf.detach().clone(memory_format=torch.contiguous_format)
 
 
 class Files(NamedTuple):
@@ -122,10 +67,11 @@ class Files(NamedTuple):
             path = folder / uuid4().hex
             try:
                 with path.open("wb") as file:
-                    file.writelines(pieces(tree))
-            except OSError as error:
+                    write(tree, file)
+            except (OSError, RuntimeError) as error:
                 path.unlink(missing_ok=True)
-                failures.append(f"{folder.parent}: {error}")
+                # torch's own error says that less was written than expected; why, the one before it.
+                failures.append(f"{folder.parent}: {error.__context__ or error}")
             else:
                 return path
         raise RunError(
@@ -136,9 +82,7 @@ class Files(NamedTuple):
 
     def get(self, path: Path) -> Any:
         """The tree in the file's own pages, which outlive the file; what is written to them stays here."""
-        with path.open("rb") as file:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        return tree_of(torch.frombuffer(pages, dtype=torch.uint8))
+        return torch.load(path, mmap=True, weights_only=False)
 
     def drop(self, path: Path) -> None:
         """Deletes a file."""

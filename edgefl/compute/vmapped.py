@@ -200,14 +200,9 @@ class _Carries:
     carry: Carry
     variant: list[int]
     variants: list[list[Any]] = field(default_factory=list)
-    _after: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.variants.append(fixed(self.carry))
-
-    def begin(self) -> None:
-        """A new phase, whose steps change other things."""
-        self._after.clear()
 
     def by_variant(self) -> list[list[int]]:
         """The clients' places, by variant."""
@@ -223,20 +218,17 @@ class _Carries:
             carry = with_fixed(carry, self.variants[self.variant[places[0]]])
         return carry
 
-    def keep(self, places: list[int], carry: Carry, size: int) -> None:
-        """Takes over the carry of some clients after steps on batches of one size."""
+    def keep(self, places: list[int], carry: Carry) -> None:
+        """Takes over the carry of some clients after steps."""
         if len(places) == len(self.variant):
             self.carry = carry
         else:
             self.carry = put_back(self.carry, places, carry, len(self.variant))
-        before = self.variant[places[0]], size
-        if before not in self._after:
-            after = fixed(carry)
-            if after not in self.variants:
-                self.variants.append(after)
-            self._after[before] = self.variants.index(after)
+        after = fixed(carry)
+        if after not in self.variants:
+            self.variants.append(after)
         for place in places:
-            self.variant[place] = self._after[before]
+            self.variant[place] = self.variants.index(after)
 
 
 def _train(
@@ -253,7 +245,6 @@ def _train(
     """
     done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
     frequent = schedule.frequent()
-    carries.begin()
 
     def taken(places: list[int], count: int) -> Iterator[Batch]:
         for _ in range(count):
@@ -283,7 +274,7 @@ def _train(
                         where="engine vmapped",
                         hint="let the carry begin as steps leave it, or use --engine loop",
                     )
-        carries.keep(places, carry, size)
+        carries.keep(places, carry)
 
 
 class _Schedule:

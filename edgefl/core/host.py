@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from pathlib import Path
+from typing import TypeVar
+
+import psutil
 
 from edgefl.core.errors import UserError
 
@@ -16,6 +20,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
 _RESET_HIGH_WATER = "5"
+Result = TypeVar("Result")
 
 
 def cores() -> int:
@@ -63,16 +68,19 @@ def processor() -> str:
     return _value(_CPUINFO, "model name") or platform.processor()
 
 
-def forget_high_water() -> None:
-    """Resets this process's memory high-water mark, where the system can."""
+def growth(work: Callable[[], Result]) -> tuple[Result, int]:
+    """What some work returns, and the most bytes that this process grew by during it.
+
+    Where the system keeps no high-water mark, the memory at the end counts, with what the work returns in it.
+    """
+    process = psutil.Process()
     with suppress(OSError):
         _CLEAR_REFS.write_text(_RESET_HIGH_WATER, encoding="ascii")
-
-
-def high_water_bytes() -> int | None:
-    """The most resident bytes of this process since the reset; None where the system does not report them."""
+    before = process.memory_info().rss
+    result = work()
     kibibytes = _value(_STATUS, "VmHWM").removesuffix("kB")
-    return int(kibibytes) * 1024 if kibibytes else None
+    most = int(kibibytes) * 1024 if kibibytes else process.memory_info().rss
+    return result, max(0, most - before)
 
 
 def _value(path: Path, key: str) -> str:

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import psutil
 
 from edgefl.compute.onnx_runtime import run, runtime, session
 from edgefl.core import host
@@ -27,7 +26,6 @@ from edgefl.show.onnx import MeasuredCalls, OperatorTime
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]
-Result = TypeVar("Result")
 
 # However small the budget, at least this many calls are made.
 LEAST_WARM, LEAST_RUNS = 3, 10
@@ -115,7 +113,7 @@ def time_onnx(measurement: Measurement) -> MeasuredCalls:
         # The session is in memory until its growth is read.
         return running, load_s, timed(lambda: run(running, inputs), measurement, measurement.clock)
 
-    (_, load_s, calls), peak_bytes = growth(load_and_run)
+    (_, load_s, calls), peak_bytes = host.growth(load_and_run)
     return measured(measurement, runtime(), load_s, peak_bytes, calls)
 
 
@@ -143,7 +141,7 @@ def time_torch(measurement: Measurement, reference: Reference) -> MeasuredCalls:
         return served, timed(lambda: served(x), measurement, measurement.clock)
 
     with torch.inference_mode():
-        (_, calls), peak_bytes = growth(load_and_run)
+        (_, calls), peak_bytes = host.growth(load_and_run)
     return measured(measurement, f"torch {torch.__version__}", None, peak_bytes, calls)
 
 
@@ -242,15 +240,3 @@ def operators(events: Iterable[Mapping[str, Any]]) -> list[OperatorTime]:
     total = sum(seconds.values()) or 1.0
     times = [OperatorTime(node, op, taken, taken / total) for (node, op), taken in seconds.items()]
     return sorted(times, key=lambda one: -one.seconds)
-
-
-def growth(work: Callable[[], Result]) -> tuple[Result, int]:
-    """What some work returns, and the most bytes that the process grew by during it.
-
-    Where the system keeps no high-water mark, the memory at the end counts, with what the work returns in it.
-    """
-    process = psutil.Process()
-    host.forget_high_water()
-    before = process.memory_info().rss
-    result = work()
-    return result, max(0, (host.high_water_bytes() or process.memory_info().rss) - before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgefl.compute.engines._params import Working, check_workers
 from edgefl.compute.job import Engine
-from edgefl.compute.parallel import Parallel, ParallelContext, Processes
+from edgefl.compute.parallel import ParallelContext, Processes
 from edgefl.core.host import cores
 
 
@@ -22,5 +22,4 @@ class Params(Working):
 
     def build(self, context: ParallelContext) -> Engine:
         """Worker processes."""
-        setup = context.setup(self.trainer())
-        return Parallel(context, setup, Processes(self.workers or cores(), setup.tensors))
+        return Processes(context, context.setup(self.trainer()), self.workers or cores())

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
-from edgefl.compute.parallel import Parallel, ParallelContext
+from edgefl.compute.parallel import ParallelContext
 from edgefl.core.extras import needs
 from edgefl.core.params import form
 
@@ -44,7 +44,6 @@ class Params(Working):
         Raises:
             UserError: the cluster cannot be used.
         """
-        from edgefl.compute.on_ray import Cluster, sent
+        from edgefl.compute.on_ray import Cluster
 
-        setup = sent(context.setup(self.trainer()))
-        return Parallel(context, setup, Cluster(self.workers, self.address))
+        return Cluster(context, context.setup(self.trainer()), self.workers, self.address)

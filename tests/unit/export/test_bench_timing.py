@@ -8,10 +8,10 @@ from graphs import floats, write
 
 from edgefl.core import fresh
 from edgefl.core.errors import UserError
+from edgefl.core.host import growth
 from edgefl.export.timing import (
     LEAST_RUNS,
     Measurement,
-    growth,
     operators,
     profile,
     time_onnx,
