@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,9 @@ def step_s(engine: Engine, jobs: Sequence[TrainingJob], least_s: float) -> float
     """Seconds of the processor's time a client's step, the faster of two tries after a step to warm up."""
 
     def timed(limit: int) -> float:
+        begun = [replace(job, steps=min(job.steps, limit)) for job in jobs]
         start = time.process_time()
-        for _ in engine.outcomes(jobs, limit=limit):
+        for _ in engine.outcomes(begun):
             pass
         return time.process_time() - start
 
@@ -109,11 +111,11 @@ def row(draft: Draft, access: DataAccess, least_s: float, seen: set[Any]) -> lis
         cohort = auto.cohort_of(context)
         loop_s = step_s(built(context, "loop"), cohort[:3], least_s)
         stacked_s = step_s(built(context, "vmapped"), cohort[:64], least_s)
-    chosen_s = {"loop": loop_s, "vmapped": stacked_s}[choice.component.name]
+    chosen_s = {"loop": loop_s, "vmapped": stacked_s}[choice.engine["name"]]
     lost = chosen_s / min(loop_s, stacked_s)
     return [
         f"{shape.kernels:.0f}", f"{shape.kernel_bytes / 1e3:.1f}", f"{shape.together:.1f}",
-        f"{1e6 * loop_s:.0f}", f"{1e6 * stacked_s:.0f}", choice.component.name, f"{lost:.2f}",
+        f"{1e6 * loop_s:.0f}", f"{1e6 * stacked_s:.0f}", choice.engine["name"], f"{lost:.2f}",
     ]  # fmt: skip
 
 
