@@ -29,7 +29,7 @@ from ray.exceptions import RayError
 from torch import Tensor
 
 from edgefl.compute.parallel import Order, Parallel, ParallelContext, Setup, unit
-from edgefl.compute.trees import write
+from edgefl.compute.trees import read, write
 from edgefl.core import catalogue
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.host import cores
@@ -57,7 +57,7 @@ class Objects(NamedTuple):
 
     def get(self, ref: Any) -> Any:
         """The tree in memory of its own: the store's is not to be written to, even by mistake."""
-        return torch.load(io.BytesIO(ray.get(ref)), weights_only=False)
+        return read(io.BytesIO(ray.get(ref)))
 
     def drop(self, ref: Any) -> None:
         """Nothing to do: the caller's reference was the last."""

@@ -28,6 +28,11 @@ def write(tree: Any, file: IO[bytes]) -> None:
     torch.save(tree_map(_own, tree), file)
 
 
+def read(file: Path | IO[bytes]) -> Any:
+    """A tree: a path's in the file's own pages, which outlive it; what is written to them stays here."""
+    return torch.load(file, mmap=isinstance(file, Path), weights_only=False)
+
+
 def _own(leaf: Any) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
@@ -81,8 +86,8 @@ class Files(NamedTuple):
         )
 
     def get(self, path: Path) -> Any:
-        """The tree in the file's own pages, which outlive the file; what is written to them stays here."""
-        return torch.load(path, mmap=True, weights_only=False)
+        """The tree; see ``read``."""
+        return read(path)
 
     def drop(self, path: Path) -> None:
         """Deletes a file."""

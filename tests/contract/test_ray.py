@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -31,7 +32,7 @@ needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray, the extra `ray`, is not
 SHORT = "/tmp"  # noqa: S108 - fresh folders in it
 
 SCENARIO = {**SMALL, "name": "far", "seed": 3, "method": "fedclassavg", "server": {"rounds": 2}}
-# FedClassAvg that notes where it is built, and whose client 1 may end its worker, once.
+# FedClassAvg that notes where it is built, and may kill its worker, or its node, once.
 OWN_METHOD = """
 '''FedClassAvg under a name of the user's own.'''
 import os, signal
@@ -51,14 +52,18 @@ class Params(fedclassavg.Params):
 
         def start(payload, state, ctx):
             marker = Path({folder!r}, "killed")
-            if {kills} and ctx.client == 1 and not marker.exists():
+            victim = {kills}
+            if victim is not None and not marker.exists():
                 marker.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(victim, signal.SIGKILL)
             return train.work.start(payload, state, ctx)
 
         return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
 """
 
+WORKER = "os.getpid() if ctx.client == 1 else None"
+# A worker's parent is its node's raylet; on the head's node, the cluster would end.
+NODE = "None if '--head' in Path(f'/proc/{os.getppid()}/cmdline').read_text() else os.getppid()"
 
 # Runs a command, and ends it when this program's own input ends: also where the tests are killed.
 LEASH = """
@@ -108,7 +113,7 @@ def _until(what, seconds=60):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """The address of two nodes of one CPU each; this process has their token."""
+    """The address of two nodes of one CPU each, and how to add one; this process has their token."""
     folder = Path(tempfile.mkdtemp(prefix="er-", dir=SHORT))
     token = folder / "token"
     token.touch(mode=0o600)
@@ -127,7 +132,7 @@ def cluster():
             address = _until(lambda: where.is_file() and where.read_text().strip())
             with node(folder, environment, f"--address={address}"):
                 _until(lambda: _nodes(folder) == 2)
-                yield address
+                yield address, partial(node, folder, environment, f"--address={address}")
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -164,21 +169,23 @@ def same(one, other):
     )
 
 
-def far_run(address, out, workers=2, **settings):
-    engine = {"name": "ray", "address": address, "workers": workers, "state_memory": "1 kB"}
+def far_run(cluster, out, workers=2, **settings):
+    engine = {"name": "ray", "address": cluster[0], "workers": workers, "state_memory": "1 kB"}
     return edgefl.run({**SCENARIO, **settings}, engine=engine, out=out).runs[0]
 
 
 @pytest.fixture
 def mine(tmp_path, own):
-    """Makes a method of the user's own and gives its name."""
-    return lambda kills: own("methods", "mine", OWN_METHOD.format(folder=str(tmp_path), kills=kills)).stem
+    """Makes a method of the user's own, which may kill a process, and gives its name."""
+    return lambda kills=None: (
+        own("methods", "mine", OWN_METHOD.format(folder=str(tmp_path), kills=kills)).stem
+    )
 
 
 @needs_ray
 def test_two_nodes_give_the_loops_bits(cluster, loop, mine, tmp_path):
     """Both nodes work, also with a method of the user's, whose files are sent to them."""
-    found = far_run(cluster, tmp_path / "far", workers=None, method=mine(False))
+    found = far_run(cluster, tmp_path / "far", workers=None, method=mine())
     assert found.status == "done", found.reason
     assert same(found, loop)
     assert list((found.folder / "states").iterdir())
@@ -189,7 +196,17 @@ def test_two_nodes_give_the_loops_bits(cluster, loop, mine, tmp_path):
 
 @needs_ray
 def test_a_killed_worker_changes_nothing(cluster, loop, mine, tmp_path):
-    found = far_run(cluster, tmp_path / "far", method=mine(True))
+    found = far_run(cluster, tmp_path / "far", method=mine(WORKER))
+    assert found.status == "done", found.reason
+    assert (tmp_path / "killed").exists()
+    assert same(found, loop)
+
+
+@needs_ray
+def test_a_killed_node_changes_nothing(cluster, loop, mine, tmp_path):
+    """What was trained there, and not yet fetched, is trained again elsewhere."""
+    with cluster[1]():
+        found = far_run(cluster, tmp_path / "far", workers=2, method=mine(NODE))
     assert found.status == "done", found.reason
     assert (tmp_path / "killed").exists()
     assert same(found, loop)
@@ -220,7 +237,7 @@ main(sys.argv[2:])
 def test_without_an_address_a_cluster_lives_for_the_run(loop, mine, tmp_path):
     """It is gone afterwards, with its folder, and prints nothing, also where a worker is killed."""
     path, out = tmp_path / "scenario.json", tmp_path / "far"
-    path.write_text(json.dumps({**SCENARIO, "method": mine(True)}))
+    path.write_text(json.dumps({**SCENARIO, "method": mine(WORKER)}))
     command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]
     with tempfile.TemporaryDirectory(prefix="er-", dir=SHORT) as folder:
         done = subprocess.run(

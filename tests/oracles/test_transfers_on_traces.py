@@ -117,7 +117,7 @@ def test_a_transfer_is_the_integral_of_its_trace(found, end, seed, sizes):
     down, up = zip(*sizes, strict=True)
     table = [prices("train", len(sizes), down_bytes=down, up_bytes=up, compute_s=WORK_S)]
     rows = play_on(link, table, rounds=3, seed=seed)
-    which, offset_s = link.dealt(seed, np.arange(len(sizes)))
+    which, offset_s = link.followed.dealt(seed, np.arange(len(sizes)))
     assert len(rows) == 3 * len(sizes)
     for job in rows:
         client = int(job["client"])
