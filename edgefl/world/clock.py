@@ -68,7 +68,13 @@ class Clock(simpy.Environment):
         return super().process(_copyable(generator) if isinstance(generator, Generator) else generator)
 
     def schedule(self, event: simpy.Event, priority: Any = NORMAL, delay: float = 0.0) -> None:
-        """As SimPy does, but timeouts and conditions (``all_of``, ``any_of``) happen at the end of a time."""
+        """As SimPy does, but timeouts and conditions (``all_of``, ``any_of``) happen at the end of a time.
+
+        A process that was interrupted half-way through a change ends the simulation there: nothing else
+        happens at that time.
+        """
+        if not event._ok and not isinstance(event._value, Exception):  # noqa: SLF001
+            raise event._value  # noqa: SLF001
         if isinstance(event, (Condition, Timeout)):
             priority = LATER
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))

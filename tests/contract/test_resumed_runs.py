@@ -1,8 +1,10 @@
 """Runs that were interrupted and resumed are, bit for bit, those that were not."""
 
 import json
+import random
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
@@ -131,6 +133,39 @@ def _stopped_often(settings_, folder, stops):
         if result.runs[0].status == "done":
             return
     raise AssertionError("no end")
+
+
+def test_a_run_that_is_interrupted_on_any_line_of_the_clock(tmp_path):
+    """Half-way through any change of the world; nothing else happens then."""
+    settings_ = scenario({"server": {"policy": POLICIES["late"]}})
+    lines = [0, sys.maxsize]
+
+    def line(frame, event, _argument):
+        if "/edgefl/world/" not in frame.f_code.co_filename:
+            return None
+        lines[0] += event == "line"
+        if lines[0] == lines[1]:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return line
+
+    def traced(folder, at):
+        lines[:] = 0, at
+        sys.settrace(line)
+        try:
+            return edgefl.run(settings_, engine="null", out=folder).runs[0]
+        finally:
+            sys.settrace(None)
+
+    # Modules are imported in the first.
+    traced(tmp_path / "first", sys.maxsize)
+    whole = traced(tmp_path / "whole", sys.maxsize)
+    chance = random.Random(1)  # noqa: S311 - which lines is no secret
+    for at in sorted(chance.sample(range(lines[0]), 15)):
+        with pytest.raises(KeyboardInterrupt):
+            traced(tmp_path / f"{at}", at)
+        if is_run(tmp_path / f"{at}"):
+            same_runs(whole.folder, resumed(tmp_path / f"{at}"))
 
 
 def test_a_disk_that_becomes_full_at_any_write(tmp_path):
