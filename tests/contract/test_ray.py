@@ -41,6 +41,10 @@ from pathlib import Path
 from edgefl.methods import fedclassavg
 
 
+def above():
+    return Path("/proc/%d/cmdline" % os.getppid()).read_text()
+
+
 class Params(fedclassavg.Params):
     def build(self, site):
         import ray
@@ -62,8 +66,8 @@ class Params(fedclassavg.Params):
 """
 
 WORKER = "os.getpid() if ctx.client == 1 else None"
-# A worker's parent is its node's raylet; on the head's node, the cluster would end.
-NODE = "None if '--head' in Path(f'/proc/{os.getppid()}/cmdline').read_text() else os.getppid()"
+# A worker's parent is its node's raylet; without the head's, the cluster would end.
+NODE = "os.getppid() if 'raylet' in above() and '--head' not in above() else None"
 
 # Runs a command, and ends it when this program's own input ends: also where the tests are killed.
 LEASH = """
@@ -202,6 +206,7 @@ def test_a_killed_worker_changes_nothing(cluster, loop, mine, tmp_path):
     assert same(found, loop)
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_killed_node_changes_nothing(cluster, loop, mine, tmp_path):
     """What was trained there, and not yet fetched, is trained again elsewhere."""
