@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 
 from edgefl.core.errors import DataError, UserError
-from edgefl.data.image_cache import Decoded
 from edgefl.data.spec import Arrays, Ints, Spec, moments
 
 Labels: TypeAlias = tuple[Ints, Ints]
@@ -34,7 +33,7 @@ class Source:
     """
 
     spec: Spec
-    load: Callable[..., Arrays | Decoded]
+    load: Callable[..., Arrays]
     where: str = ""
     labels: Labels | None = None
     embedded: bool = False
@@ -58,19 +57,17 @@ class Source:
             DataError: the files are missing or unreadable, or do not fit the spec.
         """
         loaded = self.load(folder, download=download)
-        if isinstance(loaded, Decoded):
-            found = replace(self.spec, mean=loaded.mean, std=loaded.std, content=loaded.content)
-            return found, checked(found, loaded.arrays, self.where)
         if not isinstance(loaded, Arrays):
             raise DataError(
                 f"{self.spec.name}'s load returned {type(loaded).__name__}, not edgefl.data.Arrays",
                 where=self.where,
             )
         arrays = checked(self.spec, loaded, self.where)
-        if self.spec.mean:
-            return self.spec, arrays
-        mean, std = moments(arrays.train_x)
-        return replace(self.spec, mean=mean, std=std), arrays
+        spec = replace(self.spec, content=arrays.content or self.spec.content)
+        if not spec.mean:
+            mean, std = (arrays.mean, arrays.std) if arrays.mean else moments(arrays.train_x)
+            spec = replace(spec, mean=mean, std=std)
+        return spec, arrays
 
 
 def checked_source(built: Source, where: str) -> Source:

@@ -70,6 +70,9 @@ class Arrays:
         test_y: (M,) int64.
         train_users: (N,) int64, whose each sample is, from 0; None where nobody's.
         test_users: (M,) int64 likewise.
+        mean: see ``Spec``; empty if it is not known.
+        std: likewise.
+        content: a hash of all samples and labels if their dataset's name does not say which they are.
     """
 
     train_x: Pixels
@@ -78,6 +81,9 @@ class Arrays:
     test_y: Ints
     train_users: Ints | None = None
     test_users: Ints | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    content: str = ""
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:

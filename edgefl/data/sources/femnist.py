@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.data.image_cache import decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
@@ -38,7 +38,7 @@ class Params(Dataset):
         names = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
         spec = Spec("femnist", _SHAPE, len(names), 724_737, 80_526, names)
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - LEAF's scripts make the files
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - LEAF's scripts make the files
             root = found_in(spec.name, folder, _FOLDERS, ("train", "test"), _RECIPE)
             parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
             if not all(parts):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.data.image_cache import decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
@@ -33,7 +33,7 @@ class Params(Dataset):
         shape = (len(_SIGNALS), 1, _STEPS)
         spec = Spec("uci-har", shape, len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive in an archive
             root = found_in(
                 spec.name, folder, _FOLDERS, ("train/Inertial Signals", "test/Inertial Signals"), _RECIPE
             )

@@ -58,7 +58,7 @@ def test_images_are_decoded_once(counted, cache):
     first, second = counted.found(), counted.found()
     assert counted.times == 1
     for name in ("train_x", "train_y", "test_x", "test_y"):
-        one, other = getattr(first.arrays, name), getattr(second.arrays, name)
+        one, other = getattr(first, name), getattr(second, name)
         assert (one == other).all()
         assert (one.dtype, one.strides) == (other.dtype, other.strides)
     assert (first.mean, first.std, first.content) == (second.mean, second.std, second.content)
@@ -70,8 +70,8 @@ def test_images_are_decoded_once(counted, cache):
 def test_changes_of_an_array_stay_in_the_process(counted):
     """Arrays can be written to, as torch demands; the file keeps its content."""
     counted.found()
-    counted.found().arrays.train_x[:] = 0
-    assert counted.found().arrays.train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
+    counted.found().train_x[:] = 0
+    assert counted.found().train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
     assert counted.times == 1
 
 
@@ -83,7 +83,7 @@ def test_the_shape_is_part_of_the_content(counted):
         decoded_once(counted.files, {"how": number}, lambda arrays=arrays: arrays)
         for number, arrays in enumerate((wide, high))
     ]
-    assert found[0].arrays.train_x.tobytes() == found[1].arrays.train_x.tobytes()
+    assert found[0].train_x.tobytes() == found[1].train_x.tobytes()
     assert found[0].content != found[1].content
 
 
@@ -102,7 +102,7 @@ def test_a_changed_file_is_never_served_stale(counted):
     before = path.stat()
     path.write_bytes(bytes([77]))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert counted.found().arrays.train_x[0, 0, 0, 0] == 77
+    assert counted.found().train_x[0, 0, 0, 0] == 77
 
 
 def test_files_that_have_just_changed_are_not_kept(counted, cache, monkeypatch):
@@ -157,7 +157,7 @@ def test_a_damaged_entry_is_decoded_again(counted, cache, damage):
     _damages()[damage](entry)
     again = counted.found()
     assert counted.times == 2
-    assert (again.arrays.train_x == first.arrays.train_x).all()
+    assert (again.train_x == first.train_x).all()
     assert again.mean == first.mean
     if damage != "a folder in its place":
         counted.found()
@@ -171,46 +171,12 @@ def test_an_unwritable_cache_is_not_used(counted, cache, name):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
     for _ in range(2):
-        assert counted.found().arrays.train_x[1, 0, 0, 0] == 11
-
-
-def test_a_full_disk_is_not_filled(counted, cache, monkeypatch):
-    """An entry is not written where it would take more than half of what is free."""
-    monkeypatch.setattr(image_cache.shutil, "disk_usage", Mock(return_value=Mock(free=100)))
-    counted.found()
-    assert _entries(cache) == []
+        assert counted.found().train_x[1, 0, 0, 0] == 11
 
 
 def test_a_write_that_fails_leaves_nothing(counted, cache, monkeypatch):
     """No half entry, no temporary folder."""
     monkeypatch.setattr(image_cache, "save_file", Mock(side_effect=OSError(28, "No space left on device")))
-    counted.found()
-    assert _entries(cache) == []
-
-
-def test_the_cache_is_bounded(tmp_path, cache, monkeypatch):
-    """Where a third entry does not fit, the one goes that was not used for longest."""
-    sources = [Counted(tmp_path / str(level)) for level in range(3)]
-    for level, source in enumerate(sources):
-        source.files[0].write_bytes(bytes([level]))
-    for used_s, source in zip((1000, 2000), sources, strict=False):
-        before = set(_entries(cache)) if (cache / "images").is_dir() else set()
-        source.found()
-        (new,) = set(_entries(cache)) - before
-        os.utime(new, (used_s, used_s))
-    sources[0].found()  # now the first was used later than the second
-    monkeypatch.setattr(image_cache, "MOST_BYTES", int(2.01 * new.stat().st_size))
-    sources[2].found()
-    assert new not in _entries(cache)
-    assert len(_entries(cache)) == 2
-    for source in (sources[0], sources[2]):
-        source.found()
-    assert [source.times for source in sources] == [1, 1, 1]
-
-
-def test_more_than_the_limit_is_not_kept(counted, cache, monkeypatch):
-    """A dataset of more than the limit alone does not push out all others."""
-    monkeypatch.setattr(image_cache, "MOST_BYTES", 10)
     counted.found()
     assert _entries(cache) == []
 

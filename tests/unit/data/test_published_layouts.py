@@ -78,7 +78,9 @@ def tiny(tmp_path):
         (folder / "images").mkdir(parents=True)
         (folder / f"{name}_boxes.txt").write_text("x.JPEG\t0\t0\t63\t63\n")
         for place in range(2):
-            Image.new("RGB", (64, 64), (label, place, 0)).save(folder / "images" / f"{name}_{place}.JPEG")
+            # Some of the archive's images are grey.
+            mode, level = ("RGB", (label, place, 0)) if place else ("L", label)
+            Image.new(mode, (64, 64), level).save(folder / "images" / f"{name}_{place}.JPEG")
         file = f"val_{(label * 7) % 200}.JPEG"
         Image.new("RGB", (64, 64), (label, 99, 0)).save(tmp_path / "val" / "images" / file)
         rows.append(f"{file}\t{name}\t0\t0\t63\t63")

@@ -175,12 +175,9 @@ def test_what_is_wrong_with_parquet(tmp_path):
     for labels in ([0, 1, 2, 3, 0, 1], [0, 1, 0, 1, 0, 1], [-1, 0, 1, -1, 0, 1]):
         _write_parquets(tmp_path, train_x, labels)
         assert f"{len(set(labels))} classes, from {min(labels)} to {max(labels)}" in refused()
-    for shape in ((3, 32, 40), (1, 32, 32)):  # grey is not silently made into colour
-        other = replace(COLOUR, shape=shape)
-        _write_parquets(tmp_path, _images(other, 6, 0))
-        message = refused()
-        assert str(shape) in message
-        assert "(3, 32, 32)" in message
+    other = replace(COLOUR, shape=(3, 32, 40))
+    _write_parquets(tmp_path, _images(other, 6, 0))
+    assert "an image has shape (3, 32, 40), not (3, 32, 32)" in refused()
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
@@ -227,7 +224,11 @@ def test_what_is_wrong_with_a_tree(tmp_path):
     for place, parts, says in (
         ("no test", {"train": (TRAIN_Y, names)}, "no test/"),
         ("few", {"train": ([0, 1], names), "test": ([0, 1], names)}, "2 class folders"),
-        ("other", {"train": (TRAIN_Y, names), "test": (TEST_Y, ["a", "b", "d"])}, "different class folders"),
+        (
+            "other",
+            {"train": (TRAIN_Y, names), "test": (TEST_Y, ["a", "b", "d"])},
+            "not in both train/ and test/",
+        ),
     ):
         assert says in _refused(COLOUR, root(place, parts), _cifar())
 
