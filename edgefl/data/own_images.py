@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
+import os
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -33,10 +33,7 @@ _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 def _absolute(text: str) -> str:
     if not text or "\0" in text:
         raise ValueError("'path' must name a folder")
-    try:
-        return str(Path(text).expanduser().absolute())
-    except RuntimeError as error:  # no such user
-        raise ValueError(f"'path' cannot be found: {error}") from error
+    return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 
 class OwnImages(Dataset):
@@ -136,12 +133,10 @@ class OwnImages(Dataset):
             DataError: there is none.
         """
         folder = Path(self.path)
-        # A name can be too long for the file system.
-        with suppress(OSError):
-            if folder.is_dir():
-                return folder
-        raise DataError(
-            f"there is no folder {folder.name!r}",
-            where=self.path,
-            hint="task.dataset.path must name a folder; relative paths begin at the current directory",
-        )
+        if not os.path.isdir(folder):  # noqa: PTH112 - a Path fails on a name that is too long
+            raise DataError(
+                f"there is no folder {folder.name!r}",
+                where=self.path,
+                hint="task.dataset.path must name a folder; relative paths begin at the current directory",
+            )
+        return folder

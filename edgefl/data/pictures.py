@@ -88,21 +88,6 @@ def class_folders(folder: Path) -> list[str]:
     return sorted(names, key=lambda name: (int(name), name)) if all(map(str.isdecimal, names)) else names
 
 
-def classes_of_parts(root: Path) -> list[str]:
-    """The class folders that ``train/`` and ``test/`` both have.
-
-    Raises:
-        DataError: one of the parts is missing, or has other classes.
-    """
-    for part in ("train", "test"):
-        if not (root / part).is_dir():
-            raise DataError(f"there is no {part}/", where=str(root))
-    classes = class_folders(root / "train")
-    if differing := set(classes) ^ set(class_folders(root / "test")):
-        raise DataError(f"class {min(differing)!r} is not in both train/ and test/", where=str(root))
-    return classes
-
-
 def tree(folder: Path, classes: Sequence[str]) -> Pictures:
     """The images in folders of classes, class by class, sorted by path within each.
 

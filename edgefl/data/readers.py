@@ -1,18 +1,16 @@
 """Dataset files on disk: where they are looked for, and how each layout is read.
 
-Three layouts are tried in this order, in the data folder and in its subfolder named after the dataset; the
+Two layouts are tried in this order, in the data folder and in its subfolder named after the dataset; the
 first that is present is read:
 
 - torchvision's own, such as ``MNIST/raw/train-images-idx3-ubyte`` or ``cifar-10-batches-py/``,
-- Hugging Face image Parquet: ``train*.parquet`` and ``test*.parquet``,
-- a tree of images: ``train/<class>/*.png`` and ``test/<class>/*.png``, or ``.jpg``.
+- Hugging Face image Parquet: ``train*.parquet`` and ``test*.parquet``.
 
-If none is present, torchvision may download its own.
+If neither is present, torchvision may download its own.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +23,7 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
 from edgefl.core.images import Pixels, explained
-from edgefl.data.pictures import ImageParquet, Pictures, classes_of_parts, decoded_pictures, tree
+from edgefl.data.pictures import ImageParquet, decoded_pictures
 from edgefl.data.source import checked
 from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
@@ -47,11 +45,11 @@ def read(
         spec: what the files must hold.
         dataset: the name of its class in ``torchvision.datasets``.
         folder: the data folder; None for the user's cache, which is also where downloads go.
-        download: whether torchvision may download the files if no layout is present.
+        download: whether torchvision may download the files if neither layout is present.
         make: makes a part, (root, train=..., download=...) -> data and targets; by default the class.
 
     Raises:
-        DataError: the folder does not exist, holds none of the layouts (and a download is not allowed or
+        DataError: the folder does not exist, holds neither of the layouts (and a download is not allowed or
             failed), or holds files that are unreadable, incomplete, or of another dataset.
     """
     inside = _INSIDE.get(dataset, f"{dataset}/raw")
@@ -63,16 +61,21 @@ def read(
             with explained(f"{spec.name} is unreadable or incomplete", str(place), hint):
                 found = _by_torchvision(dataset, make, place, download=download)
             return checked(spec, found, str(place))
-    for layout in (_parquet, _tree):
-        for place in places:
-            if parts := layout(spec, place):
-                found = decoded_pictures(*parts, spec.shape, fit=False)
-                # The dataset's name says which images they are.
-                return checked(spec, replace(found, content=""), str(place))
+    for place in places:
+        train, test = (sorted(place.glob(f"{part}*.parquet")) for part in ("train", "test"))
+        if not train and not test:
+            continue
+        if not train or not test:
+            missing = "test*.parquet" if train else "train*.parquet"
+            raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
+        parts = ImageParquet(train).pictures(), ImageParquet(test).pictures()
+        # The dataset's name says which images they are.
+        found = replace(decoded_pictures(*parts, spec.shape, fit=False), content="")
+        return checked(spec, found, str(place))
     if not download:
         recipe = (
-            f"it needs {inside} (torchvision), train*.parquet and test*.parquet, or train/<class>/*.png and "
-            "test/<class>/*.png: pass --data-dir DIR, or allow the download"
+            f"it needs {inside} (torchvision), or train*.parquet and test*.parquet: pass --data-dir DIR, or "
+            "allow the download"
         )
         raise _absent(spec.name, places, recipe)
     hint = "pass --data-dir DIR with its files"
@@ -136,32 +139,3 @@ def _unpacked(found: Any) -> tuple[Pixels, Ints]:
     x = torch.as_tensor(found.data).numpy()  # a tensor in MNIST, an array in CIFAR
     x = x[:, None] if x.ndim == len("NHW") else x.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(x, dtype=np.uint8), torch.as_tensor(found.targets).to(torch.int64).numpy()
-
-
-def _parquet(spec: Spec, place: Path) -> tuple[Pictures, Pictures] | None:
-    train, test = (sorted(place.glob(f"{part}*.parquet")) for part in ("train", "test"))
-    if not train and not test:
-        return None
-    if not train or not test:
-        missing = "test*.parquet" if train else "train*.parquet"
-        raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
-    return ImageParquet(train).pictures(), ImageParquet(test).pictures()
-
-
-def _tree(spec: Spec, place: Path) -> tuple[Pictures, Pictures] | None:
-    """Labels are in the dataset's order if the folders have its class names, else see ``class_folders``."""
-    if not any((place / part).is_dir() for part in ("train", "test")):
-        return None
-    names = classes_of_parts(place)
-    if len(names) != spec.classes:
-        what = f"{len(names)} class folders, but {spec.name} has {spec.classes} classes"
-        raise DataError(what, where=str(place))
-    order = {_plain(name): label for label, name in enumerate(spec.class_names)}
-    if {_plain(name) for name in names} == set(order):
-        names.sort(key=lambda name: order[_plain(name)])
-    return tree(place / "train", names), tree(place / "test", names)
-
-
-def _plain(name: str) -> str:
-    """A class name as a folder may spell it: ``T-shirt/top`` and ``t_shirt_top`` are the same."""
-    return re.sub(r"[\W_]+", "_", name.lower())

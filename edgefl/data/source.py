@@ -114,36 +114,34 @@ def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
     Raises:
         DataError: the images have another shape or type, or the labels are not the dataset's classes.
     """
-    parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
-    for part, (x, y) in parts.items():
+    parts = {
+        "training": (arrays.train_x, arrays.train_y, arrays.train_users),
+        "test": (arrays.test_x, arrays.test_y, arrays.test_users),
+    }
+    for part, (x, y, users) in parts.items():
+        what, hint, classes = "", "", np.unique(y)
         if x.dtype != spec.dtype or y.dtype != np.dtype(np.int64):
-            raise DataError(
-                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not "
-                f"{np.dtype(spec.dtype)} and int64",
-                where=where,
-                hint="the Spec of signals, which are float32, has signals=True",
-            )
-        if x.dtype == np.float32 and not np.isfinite(x).all():
-            raise DataError(f"{spec.name}'s {part} signals have values that are not finite", where=where)
-        if len(x) != len(y) or not len(x):
-            raise DataError(
-                f"{spec.name}'s {part} files hold {len(x)} images and {len(y)} labels", where=where
-            )
-        if x.shape[1:] != spec.shape:
-            raise DataError(
-                f"the {part} images have shape {x.shape[1:]}, {spec.name}'s have {spec.shape}",
-                where=where,
-            )
-        classes = np.unique(y)
-        if (
+            what = f"images are {x.dtype} and the labels {y.dtype}, not {np.dtype(spec.dtype)} and int64"
+            hint = "the Spec of signals, which are float32, has signals=True"
+        elif x.dtype == np.float32 and not np.isfinite(x).all():
+            what = "signals have values that are not finite"
+        elif len(x) != len(y) or not len(x):
+            what = f"files hold {len(x)} images and {len(y)} labels"
+        elif x.shape[1:] != spec.shape:
+            what = f"images have shape {x.shape[1:]}, not {spec.shape}"
+        elif (
             classes[0] < 0
             or classes[-1] >= spec.classes
             or (part == "training" and len(classes) != spec.classes)
         ):
-            raise DataError(
-                f"the {part} labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
-                f"{spec.name} has {spec.classes}, from 0 to {spec.classes - 1}",
-                where=where,
-                hint="are these files of another dataset?",
+            what = (
+                f"labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; {spec.name} has "
+                f"{spec.classes}, from 0 to {spec.classes - 1}"
             )
+            hint = "are these files of another dataset?"
+        elif users is not None and (len(users) != len(x) or users.min() < 0):
+            least = users.min(initial=0)
+            what = f"samples need {len(x)} users, from 0; there are {len(users)}, from {least}"
+        if what:
+            raise DataError(f"{spec.name}'s {part} {what}", where=where, hint=hint)
     return arrays

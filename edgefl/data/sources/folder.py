@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from edgefl.core.errors import DataError
 from edgefl.data.own_images import OwnImages
-from edgefl.data.pictures import class_folders, classes_of_parts, tree
+from edgefl.data.pictures import class_folders, tree
 from edgefl.data.source import Source
 
 _PARTS = {"train", "test"}
@@ -29,7 +29,11 @@ class Params(OwnImages):
         root = self.found()
         classes, test = class_folders(root), None
         if set(classes) & _PARTS and set(classes) <= _PARTS | _OTHERS:
-            classes = classes_of_parts(root)
+            if missing := _PARTS - set(classes):
+                raise DataError(f"there is no {missing.pop()}/", where=str(root))
+            classes = class_folders(root / "train")
+            if differing := set(classes) ^ set(class_folders(root / "test")):
+                raise DataError(f"class {min(differing)!r} is not in both train/ and test/", where=str(root))
             test, root = tree(root / "test", classes), root / "train"
         if not classes:
             raise DataError(

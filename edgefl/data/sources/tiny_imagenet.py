@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
+from edgefl.core.images import explained
 from edgefl.data.pictures import decoded_pictures, of_files, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
@@ -35,11 +36,9 @@ class Params(Dataset):
             if len(ids) != _CLASSES:
                 raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
             table = root / "val" / "val_annotations.txt"
-            try:
+            with explained("cannot read the test images' classes", str(table)):
                 rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
                 labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
-            except (OSError, ValueError) as error:
-                raise DataError(f"cannot read the test images' classes: {error}", where=str(table)) from error
             train = tree(root / "train", [f"{name}/images" for name in ids])
             test = of_files([root / "val" / "images" / name for name, _ in rows], labels)
             return decoded_pictures(train, test, spec.shape, fit=False)

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from image_files import encoded, image, tree
 
 from edgefl.core.errors import DataError
 from edgefl.data import Arrays, image_cache
@@ -186,18 +185,3 @@ def test_a_missing_file_is_named(counted):
     counted.files[1].unlink()
     with pytest.raises(DataError, match="cannot read two"):
         counted.found()
-
-
-def test_known_datasets_are_kept_too(tmp_path, monkeypatch):
-    """The second reading of CIFAR-10's layout as a tree decodes nothing."""
-    from edgefl.core import images as decoding
-    from edgefl.data import Spec, readers
-
-    spec = Spec("cifar10", (3, 4, 6), 2, 4, 2, ("cat", "dog"), (0.5,) * 3, (0.2,) * 3)
-    tree(tmp_path, {"train/cat": 2, "train/dog": 2, "test/cat": 1, "test/dog": 1})
-    first = readers.read(spec, "CIFAR10", tmp_path, download=False)
-    monkeypatch.setattr(decoding, "_pixels", Mock(side_effect=DataError("decoded")))
-    assert (readers.read(spec, "CIFAR10", tmp_path, download=False).train_x == first.train_x).all()
-    (tmp_path / "train" / "cat" / "0.png").write_bytes(encoded(image(9)))
-    with pytest.raises(DataError, match="decoded"):
-        readers.read(spec, "CIFAR10", tmp_path, download=False)

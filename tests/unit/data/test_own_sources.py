@@ -69,7 +69,7 @@ def test_signals_say_so():
     x, test_x = (part.astype(np.float32) for part in (ARRAYS.train_x, ARRAYS.test_x))
     loaded = replace(ARRAYS, train_x=x, test_x=test_x)
     assert _read(_source(given, loaded))[1] is loaded
-    with pytest.raises(DataError, match="uint8 and its labels int64, not float32") as caught:
+    with pytest.raises(DataError, match="uint8 and the labels int64, not float32") as caught:
         _read(_source(given))
     assert "signals=True" in caught.value.hint
 
