@@ -15,7 +15,7 @@ from edgefl.data.federation import (
     sized,
 )
 from edgefl.data.image_cache import decoded_once
-from edgefl.data.source import Labels, Source, checked_source
+from edgefl.data.source import Labels, Source
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "assumed_labels",
     "batches",
     "channels_last",
-    "checked_source",
     "decoded_once",
     "drawn_public",
     "federate",

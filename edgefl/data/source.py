@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edgefl.core.errors import DataError, UserError
+from edgefl.core.errors import DataError
 from edgefl.data.spec import Arrays, Ints, Spec, moments
 
 Labels: TypeAlias = tuple[Ints, Ints]
@@ -25,7 +24,7 @@ class Source:
         spec: what is known without reading images.
         load: (folder, download=...) -> its images: ``folder`` is that of the known datasets' files, or None
             for the default; ``download`` says whether missing files may be downloaded.
-        where: what describes it, for messages; by default its file.
+        where: what describes it, for messages; by default its module's file.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
         users: whose the samples are, in the order of ``labels``; None if nobody's. Where ``load`` tells, this
@@ -68,44 +67,6 @@ class Source:
             mean, std = (arrays.mean, arrays.std) if arrays.mean else moments(arrays.train_x)
             spec = replace(spec, mean=mean, std=std)
         return spec, arrays
-
-
-def checked_source(built: Source, where: str) -> Source:
-    """What a dataset's file in ``where`` built.
-
-    Raises:
-        UserError: its description contradicts itself, or its ``load`` cannot be called.
-    """
-    _check_spec(built.spec, where)
-    try:
-        inspect.signature(built.load).bind(None, download=True)
-    except TypeError as error:
-        raise UserError(
-            f"this dataset's load cannot be called as load(folder, download=...): {error}",
-            where=where,
-            hint="write def load(folder, *, download)",
-        ) from error
-    return built if built.where else replace(built, where=where)
-
-
-def _check_spec(spec: Spec, where: str) -> None:
-    """Refuses a description that contradicts itself.
-
-    Raises:
-        UserError: a number is not above 0, or lengths differ.
-    """
-    numbers = (*spec.shape, spec.classes, spec.train_size, spec.test_size)
-    if len(spec.shape) != len("CHW") or not all(isinstance(one, int) and one > 0 for one in numbers):
-        what = "shape (channels, height, width), classes and sizes must be whole numbers above 0"
-    elif len(spec.class_names) != spec.classes:
-        what = f"there are {len(spec.class_names)} class_names and {spec.classes} classes"
-    elif (len(spec.mean), len(spec.std)) not in {(0, 0), (spec.shape[0], spec.shape[0])}:
-        what = "mean and std need a number for each channel, or both none, to be computed"
-    elif not all(one > 0 for one in spec.std):
-        what = "std must be above 0"
-    else:
-        return
-    raise UserError(f"the Spec of {spec.name!r} is wrong: {what}", where=where)
 
 
 def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
