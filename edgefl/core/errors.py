@@ -133,6 +133,11 @@ class Mistakes:
 
 def words_of(error: BaseException) -> str:
     """An exception's message; empty if the exception's own class fails to give it."""
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):  # whose own first line only counts the mistakes
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        return ": ".join([*(str(key) for key in wrong["loc"][:1]), wrong["msg"]])
     try:
         return str(error).strip()
     except Exception:  # noqa: BLE001 - a user's class may raise anything

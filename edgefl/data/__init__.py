@@ -14,14 +14,13 @@ from edgefl.data.federation import (
     public_images,
     sized,
 )
-from edgefl.data.image_cache import Decoded, decoded_once
-from edgefl.data.source import Labels, Source, checked_source
+from edgefl.data.image_cache import decoded_once
+from edgefl.data.source import Labels, Source
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = [
     "Arrays",
     "Augment",
-    "Decoded",
     "Federation",
     "Labels",
     "Source",
@@ -31,7 +30,6 @@ __all__ = [
     "assumed_labels",
     "batches",
     "channels_last",
-    "checked_source",
     "decoded_once",
     "drawn_public",
     "federate",

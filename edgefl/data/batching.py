@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgefl.core.draws import GOLDEN, mixed
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
 from edgefl.data.federation import Federation
-from edgefl.data.shuffles import shuffled
 from edgefl.data.spec import Ints, Spec
 from edgefl.protocol.values import Batch, Phase
 
@@ -66,8 +66,8 @@ def batches(
     part = torch.from_numpy(data.parts(client))
     x, y = _scaled(data.images, part), _rows(data.labels, part)
     if augment is None or phase.data != "train":
-        return _cut(_normalised(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
-    return _cut(x, y, phase, batch_size, seed, ready=partial(_augmented, federation.spec, augment))
+        x = _normalised(federation.spec, x)
+    return _cut(x, y, phase, batch_size, seed, partial(_views, federation.spec, phase, augment))
 
 
 class _Data(NamedTuple):
@@ -192,7 +192,7 @@ def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[in
     samples = [len(part) for part in parts]
     most = max(samples)
     if phase.data == "train":
-        orders = shuffled(list(seeds), samples, range(passes))
+        orders = _shuffled(list(seeds), samples, range(passes))
     else:
         orders = np.broadcast_to(np.arange(most), (len(parts), passes, most))
     padded = np.zeros((len(parts), most), dtype=np.int64)
@@ -205,6 +205,34 @@ def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[in
     return torch.nn.utils.rnn.pad_sequence(each, batch_first=True)
 
 
+def _shuffled(seeds: list[int], samples: list[int], passes: range) -> Ints:
+    """Orders in which clients go through their samples, for many clients and passes at once.
+
+    A sample's key is a hash of the job's seed, the pass and the sample's place; a pass goes through the keys
+    in ascending order. The hash is SplitMix64's output function (Steele, Lea and Flood 2014, Section 3), so
+    that an order depends on its own seed alone, and thousands of orders are a few operations on one array. A
+    generator for each order would take longer than a small model's training.
+
+    Args:
+        seeds: of the clients' jobs.
+        samples: n, for each client.
+        passes: the passes' numbers.
+
+    Returns:
+        (clients, passes, most samples): a permutation of 0..n-1, then of the places beyond n.
+    """
+    most = max(samples)
+    bases = np.array([derive(seed, "shuffle") for seed in seeds], dtype=np.uint64)
+    numbers = np.array(passes, dtype=np.uint64) + np.uint64(1)
+    streams = mixed(bases[:, None] + numbers * GOLDEN)
+    places = np.arange(1, most + 1, dtype=np.uint64)
+    keys = mixed(streams[:, :, None] + places * GOLDEN)
+    if min(samples) < most:
+        beyond = np.arange(most) >= np.array(samples)[:, None]
+        keys[np.broadcast_to(beyond[:, None, :], keys.shape)] = np.iinfo(np.uint64).max
+    return np.argsort(keys, axis=-1, kind="stable")
+
+
 def normalised(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
     """Images as models take them: (len(indices), C, H, W) float32, mean 0 and deviation 1 over the dataset.
 
@@ -214,22 +242,18 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
     return _normalised(federation.spec, _scaled(_pixels(federation, split), torch.from_numpy(indices)))
 
 
-def _cut(
-    x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augment
-) -> Iterator[Batch]:
-    """Cuts one client's images into batches; ``ready`` turns a batch's images into a view."""
+def _cut(x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, views: Augment) -> Iterator[Batch]:
+    """Cuts one client's images into batches; ``views`` turns a batch's images into its x."""
     order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
     for nth, size in step_sequence(len(y), batch_size, phase.passes):
         if nth != current:
             current, start = nth, 0
             generator = torch.Generator().manual_seed(derive(seed, "augment", nth=nth))
             if phase.data == "train":
-                order = torch.from_numpy(shuffled([seed], [len(y)], range(nth, nth + 1))[0, 0]).to(x.device)
+                order = torch.from_numpy(_shuffled([seed], [len(y)], range(nth, nth + 1))[0, 0]).to(x.device)
         chosen = order[start : start + size]
         start += size
-        images = x[chosen]
-        views = [ready(images, generator) for _ in range(phase.views)]
-        yield Batch(views[0] if phase.views == 1 else torch.stack(views), y[chosen])
+        yield Batch(views(x[chosen], generator), y[chosen])
 
 
 def prepared(
@@ -246,9 +270,18 @@ def prepared(
     """
     x = _floats(images).to(memory_format=torch.channels_last)
     if augment is None or phase.data != "train":
-        normal = _normalised(spec, x)
-        return normal if phase.views == 1 else torch.stack([normal] * phase.views)
-    views = [_augmented(spec, augment, x, generator) for _ in range(phase.views)]
+        x = _normalised(spec, x)
+    return _views(spec, phase, augment, x, generator)
+
+
+def _views(
+    spec: Spec, phase: Phase, augment: Augment | None, x: Tensor, generator: torch.Generator
+) -> Tensor:
+    """A batch's views: augmented and then normalised, or all the same of images that are normalised."""
+    if augment is None or phase.data != "train":
+        views = [x] * phase.views
+    else:
+        views = [_normalised(spec, augment(x.clone(), generator)) for _ in range(phase.views)]
     return views[0] if phase.views == 1 else torch.stack(views)
 
 
@@ -284,14 +317,6 @@ def _rows(values: Tensor, indices: Tensor) -> Tensor:
     """``values[indices]``, which would take ten times as long for small images on a CPU."""
     flat = values.index_select(0, indices.to(values.device).reshape(-1))
     return flat.view(*indices.shape, *values.shape[1:])
-
-
-def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - the signature of augmentations
-    return x
-
-
-def _augmented(spec: Spec, augment: Augment, x: Tensor, generator: torch.Generator) -> Tensor:
-    return _normalised(spec, augment(x.clone(), generator))
 
 
 def _normalised(spec: Spec, x: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
+import os
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,14 +13,13 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import Form, header
+from edgefl.core.images import header
 from edgefl.core.notes import note
 from edgefl.core.units import show_count
-from edgefl.data.image_cache import Decoded
 from edgefl.data.pictures import Pictures, decoded_pictures
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Ints, Spec, stratified
+from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
 # Of so many images, the sizes are looked up where none is given.
 LOOKED_AT = 256
@@ -34,10 +33,7 @@ _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 def _absolute(text: str) -> str:
     if not text or "\0" in text:
         raise ValueError("'path' must name a folder")
-    try:
-        return str(Path(text).expanduser().absolute())
-    except RuntimeError as error:  # no such user
-        raise ValueError(f"'path' cannot be found: {error}") from error
+    return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 
 class OwnImages(Dataset):
@@ -84,7 +80,8 @@ class OwnImages(Dataset):
         )
         if counts.min() < (2 if test is None else 1):
             raise DataError(f"{few}; at least 2 are needed, one of them for testing", where=self.path)
-        form = self._form([train] if test is None else [train, test])
+        name = Path(self.path).name or "images"
+        shape = self.channels, *self._size([train] if test is None else [train, test], name)
         if test is None:
             rng = np.random.default_rng(_SPLIT_SEED)
             parts = stratified(train.labels, self.test_share or TEST_SHARE, rng, least=1)
@@ -99,8 +96,8 @@ class OwnImages(Dataset):
         labels = train.labels, test.labels
         known = [names, *(part.tolist() for part in labels)]
         spec = Spec(
-            name=form.whose,
-            shape=form.shape,
+            name=name,
+            shape=shape,
             classes=len(names),
             train_size=len(train.labels),
             test_size=len(test.labels),
@@ -109,25 +106,25 @@ class OwnImages(Dataset):
         )
         users = None if owners is None else (owners[parts[0]], owners[parts[1]])
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter
-            return decoded_pictures(train, test, form)
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the folder is a parameter
+            return decoded_pictures(train, test, shape, fit=True)
 
         return Source(spec, load, self.path, labels=labels, users=users)
 
-    def _form(self, parts: list[Pictures]) -> Form:
-        """What the images are turned into: some say what size all have, where none is given.
+    def _size(self, parts: list[Pictures], name: str) -> tuple[int, int]:
+        """The height and width that images are resized to: where none is given, that of some of them.
 
         Raises:
             DataError: one of them cannot be read.
         """
-        whose = Path(self.path).name or "images"
+        if self.size is not None:
+            return (self.size, self.size) if isinstance(self.size, int) else self.size
         some = chain.from_iterable(part.some(LOOKED_AT) for part in parts)
-        given = (self.size, self.size) if isinstance(self.size, int) else self.size
-        size, *others = {given} if given else {header(image, name)[1:] for name, image in some}
+        size, *others = {header(image, where)[1:] for where, image in some}
         if others:
             size = 32, 32
-            note(f"{whose}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
-        return Form((self.channels, *size), whose, fitted=True, resized=bool(given or others))
+            note(f"{name}: sizes differ, so images become 32 x 32; for others, set task.dataset.size")
+        return size
 
     def found(self) -> Path:
         """The folder.
@@ -136,12 +133,10 @@ class OwnImages(Dataset):
             DataError: there is none.
         """
         folder = Path(self.path)
-        # A name can be too long for the file system.
-        with suppress(OSError):
-            if folder.is_dir():
-                return folder
-        raise DataError(
-            f"there is no folder {folder.name!r}",
-            where=self.path,
-            hint="task.dataset.path must name a folder; relative paths begin at the current directory",
-        )
+        if not os.path.isdir(folder):  # noqa: PTH112 - a Path fails on a name that is too long
+            raise DataError(
+                f"there is no folder {folder.name!r}",
+                where=self.path,
+                hint="task.dataset.path must name a folder; relative paths begin at the current directory",
+            )
+        return folder

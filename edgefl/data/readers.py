@@ -1,20 +1,19 @@
 """Dataset files on disk: where they are looked for, and how each layout is read.
 
-Three layouts are tried in this order, in the data folder and in its subfolder named after the dataset; the
+Two layouts are tried in this order, in the data folder and in its subfolder named after the dataset; the
 first that is present is read:
 
 - torchvision's own, such as ``MNIST/raw/train-images-idx3-ubyte`` or ``cifar-10-batches-py/``,
-- Hugging Face image Parquet: ``train*.parquet`` and ``test*.parquet``,
-- a tree of images: ``train/<class>/*.png`` and ``test/<class>/*.png``, or ``.jpg``.
+- Hugging Face image Parquet: ``train*.parquet`` and ``test*.parquet``.
 
-If none is present, torchvision may download its own.
+If neither is present, torchvision may download its own.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ import torch
 
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
-from edgefl.core.images import Form, Pixels, explained
-from edgefl.data.pictures import Pictures, class_folders, decoded_pictures, parquet, tree
+from edgefl.core.images import Pixels, explained
+from edgefl.data.pictures import ImageParquet, decoded_pictures
 from edgefl.data.source import checked
 from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
@@ -46,42 +45,43 @@ def read(
         spec: what the files must hold.
         dataset: the name of its class in ``torchvision.datasets``.
         folder: the data folder; None for the user's cache, which is also where downloads go.
-        download: whether torchvision may download the files if no layout is present.
+        download: whether torchvision may download the files if neither layout is present.
         make: makes a part, (root, train=..., download=...) -> data and targets; by default the class.
 
     Raises:
-        DataError: the folder does not exist, holds none of the layouts (and a download is not allowed or
+        DataError: the folder does not exist, holds neither of the layouts (and a download is not allowed or
             failed), or holds files that are unreadable, incomplete, or of another dataset.
     """
-    root, inside = _root(folder), _INSIDE.get(dataset, f"{dataset}/raw")
+    inside = _INSIDE.get(dataset, f"{dataset}/raw")
     names = sorted({spec.name, spec.name.replace("-", "_")})
-    places = [root, *(root / name for name in names)]
-
-    def published(place: Path, failed: str, hint: str, *, download: bool) -> Arrays:
-        with explained(f"{spec.name} {failed}", str(place), hint):
-            # torchvision takes a second to import, and most layouts do not need it.
-            return _by_torchvision(make or getattr(torchvision().datasets, dataset), place, download=download)
-
+    places = _places(folder, names)
     for place in places:
         if (place / inside).is_dir():
             hint = f"remove {inside} and allow the download"
-            found = published(place, "is unreadable or incomplete", hint, download=download)
+            with explained(f"{spec.name} is unreadable or incomplete", str(place), hint):
+                found = _by_torchvision(dataset, make, place, download=download)
             return checked(spec, found, str(place))
-    for layout in (_parquet, _tree):
-        for place in places:
-            if parts := layout(spec, place):
-                return checked(spec, decoded_pictures(*parts, Form(spec.shape, spec.name)).arrays, str(place))
-    if download:
-        found = published(
-            root, "could not be downloaded", "pass --data-dir DIR with its files", download=True
+    for place in places:
+        train, test = (sorted(place.glob(f"{part}*.parquet")) for part in ("train", "test"))
+        if not train and not test:
+            continue
+        if not train or not test:
+            missing = "test*.parquet" if train else "train*.parquet"
+            raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
+        parts = ImageParquet(train).pictures(), ImageParquet(test).pictures()
+        # The dataset's name says which images they are.
+        found = replace(decoded_pictures(*parts, spec.shape, fit=False), content="")
+        return checked(spec, found, str(place))
+    if not download:
+        recipe = (
+            f"it needs {inside} (torchvision), or train*.parquet and test*.parquet: pass --data-dir DIR, or "
+            "allow the download"
         )
-        return checked(spec, found, str(root))
-    raise DataError(
-        f"no {spec.name} files in {root}",
-        where=f"{root}, and {' and '.join(names)} in it",
-        hint=f"it needs {inside} (torchvision), train*.parquet and test*.parquet, or "
-        "train/<class>/*.png and test/<class>/*.png: pass --data-dir DIR, or allow the download",
-    )
+        raise _absent(spec.name, places, recipe)
+    hint = "pass --data-dir DIR with its files"
+    with explained(f"{spec.name} could not be downloaded", str(places[0]), hint):
+        found = _by_torchvision(dataset, make, places[0], download=True)
+    return checked(spec, found, str(places[0]))
 
 
 def found_in(name: str, folder: Path | None, below: Sequence[str], parts: Sequence[str], recipe: str) -> Path:
@@ -97,33 +97,40 @@ def found_in(name: str, folder: Path | None, below: Sequence[str], parts: Sequen
     Raises:
         DataError: there is none.
     """
-    root = _root(folder)
-    for place in (root, *(root / one for one in below)):
+    places = _places(folder, below)
+    for place in places:
         if all((place / part).exists() for part in parts):
             return place
-    raise DataError(
-        f"no {name} files in {root}", where=f"{root}, and {' and '.join(below)} in it", hint=recipe
-    )
+    raise _absent(name, places, recipe)
 
 
-def _root(folder: Path | None) -> Path:
+def _places(folder: Path | None, below: Sequence[str]) -> list[Path]:
+    """Where a dataset is looked for: the data folder first, then its folders of some names.
+
+    Raises:
+        DataError: the data folder does not exist.
+    """
     if folder is not None and not folder.is_dir():
         raise DataError(
             f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"
         )
-    return folder or cache_folder() / "data"
+    root = folder or cache_folder() / "data"
+    return [root, *(root / name for name in below)]
 
 
-def _by_torchvision(dataset: Callable[..., Any], root: Path, *, download: bool) -> Arrays:
+def _absent(name: str, places: list[Path], recipe: str) -> DataError:
+    root, *below = places
+    where = f"{root}, and {' and '.join(str(place.relative_to(root)) for place in below)} in it"
+    return DataError(f"no {name} files in {root}", where=where, hint=recipe)
+
+
+def _by_torchvision(dataset: str, make: Callable[..., Any] | None, root: Path, *, download: bool) -> Arrays:
+    # torchvision takes a second to import, and most layouts do not need it.
+    make = make or getattr(torchvision().datasets, dataset)
     root.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings():
-        # CIFAR's pickles of 2009 name a dtype in a way that NumPy 2.4.0 to 2.4.4 warn about.
-        warnings.filterwarnings(
-            "ignore", r"dtype\(\): align should be", np.exceptions.VisibleDeprecationWarning
-        )
-        # torchvision unpacks archives without a filter, after it has checked their md5.
-        warnings.filterwarnings("ignore", "Python 3.14 will, by default, filter", DeprecationWarning)
-        train, test = (dataset(root, train=part, download=download) for part in (True, False))
+    # NumPy's of CIFAR's pickles of 2009, and tarfile's of archives whose md5 torchvision has checked.
+    with warnings.catch_warnings(action="ignore"):
+        train, test = (make(root, train=part, download=download) for part in (True, False))
     return Arrays(*_unpacked(train), *_unpacked(test))
 
 
@@ -132,38 +139,3 @@ def _unpacked(found: Any) -> tuple[Pixels, Ints]:
     x = torch.as_tensor(found.data).numpy()  # a tensor in MNIST, an array in CIFAR
     x = x[:, None] if x.ndim == len("NHW") else x.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(x, dtype=np.uint8), torch.as_tensor(found.targets).to(torch.int64).numpy()
-
-
-def _parquet(spec: Spec, place: Path) -> tuple[Pictures, Pictures] | None:
-    train, test = (sorted(place.glob(f"{part}*.parquet")) for part in ("train", "test"))
-    if not train and not test:
-        return None
-    if not train or not test:
-        missing = "test*.parquet" if train else "train*.parquet"
-        raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
-    return parquet(train), parquet(test)
-
-
-def _tree(spec: Spec, place: Path) -> tuple[Pictures, Pictures] | None:
-    """Labels are in the dataset's order if the folders have its class names, else see ``class_folders``."""
-    there = [(place / part).is_dir() for part in ("train", "test")]
-    if not any(there):
-        return None
-    if not all(there):
-        missing = "test" if there[0] else "train"
-        raise DataError(f"{spec.name}'s image folders are incomplete: no {missing}/", where=str(place))
-    names = class_folders(place / "train")
-    if set(class_folders(place / "test")) != set(names):
-        raise DataError("train and test have different class folders", where=str(place))
-    if len(names) != spec.classes:
-        what = f"{len(names)} class folders, but {spec.name} has {spec.classes} classes"
-        raise DataError(what, where=str(place))
-    order = {_plain(name): label for label, name in enumerate(spec.class_names)}
-    if {_plain(name) for name in names} == set(order):
-        names.sort(key=lambda name: order[_plain(name)])
-    return tree(place / "train", names), tree(place / "test", names)
-
-
-def _plain(name: str) -> str:
-    """A class name as a folder may spell it: ``T-shirt/top`` and ``t_shirt_top`` are the same."""
-    return re.sub(r"[\W_]+", "_", name.lower())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edgefl.core.errors import DataError, UserError
-from edgefl.data.image_cache import Decoded
+from edgefl.core.errors import DataError
 from edgefl.data.spec import Arrays, Ints, Spec, moments
 
 Labels: TypeAlias = tuple[Ints, Ints]
@@ -26,7 +24,7 @@ class Source:
         spec: what is known without reading images.
         load: (folder, download=...) -> its images: ``folder`` is that of the known datasets' files, or None
             for the default; ``download`` says whether missing files may be downloaded.
-        where: what describes it, for messages; by default its file.
+        where: what describes it, for messages; by default its module's file.
         labels: in the order of ``load``'s, if they are known without reading images.
         embedded: whether the images come with a package, and so are the same everywhere.
         users: whose the samples are, in the order of ``labels``; None if nobody's. Where ``load`` tells, this
@@ -34,7 +32,7 @@ class Source:
     """
 
     spec: Spec
-    load: Callable[..., Arrays | Decoded]
+    load: Callable[..., Arrays]
     where: str = ""
     labels: Labels | None = None
     embedded: bool = False
@@ -58,57 +56,17 @@ class Source:
             DataError: the files are missing or unreadable, or do not fit the spec.
         """
         loaded = self.load(folder, download=download)
-        if isinstance(loaded, Decoded):
-            found = replace(self.spec, mean=loaded.mean, std=loaded.std, content=loaded.content)
-            return found, checked(found, loaded.arrays, self.where)
         if not isinstance(loaded, Arrays):
             raise DataError(
                 f"{self.spec.name}'s load returned {type(loaded).__name__}, not edgefl.data.Arrays",
                 where=self.where,
             )
         arrays = checked(self.spec, loaded, self.where)
-        if self.spec.mean:
-            return self.spec, arrays
-        mean, std = moments(arrays.train_x)
-        return replace(self.spec, mean=mean, std=std), arrays
-
-
-def checked_source(built: Source, where: str) -> Source:
-    """What a dataset's file in ``where`` built.
-
-    Raises:
-        UserError: its description contradicts itself, or its ``load`` cannot be called.
-    """
-    _check_spec(built.spec, where)
-    try:
-        inspect.signature(built.load).bind(None, download=True)
-    except TypeError as error:
-        raise UserError(
-            f"this dataset's load cannot be called as load(folder, download=...): {error}",
-            where=where,
-            hint="write def load(folder, *, download)",
-        ) from error
-    return built if built.where else replace(built, where=where)
-
-
-def _check_spec(spec: Spec, where: str) -> None:
-    """Refuses a description that contradicts itself.
-
-    Raises:
-        UserError: a number is not above 0, or lengths differ.
-    """
-    numbers = (*spec.shape, spec.classes, spec.train_size, spec.test_size)
-    if len(spec.shape) != len("CHW") or not all(isinstance(one, int) and one > 0 for one in numbers):
-        what = "shape (channels, height, width), classes and sizes must be whole numbers above 0"
-    elif len(spec.class_names) != spec.classes:
-        what = f"there are {len(spec.class_names)} class_names and {spec.classes} classes"
-    elif (len(spec.mean), len(spec.std)) not in {(0, 0), (spec.shape[0], spec.shape[0])}:
-        what = "mean and std need a number for each channel, or both none, to be computed"
-    elif not all(one > 0 for one in spec.std):
-        what = "std must be above 0"
-    else:
-        return
-    raise UserError(f"the Spec of {spec.name!r} is wrong: {what}", where=where)
+        spec = replace(self.spec, content=arrays.content or self.spec.content)
+        if not spec.mean:
+            mean, std = (arrays.mean, arrays.std) if arrays.mean else moments(arrays.train_x)
+            spec = replace(spec, mean=mean, std=std)
+        return spec, arrays
 
 
 def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
@@ -117,36 +75,34 @@ def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
     Raises:
         DataError: the images have another shape or type, or the labels are not the dataset's classes.
     """
-    parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
-    for part, (x, y) in parts.items():
+    parts = {
+        "training": (arrays.train_x, arrays.train_y, arrays.train_users),
+        "test": (arrays.test_x, arrays.test_y, arrays.test_users),
+    }
+    for part, (x, y, users) in parts.items():
+        what, hint, classes = "", "", np.unique(y)
         if x.dtype != spec.dtype or y.dtype != np.dtype(np.int64):
-            raise DataError(
-                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not "
-                f"{np.dtype(spec.dtype)} and int64",
-                where=where,
-                hint="the Spec of signals, which are float32, has signals=True",
-            )
-        if x.dtype == np.float32 and not np.isfinite(x).all():
-            raise DataError(f"{spec.name}'s {part} signals have values that are not finite", where=where)
-        if len(x) != len(y) or not len(x):
-            raise DataError(
-                f"{spec.name}'s {part} files hold {len(x)} images and {len(y)} labels", where=where
-            )
-        if x.shape[1:] != spec.shape:
-            raise DataError(
-                f"the {part} images have shape {x.shape[1:]}, {spec.name}'s have {spec.shape}",
-                where=where,
-            )
-        classes = np.unique(y)
-        if (
+            what = f"images are {x.dtype} and the labels {y.dtype}, not {np.dtype(spec.dtype)} and int64"
+            hint = "the Spec of signals, which are float32, has signals=True"
+        elif x.dtype == np.float32 and not np.isfinite(x).all():
+            what = "signals have values that are not finite"
+        elif len(x) != len(y) or not len(x):
+            what = f"files hold {len(x)} images and {len(y)} labels"
+        elif x.shape[1:] != spec.shape:
+            what = f"images have shape {x.shape[1:]}, not {spec.shape}"
+        elif (
             classes[0] < 0
             or classes[-1] >= spec.classes
             or (part == "training" and len(classes) != spec.classes)
         ):
-            raise DataError(
-                f"the {part} labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
-                f"{spec.name} has {spec.classes}, from 0 to {spec.classes - 1}",
-                where=where,
-                hint="are these files of another dataset?",
+            what = (
+                f"labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; {spec.name} has "
+                f"{spec.classes}, from 0 to {spec.classes - 1}"
             )
+            hint = "are these files of another dataset?"
+        elif users is not None and (len(users) != len(x) or users.min() < 0):
+            least = users.min(initial=0)
+            what = f"samples need {len(x)} users, from 0; there are {len(users)}, from {least}"
+        if what:
+            raise DataError(f"{spec.name}'s {part} {what}", where=where, hint=hint)
     return arrays

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+import pydantic.dataclasses
 from numpy.typing import NDArray
+from pydantic import PositiveFloat, PositiveInt
 
 from edgefl.core.images import Pixels
 
@@ -17,7 +18,7 @@ _LEVELS = 256
 _COUNTED_AT_ONCE = 10**7
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True)
 class Spec:
     """A dataset as planning sees it, without its files.
 
@@ -35,28 +36,26 @@ class Spec:
     """
 
     name: str
-    shape: tuple[int, int, int]
-    classes: int
-    train_size: int
-    test_size: int
+    shape: tuple[PositiveInt, PositiveInt, PositiveInt]
+    classes: PositiveInt
+    train_size: PositiveInt
+    test_size: PositiveInt
     class_names: tuple[str, ...]
     mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
+    std: tuple[PositiveFloat, ...] = ()
     content: str = ""
     signals: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.class_names) != self.classes:
+            raise ValueError(f"there are {len(self.class_names)} class_names and {self.classes} classes")
+        if not len(self.mean) == len(self.std) in {0, self.shape[0]}:
+            raise ValueError("mean and std need a number for each channel, or both none, to be computed")
 
     @property
     def dtype(self) -> type[np.generic]:
         """The type of samples in memory."""
         return np.float32 if self.signals else np.uint8
-
-    @classmethod
-    def of_plain(cls, data: Mapping[str, Any]) -> Spec:
-        """A spec from ``dataclasses.asdict`` of it, as JSON has it, with lists in place of tuples."""
-        fields: dict[str, Any] = {
-            key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
-        }
-        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ class Arrays:
         test_y: (M,) int64.
         train_users: (N,) int64, whose each sample is, from 0; None where nobody's.
         test_users: (M,) int64 likewise.
+        mean: see ``Spec``; empty if it is not known.
+        std: likewise.
+        content: a hash of all samples and labels if their dataset's name does not say which they are.
     """
 
     train_x: Pixels
@@ -78,6 +80,9 @@ class Arrays:
     test_y: Ints
     train_users: Ints | None = None
     test_users: Ints | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    content: str = ""
 
 
 def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:

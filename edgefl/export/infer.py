@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgefl.compute.onnx_runtime import run, session
 from edgefl.core.errors import DataError, UserError
-from edgefl.core.images import SUFFIXES, Form, decoded, header
+from edgefl.core.images import SUFFIXES, decoded, header
 from edgefl.export.metadata import ImageMetadata, image_metadata
 from edgefl.export.model import read_model
 from edgefl.show.onnx import ClassProbability, ImageClasses, Inference
@@ -84,7 +84,7 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
     """
     channels, height, width = shape
     was, *size = header(file, str(file))
-    pixels = decoded([(str(file), file)], 1, Form(shape, str(file), fitted=True, resized=True))[0]
+    pixels = decoded([(str(file), file)], 1, shape, fit=True)[0]
     mode = "L" if channels == 1 else "RGB"
     changes = [f"{was} to {mode}"] if was != mode else []
     if size != [height, width]:

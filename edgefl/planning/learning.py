@@ -35,7 +35,6 @@ from edgefl.data import (
     Source,
     Spec,
     channels_last,
-    checked_source,
     drawn_public,
     federate,
     public_images,
@@ -127,7 +126,7 @@ class DataAccess:
         key = _key(component)
         if key not in self._sources:
             found = returned(component.build(), Source, component.build, "an edgefl.data.Source")
-            self._sources[key] = checked_source(found, file_of(component))
+            self._sources[key] = replace(found, where=found.where or file_of(component))
         return self._sources[key]
 
     def content(self, component: Dataset, source: Source) -> Content:

@@ -71,7 +71,7 @@ def federation_of(reader: Reader, task: TaskSpec) -> Federation:
     Raises:
         UserError: the run is damaged.
     """
-    resolved, spec = reader.resolved(), Spec.of_plain(reader.meta["data"])
+    resolved, spec = reader.resolved(), Spec(**reader.meta["data"])
     rows = reader.arrays(
         "SELECT samples, test_samples FROM fleet JOIN kinds USING (kind) ORDER BY client",
         samples=np.int64,

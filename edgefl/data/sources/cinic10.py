@@ -8,13 +8,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from edgefl.core.images import Form
-from edgefl.data.image_cache import Decoded
 from edgefl.data.pictures import decoded_pictures, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset, cifar10
-from edgefl.data.spec import Spec
+from edgefl.data.spec import Arrays, Spec
 
 _PART = 90_000
 _FOLDERS = ("cinic10", "cinic-10", "CINIC-10")
@@ -40,11 +38,11 @@ class Params(Dataset):
             cifar10.SPEC.class_names,
         )
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive of 650 MB
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive of 650 MB
             root = found_in(spec.name, folder, _FOLDERS, ("train", "valid", "test"), _RECIPE)
             classes = [f"{part}/{name}" for part in parts for name in spec.class_names]
             train, test = tree(root, classes), tree(root / "test", spec.class_names)
             train = replace(train, labels=train.labels % spec.classes)
-            return decoded_pictures(train, test, Form(spec.shape, spec.name))
+            return decoded_pictures(train, test, spec.shape, fit=False)
 
         return Source(spec, load, "CINIC-10")

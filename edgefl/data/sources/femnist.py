@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.core.images import explained
+from edgefl.data.image_cache import decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
@@ -38,7 +39,7 @@ class Params(Dataset):
         names = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
         spec = Spec("femnist", _SHAPE, len(names), 724_737, 80_526, names)
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - LEAF's scripts make the files
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - LEAF's scripts make the files
             root = found_in(spec.name, folder, _FOLDERS, ("train", "test"), _RECIPE)
             parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
             if not all(parts):
@@ -64,22 +65,17 @@ def _read(files: list[Path]) -> tuple[Any, Any, list[str]]:
     Raises:
         DataError: a file is not LEAF's.
     """
-    x, y, users = [], [], []
+    x, y, users = [np.empty((0, *_SHAPE))], [], []
     for path in files:
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))["user_data"]
-            for user, own in data.items():
+        with explained(f"{path.name} is not one of LEAF's files", str(path), _RECIPE):
+            for user, own in json.loads(path.read_text(encoding="utf-8"))["user_data"].items():
                 x.append(np.array(own["x"], dtype=np.float64).reshape(-1, *_SHAPE))
                 y.append(np.array(own["y"], dtype=np.int64))
                 users += [user] * len(y[-1])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{path.name} is not one of LEAF's files: {error}", where=str(path), hint=_RECIPE
-            ) from error
-    pixels = np.concatenate(x) if x else np.empty((0, *_SHAPE))
-    if not x or len(pixels) != len(users) or not ((pixels >= 0) & (pixels <= 1)).all():
+    pixels = np.concatenate(x)
+    if not y or not ((pixels >= 0) & (pixels <= 1)).all():
         raise DataError(
-            f"{files[0].parent.name}/ must hold writers with as many images as labels, of values from 0 to 1",
+            f"{files[0].parent.name}/ must hold writers with images of values from 0 to 1",
             where=str(files[0].parent),
             hint=_RECIPE,
         )

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from edgefl.core.errors import DataError
 from edgefl.data.own_images import OwnImages
-from edgefl.data.pictures import class_names, parquet, users_of
+from edgefl.data.pictures import ImageParquet
 from edgefl.data.source import Source
 from edgefl.data.spec import Ints
 
@@ -40,10 +40,32 @@ class Params(OwnImages):
             DataError: the files are not there, or are not image Parquet.
         """
         train, test = _files(self.found())
-        parts = [parquet(files, self.label) for files in (train, test) if files]
-        names = _names(self, train[0], np.concatenate([part.labels for part in parts]))
-        owners = None if self.user is None else users_of([*train, *test], self.user)
+        files = [ImageParquet(part, self.label) for part in (train, test) if part]
+        parts = [part.pictures() for part in files]
+        names = self._names(files[0].class_names(), np.concatenate([part.labels for part in parts]))
+        owners = None
+        if self.user is not None:
+            users = [user for part in files for user in part.users(self.user)]
+            # Numbered in the order of their names.
+            owners = np.unique(users, return_inverse=True)[1].astype(np.int64)
         return self.source(names, parts[0], parts[1] if test else None, owners)
+
+    def _names(self, names: tuple[str, ...], labels: Ints) -> tuple[str, ...]:
+        """The classes' names: those of the metadata, or their numbers.
+
+        Raises:
+            DataError: labels are not numbers from 0, or do not fit the names.
+        """
+        if not len(labels):
+            raise DataError("the files hold no images", where=self.path)
+        least, most = int(labels.min()), int(labels.max())
+        classes = len(names) or most + 1
+        if least < 0 or most >= classes or classes > _MOST_CLASSES:
+            what = f"labels run from {least} to {most}; they must be numbers of classes, from 0"
+            raise DataError(what + (f" to {classes - 1}" if names else ""), where=self.path)
+        if len(set(names)) < len(names):
+            raise DataError("two classes have the same name", where=self.path)
+        return names or tuple(map(str, range(classes)))
 
 
 def _files(root: Path) -> tuple[list[Path], list[Path]]:
@@ -60,22 +82,3 @@ def _files(root: Path) -> tuple[list[Path], list[Path]]:
         where=str(root),
         hint="it needs train*.parquet and test*.parquet, or *.parquet, there or in its folder 'data'",
     )
-
-
-def _names(params: Params, file: Path, labels: Ints) -> tuple[str, ...]:
-    """The classes' names: those of the metadata, or their numbers.
-
-    Raises:
-        DataError: labels are not numbers from 0, or do not fit the names.
-    """
-    if not len(labels):
-        raise DataError("the files hold no images", where=params.path)
-    least, most = int(labels.min()), int(labels.max())
-    names = class_names(file, params.label)
-    classes = len(names) or most + 1
-    if least < 0 or most >= classes or classes > _MOST_CLASSES:
-        what = f"labels run from {least} to {most}; they must be numbers of classes, from 0"
-        raise DataError(what + (f" to {classes - 1}" if names else ""), where=params.path)
-    if len(set(names)) < len(names):
-        raise DataError("two classes have the same name", where=str(file))
-    return names or tuple(map(str, range(classes)))

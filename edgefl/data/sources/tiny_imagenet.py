@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import Form
-from edgefl.data.image_cache import Decoded
+from edgefl.core.images import explained
 from edgefl.data.pictures import decoded_pictures, of_files, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Spec
+from edgefl.data.spec import Arrays, Spec
 
 _CLASSES = 200
 _FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")
@@ -31,19 +30,17 @@ class Params(Dataset):
         names = tuple(f"class {number}" for number in range(_CLASSES))
         spec = Spec("tiny-imagenet", (3, 64, 64), _CLASSES, 100_000, 10_000, names)
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive of 240 MB
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive of 240 MB
             root = found_in(spec.name, folder, _FOLDERS, ("wnids.txt", "train", "val"), _RECIPE)
             ids = sorted((root / "wnids.txt").read_text(encoding="utf-8").split())
             if len(ids) != _CLASSES:
                 raise DataError(f"{len(ids)} classes, not {_CLASSES}", where=str(root / "wnids.txt"))
             table = root / "val" / "val_annotations.txt"
-            try:
+            with explained("cannot read the test images' classes", str(table)):
                 rows = [line.split("\t")[:2] for line in table.read_text(encoding="utf-8").splitlines()]
                 labels = np.array([ids.index(name) for _, name in rows], dtype=np.int64)
-            except (OSError, ValueError) as error:
-                raise DataError(f"cannot read the test images' classes: {error}", where=str(table)) from error
             train = tree(root / "train", [f"{name}/images" for name in ids])
             test = of_files([root / "val" / "images" / name for name, _ in rows], labels)
-            return decoded_pictures(train, test, Form(spec.shape, spec.name))
+            return decoded_pictures(train, test, spec.shape, fit=False)
 
         return Source(spec, load, "Tiny ImageNet")

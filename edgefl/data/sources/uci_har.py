@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.core.errors import DataError
-from edgefl.data.image_cache import Decoded, decoded_once
+from edgefl.core.images import explained
+from edgefl.data.image_cache import decoded_once
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
@@ -33,7 +33,7 @@ class Params(Dataset):
         shape = (len(_SIGNALS), 1, _STEPS)
         spec = Spec("uci-har", shape, len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
 
-        def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - an archive in an archive
+        def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - an archive in an archive
             root = found_in(
                 spec.name, folder, _FOLDERS, ("train/Inertial Signals", "test/Inertial Signals"), _RECIPE
             )
@@ -61,28 +61,15 @@ def _read(files: list[Path]) -> tuple[Any, Any, Any]:
     """Signals (N, 9, 1, 128), activities and people, which both begin at 1 in the files.
 
     Raises:
-        DataError: a file is not UCI HAR's, or the files have different numbers of samples.
+        DataError: a file is not UCI HAR's, or the signals have different numbers of samples.
     """
-    found = []
-    for path in files:
-        try:
-            found.append(np.loadtxt(path, dtype=np.float32, ndmin=2))
-        except (OSError, ValueError) as error:
-            what = str(error).partition(";")[0]
-            raise DataError(f"cannot read {path.name}: {what}", where=str(path), hint=_RECIPE) from error
-    *signals, activities, people = found
-    for path, values in zip(files[-2:], found[-2:], strict=True):
-        if not np.isin(values, np.arange(1, 31)).all():
-            raise DataError(
-                f"{path.name} must hold whole numbers from 1, at most 30", where=str(path), hint=_RECIPE
-            )
-    shapes = {one.shape for one in signals}
-    if shapes != {(len(activities), _STEPS)} or len(people) != len(activities):
-        raise DataError(
-            f"the files do not belong together: {len(activities)} activities, {len(people)} people, and "
-            f"signals of {sorted(shapes)}",
-            where=str(files[0].parent),
-            hint=_RECIPE,
-        )
-    x = np.stack(signals, axis=1)[:, :, None, :]
-    return x, activities[:, 0].astype(np.int64) - 1, people[:, 0].astype(np.int64) - 1
+    signals = [_table(path, np.float32) for path in files[:-2]]
+    activities, people = (_table(path, np.int64)[:, 0] - 1 for path in files[-2:])
+    with explained("the signals do not belong together", str(files[0].parent), _RECIPE):
+        x = np.stack(signals, axis=1)[:, :, None, :]
+    return x, activities, people
+
+
+def _table(path: Path, dtype: type[np.generic]) -> Any:
+    with explained(f"cannot read {path.name}", str(path), _RECIPE):
+        return np.loadtxt(path, dtype=dtype, ndmin=2)

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from image_files import encoded, image, tree
 
 from edgefl.core.errors import DataError
 from edgefl.data import Arrays, image_cache
@@ -58,7 +57,7 @@ def test_images_are_decoded_once(counted, cache):
     first, second = counted.found(), counted.found()
     assert counted.times == 1
     for name in ("train_x", "train_y", "test_x", "test_y"):
-        one, other = getattr(first.arrays, name), getattr(second.arrays, name)
+        one, other = getattr(first, name), getattr(second, name)
         assert (one == other).all()
         assert (one.dtype, one.strides) == (other.dtype, other.strides)
     assert (first.mean, first.std, first.content) == (second.mean, second.std, second.content)
@@ -70,8 +69,8 @@ def test_images_are_decoded_once(counted, cache):
 def test_changes_of_an_array_stay_in_the_process(counted):
     """Arrays can be written to, as torch demands; the file keeps its content."""
     counted.found()
-    counted.found().arrays.train_x[:] = 0
-    assert counted.found().arrays.train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
+    counted.found().train_x[:] = 0
+    assert counted.found().train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
     assert counted.times == 1
 
 
@@ -83,7 +82,7 @@ def test_the_shape_is_part_of_the_content(counted):
         decoded_once(counted.files, {"how": number}, lambda arrays=arrays: arrays)
         for number, arrays in enumerate((wide, high))
     ]
-    assert found[0].arrays.train_x.tobytes() == found[1].arrays.train_x.tobytes()
+    assert found[0].train_x.tobytes() == found[1].train_x.tobytes()
     assert found[0].content != found[1].content
 
 
@@ -102,7 +101,7 @@ def test_a_changed_file_is_never_served_stale(counted):
     before = path.stat()
     path.write_bytes(bytes([77]))
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert counted.found().arrays.train_x[0, 0, 0, 0] == 77
+    assert counted.found().train_x[0, 0, 0, 0] == 77
 
 
 def test_files_that_have_just_changed_are_not_kept(counted, cache, monkeypatch):
@@ -157,7 +156,7 @@ def test_a_damaged_entry_is_decoded_again(counted, cache, damage):
     _damages()[damage](entry)
     again = counted.found()
     assert counted.times == 2
-    assert (again.arrays.train_x == first.arrays.train_x).all()
+    assert (again.train_x == first.train_x).all()
     assert again.mean == first.mean
     if damage != "a folder in its place":
         counted.found()
@@ -171,14 +170,7 @@ def test_an_unwritable_cache_is_not_used(counted, cache, name):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("in the way")
     for _ in range(2):
-        assert counted.found().arrays.train_x[1, 0, 0, 0] == 11
-
-
-def test_a_full_disk_is_not_filled(counted, cache, monkeypatch):
-    """An entry is not written where it would take more than half of what is free."""
-    monkeypatch.setattr(image_cache.shutil, "disk_usage", Mock(return_value=Mock(free=100)))
-    counted.found()
-    assert _entries(cache) == []
+        assert counted.found().train_x[1, 0, 0, 0] == 11
 
 
 def test_a_write_that_fails_leaves_nothing(counted, cache, monkeypatch):
@@ -188,50 +180,8 @@ def test_a_write_that_fails_leaves_nothing(counted, cache, monkeypatch):
     assert _entries(cache) == []
 
 
-def test_the_cache_is_bounded(tmp_path, cache, monkeypatch):
-    """Where a third entry does not fit, the one goes that was not used for longest."""
-    sources = [Counted(tmp_path / str(level)) for level in range(3)]
-    for level, source in enumerate(sources):
-        source.files[0].write_bytes(bytes([level]))
-    for used_s, source in zip((1000, 2000), sources, strict=False):
-        before = set(_entries(cache)) if (cache / "images").is_dir() else set()
-        source.found()
-        (new,) = set(_entries(cache)) - before
-        os.utime(new, (used_s, used_s))
-    sources[0].found()  # now the first was used later than the second
-    monkeypatch.setattr(image_cache, "MOST_BYTES", int(2.01 * new.stat().st_size))
-    sources[2].found()
-    assert new not in _entries(cache)
-    assert len(_entries(cache)) == 2
-    for source in (sources[0], sources[2]):
-        source.found()
-    assert [source.times for source in sources] == [1, 1, 1]
-
-
-def test_more_than_the_limit_is_not_kept(counted, cache, monkeypatch):
-    """A dataset of more than the limit alone does not push out all others."""
-    monkeypatch.setattr(image_cache, "MOST_BYTES", 10)
-    counted.found()
-    assert _entries(cache) == []
-
-
 def test_a_missing_file_is_named(counted):
     """As bad input, whenever it is missed."""
     counted.files[1].unlink()
     with pytest.raises(DataError, match="cannot read two"):
         counted.found()
-
-
-def test_known_datasets_are_kept_too(tmp_path, monkeypatch):
-    """The second reading of CIFAR-10's layout as a tree decodes nothing."""
-    from edgefl.core import images as decoding
-    from edgefl.data import Spec, readers
-
-    spec = Spec("cifar10", (3, 4, 6), 2, 4, 2, ("cat", "dog"), (0.5,) * 3, (0.2,) * 3)
-    tree(tmp_path, {"train/cat": 2, "train/dog": 2, "test/cat": 1, "test/dog": 1})
-    first = readers.read(spec, "CIFAR10", tmp_path, download=False)
-    monkeypatch.setattr(decoding, "_pixels", Mock(side_effect=DataError("decoded")))
-    assert (readers.read(spec, "CIFAR10", tmp_path, download=False).train_x == first.train_x).all()
-    (tmp_path / "train" / "cat" / "0.png").write_bytes(encoded(image(9)))
-    with pytest.raises(DataError, match="decoded"):
-        readers.read(spec, "CIFAR10", tmp_path, download=False)

@@ -9,7 +9,7 @@ import pytest
 from image_files import encoded, image
 
 from edgefl.core.errors import DataError
-from edgefl.data import pictures
+from edgefl.data.pictures import ImageParquet
 from edgefl.data.sources import parquet
 
 
@@ -91,7 +91,7 @@ def test_which_column_has_the_labels(tmp_path):
     _write(path, [1, 2, 3, 4], [0, 1, 0, 1], column="fine_label")
     table = pq.read_table(path).append_column("labels", pa.array([1, 1, 0, 0]))
     pq.write_table(table.append_column("label", pa.array(["a", "b", "a", "b"])), path)
-    assert pictures.parquet([path]).labels.tolist() == [0, 1, 0, 1]
+    assert ImageParquet([path]).pictures().labels.tolist() == [0, 1, 0, 1]
 
 
 def test_labels_are_known_without_decoding(tmp_path):

@@ -78,7 +78,9 @@ def tiny(tmp_path):
         (folder / "images").mkdir(parents=True)
         (folder / f"{name}_boxes.txt").write_text("x.JPEG\t0\t0\t63\t63\n")
         for place in range(2):
-            Image.new("RGB", (64, 64), (label, place, 0)).save(folder / "images" / f"{name}_{place}.JPEG")
+            # Some of the archive's images are grey.
+            mode, level = ("RGB", (label, place, 0)) if place else ("L", label)
+            Image.new(mode, (64, 64), level).save(folder / "images" / f"{name}_{place}.JPEG")
         file = f"val_{(label * 7) % 200}.JPEG"
         Image.new("RGB", (64, 64), (label, 99, 0)).save(tmp_path / "val" / "images" / file)
         rows.append(f"{file}\t{name}\t0\t0\t63\t63")
@@ -125,7 +127,7 @@ def test_leafs_files_say_who_wrote_what(tmp_path):
         ('{"user_data": {"a": {"x": [[1]], "y": [0]}}}', "is not one of"),
         (json.dumps({"user_data": {"a": {"x": [[2.0] * 784], "y": [0]}}}), "must hold writers"),
         (json.dumps({"user_data": {"a": {"x": [[float("nan")] * 784], "y": [0]}}}), "must hold writers"),
-        (json.dumps({"user_data": {"a": {"x": [[0.5] * 784], "y": [0, 1]}}}), "must hold writers"),
+        (json.dumps({"user_data": {"a": {"x": [[0.5] * 784], "y": [0, 1]}}}), "1 images and 2 labels"),
         ('{"user_data": {}}', "must hold writers"),
     ],
     ids=["list", "no data", "short", "bright", "nan", "labels", "nobody"],
@@ -172,12 +174,14 @@ def test_uci_hars_signals_are_not_scaled(har):
 @pytest.mark.parametrize(
     ("file", "values", "says"),
     [
-        ("y", [1.0] * 11, "11 activities, 12 people"),
-        ("subject", [1.0] * 11 + [np.nan], "whole numbers from 1"),
+        ("y", [1] * 11, "12 images and 11 labels"),
+        ("subject", [1] * 11, "need 12 users, from 0; there are 11"),
+        ("subject", [1] * 11 + [0], "from -1"),
+        ("subject", [1] * 11 + ["nan"], r"cannot read subject_train\.txt"),
     ],
 )
 def test_what_is_not_uci_hars_is_refused(har, file, values, says):
-    np.savetxt(har / "UCI HAR Dataset" / "train" / f"{file}_train.txt", values)
+    np.savetxt(har / "UCI HAR Dataset" / "train" / f"{file}_train.txt", values, fmt="%s")
     with pytest.raises(DataError, match=says):
         source("uci-har").read(har, download=False)
 

@@ -9,7 +9,7 @@ from graphs import BYTE, FLOAT, write
 from PIL import Image
 
 from edgefl.core.errors import UserError
-from edgefl.core.images import Form, decoded
+from edgefl.core.images import decoded
 from edgefl.export.infer import infer, picture
 
 NAMES = ["dark", "grey", "bright"]
@@ -68,9 +68,8 @@ def test_a_model_sees_what_it_was_trained_on(tmp_path, mode):
         Image.fromarray(values) if mode == "I;16" else Image.fromarray(values.astype(np.uint8)).convert(mode)
     )
     image.save(tmp_path / "x.tiff")
-    form = Form((1, 4, 4), "mine", fitted=True, resized=True)
     seen = picture(tmp_path / "x.tiff", (1, 4, 4))
-    assert np.array_equal(seen.pixels, decoded([("x", tmp_path / "x.tiff")], 1, form)[0])
+    assert np.array_equal(seen.pixels, decoded([("x", tmp_path / "x.tiff")], 1, (1, 4, 4), fit=True)[0])
     assert (seen.pixels.max() == 0) == (mode == "I;16")
     assert seen.changes.endswith("10 x 8 to 4 x 4")
 
@@ -83,7 +82,7 @@ def test_what_is_no_image(tmp_path, monkeypatch):
     Image.fromarray(np.full((4, 4), 1, np.float32)).save(tmp_path / "f.tiff")
     Image.fromarray(np.full((4, 4), 1, np.int32)).save(tmp_path / "i.tiff")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4096)
-    grey(tmp_path / "large.png", 3, (64, 65))
+    grey(tmp_path / "large.png", 3, (64, 129))
     for name, message in (
         ("text.png", "an image is unreadable"),
         ("cut.png", "an image is unreadable"),
@@ -91,7 +90,7 @@ def test_what_is_no_image(tmp_path, monkeypatch):
         (".", "Is a directory"),
         ("f.tiff", "pixels are of mode F"),
         ("i.tiff", "pixels are of mode I"),
-        ("large.png", "exceeds limit of 4096 pixels"),
+        ("large.png", "exceeds limit of 8192 pixels"),
     ):
         with pytest.raises(UserError, match=message):
             picture(tmp_path / name, (1, 4, 4))
