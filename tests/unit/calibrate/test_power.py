@@ -1,6 +1,5 @@
 """Power while a calibration runs: the host's counters and sensors, and a wattmeter's log."""
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,8 +7,8 @@ import pytest
 from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
-from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source, recording
-from edgefl.calibrate.power import Meter, Powers, Spans
+from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source
+from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
@@ -73,25 +72,6 @@ def test_power_is_the_slope_between_two_times():
     spans = (0.5, 9.5), (10.2, 19.9), (8, 12), (1, 3), (-100, 2)
     assert [log.watts(EnergySpan(*span)) for span in spans] == pytest.approx([2, 5, 3.5, 2, 2])
     assert log.watts(EnergySpan(1.1, 3)) is log.watts(EnergySpan(30, 40)) is None
-
-
-def test_a_source_is_recorded_while_it_is_open(tmp_path):
-    source, _ = host_source(files(tmp_path, CHIP, **JETSON))
-    with recording(source, every_s=0.001) as log:
-        _until(lambda: len(log.times_s) > 5)
-        files(tmp_path, CHIP, in2_input="broken")
-        time.sleep(0.01)
-        files(tmp_path, CHIP, in2_input="5000")
-        count = len(log.times_s)
-        _until(lambda: len(log.times_s) > count + 2)
-    assert log.watts(EnergySpan(log.times_s[0], log.times_s[-1])) == pytest.approx(6.0)
-
-
-def _until(done) -> None:
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 HEAD = "time,watts\n"
@@ -207,26 +187,6 @@ def test_the_hosts_sensor_is_recorded_meanwhile(folder):
         assert one.value == pytest.approx(6.0)
         assert "VDD_IN" in one.source
     assert not any("power" in note for note in found.notes)
-
-
-@pytest.mark.parametrize(
-    ("watts", "known", "says"),
-    [
-        ((2, 2, 2), (2, 2, 2), ""),
-        ((8, 3, 7), (None, None, None), "busy with other work"),
-        ((2, 9, 7), (2, None, 7), "single_core is left out: 9 W"),
-        ((2, 1, 7), (2, None, 7), "single_core is left out: 1 W"),
-    ],
-)
-def test_powers_are_in_order(watts, known, says):
-    """Idle power above active is not written, and one core's only between the two."""
-    spans = [EnergySpan(10.0 * place, 10 * place + 9) for place in range(3)]
-    times = [span.start_s + second for span in spans for second in range(10)]
-    log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
-    found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
-    assert (found.idle, found.single_core, found.active) == pytest.approx(known)
-    assert says in found.why + " ".join(found.notes)
-    assert bool(found.why or found.notes) == bool(says)
 
 
 def test_a_users_readings_are_the_devices_powers(folder):
