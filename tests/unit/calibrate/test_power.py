@@ -8,7 +8,7 @@ from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
 from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source
-from edgefl.calibrate.power import Meter, Powers
+from edgefl.calibrate.power import Meter, Powers, Spans
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
@@ -187,6 +187,26 @@ def test_the_hosts_sensor_is_recorded_meanwhile(folder):
         assert one.value == pytest.approx(6.0)
         assert "VDD_IN" in one.source
     assert not any("power" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("watts", "known", "says"),
+    [
+        ((2, 2, 2), (2, 2, 2), ""),
+        ((8, 3, 7), (None, None, None), "busy with other work"),
+        ((2, 9, 7), (2, None, 7), "single_core is left out: 9 W"),
+        ((2, 1, 7), (2, None, 7), "single_core is left out: 1 W"),
+    ],
+)
+def test_powers_are_in_order(watts, known, says):
+    """Idle power above active is not written, and one core's only between the two."""
+    spans = [EnergySpan(10.0 * place, 10 * place + 9) for place in range(3)]
+    times = [span.start_s + second for span in spans for second in range(10)]
+    log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
+    found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
+    assert (found.idle, found.single_core, found.active) == pytest.approx(known)
+    assert says in found.why + " ".join(found.notes)
+    assert bool(found.why or found.notes) == bool(says)
 
 
 def test_a_users_readings_are_the_devices_powers(folder):

@@ -62,7 +62,7 @@ def seconds(found, exchange: str = "train"):
 
 @pytest.mark.parametrize(
     ("unit", "most", "least", "method"),
-    [("epochs", 6, 3, "spherefed"), ("steps", 6, 2, "fedclassavg")],
+    [("epochs", 4, 2, "spherefed"), ("steps", 5, 2, "fedavg")],
 )
 def test_the_largest_length_that_fits(unit, most, least, method):
     """One more would take longer than the time; all prices are those of a plan of the client's own length."""

@@ -148,6 +148,21 @@ def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "kind"),
+    [
+        ("TERM", "dumb", {"force_terminal": True}),
+        ("FORCE_COLOR", "1", {}),
+        ("X", "", {"force_jupyter": True}),
+    ],
+)
+def test_where_nothing_can_be_redrawn(variable, value, kind, monkeypatch):
+    """A dumb terminal, a log whose owner wants colours, and a notebook, get lines that stay."""
+    monkeypatch.setenv(variable, value)
+    file = _Terminal() if "force_terminal" in kind else io.StringIO()
+    assert not Display(Console(file=file, **kind)).redraws
+
+
 def test_failures_and_interrupts_are_said():
     file = io.StringIO()
     failed = End("study", "failed", "it diverged", 1, 0.0, dict)
