@@ -8,9 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from plans import plan, prices, told_all
+from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount, BilledUntil
-from edgefl.analysis.carbon import Intensities, bill, dealt
+from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
+from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.carbon import Carbon
 from edgefl.core.cost import Trace, Work
@@ -175,6 +177,29 @@ def test_a_target_at_the_end_took_the_whole_run():
     silent = replace(two, prices=(replace(two.prices[0], tail_w=np.zeros(2)),))
     without = emitted(silent, carbon, 3 * HOUR_S).whole
     assert found.whole["devices"].amount - without["devices"].amount == pytest.approx(0.3 * 1 * 100)
+
+
+class Seconds:
+    """A grid whose intensity grows by 3.6e6 g/kWh, 1 g/J, every second, from 0."""
+
+    def mean(self, region, start_s, end_s):
+        """As ``Intensities``."""
+        return (start_s + end_s) / 2 * J_PER_KWH + 0 * region
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_tail_emits_when_it_is_drawn(case):
+    """After the transfer that it follows, whichever job is charged with it, and until it is over."""
+    rows, tails, _ = case.told()
+    times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
+    with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
+        run, region = Run(reader), np.zeros(1, dtype=np.int64)
+        corner = Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)
+        sums = sums_of(run, [corner.by_job(case.end_s)], region, Seconds(), times)
+    for t_s, each in zip(times, sums, strict=True):
+        drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
+        expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
+        assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
 
 
 def test_a_damaged_record_is_told():

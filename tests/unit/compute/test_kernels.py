@@ -56,6 +56,29 @@ def test_an_operator_is_in_one_table_under_atens_name():
     assert not [name for name in entries if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
 
 
+@pytest.mark.parametrize(
+    ("call", "moved"),
+    [
+        # Three rows of 5 floats are read and written, 60 bytes each way, and three indices of 8 bytes.
+        (lambda table, rows, _: table.index_select(0, rows), 2 * 60 + 24),
+        (lambda table, rows, _: table[rows], 2 * 60 + 24),
+        (lambda table, rows, values: table.index_put_((rows,), values), 2 * 60 + 24),
+        (lambda table, rows, values: table.index_copy_(0, rows, values), 2 * 60 + 24),
+        # Three indices that are each for five numbers.
+        (lambda table, rows, values: table.scatter_(0, rows[:, None].expand(3, 5), values), 2 * 60 + 24),
+        (lambda table, rows, _: table.scatter_(0, rows[:, None].expand(3, 5), 1.0), 60 + 24),
+        (lambda table, rows, _: table.gather(0, rows[:, None].expand(3, 5)), 2 * 60 + 24),
+    ],
+)
+def test_what_is_indexed_moves_no_more_than_that(call, moved):
+    """However large the table is that rows are taken from or put into."""
+    for size in (10, 1000):
+        with torch.device("meta"):
+            given = torch.empty(size, 5), torch.empty(3, dtype=torch.int64), torch.empty(3, 5)
+            (kernel,) = traced(call, *given)
+        assert kernel.bytes == moved
+
+
 def meta(*shape, dtype=torch.float32):
     return torch.empty(shape, dtype=dtype, device="meta")
 
@@ -105,3 +128,14 @@ def test_what_operators_move(call, moved):
     found = traced(call)
     assert [one.bytes for one in found] == moved
     assert not any(one.flops for one in found if one.op != "bmm")
+
+
+def test_products_count_two_operations_per_multiply_add():
+    """(4 x 6) @ (6 x 5): 2 * 4 * 5 * 6 = 240, with bias and in place alike; three of them in a batch."""
+    with torch.device("meta"):
+        a, b, c = torch.empty(4, 6), torch.empty(6, 5), torch.empty(4, 5)
+        for call in (lambda: a @ b, lambda: torch.addmm(c, a, b), lambda: c.addmm_(a, b)):
+            (one,) = traced(call)
+            assert (one.m, one.n, one.k, one.flops) == (4, 5, 6, 240)
+        (many,) = traced(lambda: torch.empty(3, 4, 6).bmm(torch.empty(3, 6, 5)))
+        assert (many.groups, many.flops) == (3, 720)

@@ -8,6 +8,7 @@ from plans import plan, prices, told
 
 from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
+from edgefl.core.fleet import Failures
 from edgefl.world.needs import Merge
 from edgefl.world.world import World
 
@@ -69,6 +70,49 @@ def test_an_older_job_that_drains_a_battery_does_not_lose_the_one_in_flight(on_l
     world.env.run(until=21.0)
     assert newer[0].arrived
     assert world.candidates().tolist() == []
+
+
+@pytest.mark.parametrize("count", [None, 1])
+def test_who_waits_for_jobs_that_are_discarded_goes_on_at_once(count):
+    world = world_of(plan([prices("train", 2, compute_s=10.0)]))
+    jobs = world.dispatch("train", [0, 1])
+    world.env.run(until=1.0)
+    waits = [world.ended(jobs, count), world.change(clients=False)]
+    world.env.run(until=3.0)
+    assert not any(wait.triggered for wait in waits)
+    world.env.run(world.discard(jobs, Kind.LATE))
+    assert world.now_s == 3
+    assert all(wait.triggered for wait in waits)
+    assert world.candidates().tolist() == [0, 1]
+
+
+def test_who_waits_goes_on_with_the_last_job_that_it_waits_for():
+    """Of five, two have arrived at 3 s, since one is lost at 1.5 s; all that arrive have at 5 s."""
+    rows = "0,0,100 1,0,1.5 2,0,100 3,0,100 4,0,100"
+    away = component("availability", "intervals", rows=rows)
+    plan_ = plan([prices("train", 5, compute_s=[1.0, 2, 3, 4, 5])], availability=away)
+    world = world_of(plan_)
+    jobs = world.dispatch("train", range(5))
+    for count, when_s in ((2, 3), (None, 5)):
+        world.env.run(world.ended(jobs, count))
+        assert world.now_s == when_s
+
+
+def test_a_job_that_is_lost_is_over_at_that_moment():
+    """Its client is free, the job is not open, and half of its work is in the totals."""
+    table = prices("train", 1, compute_s=10.0, flops=1000)
+    world = world_of(plan([table], failures=valid(Failures, timeout=5.0)))
+    (job,) = jobs = world.dispatch("train", 0)
+    world.env.run(until=4.0)
+    assert (job.open, world.candidates().tolist()) == (True, [])
+    world.env.run(world.ended(jobs))
+    assert world.now_s == 5
+    assert not job.open
+    assert not job.in_flight
+    world.env.run(until=9.0)
+    assert world.totals().flops == 500
+    assert world.candidates().tolist() == [0]
+    assert [job.job for job in world.dispatch("train", 0)] == [1]
 
 
 @pytest.mark.parametrize(("end_s", "stations"), [(2.0, 1), (6.0, 2)])
