@@ -22,7 +22,7 @@ def campaign(tmp_path_factory):
     return crashes.Campaign(tmp_path_factory.mktemp("crashes"), 8)
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", [CELLS[0], pytest.param(CELLS[1], marks=pytest.mark.nightly)])
 def test_a_run_that_was_killed_is_resumed_to_the_same(campaign, cell):
     one = crashes.crashes(60)[4]
     moments = (crashes.Moment("merges", 0.5),) if "processes" in cell else one.moments

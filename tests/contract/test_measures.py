@@ -60,7 +60,7 @@ def observed(own, tmp_path, text=SPY, **changes):
     return run, sys.modules[f"{LOADED}measures.spy"].SEEN
 
 
-@pytest.mark.parametrize("method", mostly(METHODS, METHODS[::3]))
+@pytest.mark.parametrize("method", mostly(METHODS, METHODS[::6]))
 def test_every_measure_of_every_method(tmp_path, method):
     """Each has rows where the method has what it reads, none where it has not, and each row but once."""
     task = {**SMALL["task"], "public": {"samples": 40}}

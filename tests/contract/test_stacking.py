@@ -159,8 +159,8 @@ def test_what_methods_are_made_of_stacks(made, net):
     check(MADE[made](built), built)
 
 
-@pytest.mark.parametrize(("base", "by"), paired(NAMES, TEMPERATURES))
-def test_every_temperature_stacks(base, by):
+@pytest.mark.parametrize(("by", "base"), paired(TEMPERATURES, NAMES))
+def test_every_temperature_stacks(by, base):
     """Clients of other devices, rounds and shares of work have temperatures of their own, on every base."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     chilled = {"temperature": {"by": by, **TEMPERATURES[by]}, "base": {"name": base}}

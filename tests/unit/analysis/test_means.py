@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgefl.analysis.values import NOT_REACHED, Value, difference, over_seeds
+from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
 from edgefl.core.corners import Interval
 
 # Half of Student's 95% interval, in standard deviations: of two values, and of three.
@@ -48,22 +48,3 @@ def test_a_sum_over_clients():
     assert Value(None, Interval(5.0, 30.0), part=10.0, known=(19, 19), clients=(20, 20)) == SOME
     assert Value.over_clients(None, 0, 2, None).part is None
     assert Value.over_clients(None, 0, 0, None) is None
-
-
-@pytest.mark.parametrize(
-    ("own", "other", "expected"),
-    [
-        ({1: 3.0, 2: 5.0}, {1: 1.0, 2: 2.0}, (2.5, pytest.approx(TWO * 0.5**0.5), 2, 2, True)),
-        # One pair of two seeds is known; without seeds in common nothing is paired.
-        ({1: 3.0, 2: None}, {1: 1.0, 2: 2.0}, (2.0, None, 1, 2, True)),
-        ({1: 3.0, 2: 3.0}, {3: 1.0, 4: 1.0}, (2.0, 0.0, 2, 2, False)),
-        # One seed alone is taken to spread as the others do.
-        ({1: 9.0}, {3: 1.0, 4: 3.0}, (7.0, pytest.approx(12.7062047 * 2**0.5 * 1.5**0.5), 1, 1, False)),
-        ({1: 3.0}, {1: 1.0}, (2.0, None, 1, 1, False)),
-        ({1: None, 2: None}, {1: 1.0, 2: 2.0}, None),
-        ({}, {1: 1.0}, None),
-    ],
-)
-def test_a_difference(own, other, expected):
-    found = difference(own, other)
-    assert (found and (found.mean, found.half, found.pairs, found.of, found.paired)) == expected

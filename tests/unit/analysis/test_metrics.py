@@ -1,12 +1,9 @@
 """The figures of runs: which there are, in what order, and where each stands in a run's record."""
 
-from dataclasses import replace
-
 import pytest
 from compared import NO_WASTE, rich, run_of, score, to_target, took
 
-from edgefl.analysis.history import Target, Waste
-from edgefl.analysis.metrics import main_model, metrics, target_name
+from edgefl.analysis.metrics import metrics, target_name
 from edgefl.analysis.settings import dotted
 from edgefl.analysis.values import NOT_REACHED
 from edgefl.core.documents import document
@@ -43,27 +40,6 @@ def test_a_key_is_the_place_of_its_figure(runs):
     } <= {*told}  # fmt: skip
     for start in ("measures.class-accuracy.figures.", "path.", "bytes_by_part."):
         assert any(key.startswith(start) for key in told), start
-
-
-def test_what_is_judged():
-    """Accuracies, what the target took the first model, then all; the second model's stand behind."""
-    reached = took(1.0, wasted=Waste(2, 3.0, 4.0))
-    run = to_target(run_of(accuracy=BOTH), reached, personal=reached)
-    found = [metric for metric in metrics([run]) if metric.judged]
-    to = ("time", "bytes", "energy", "wasted bytes", "wasted energy")
-    assert [(one.label, one.main) for one in found] == [
-        ("accuracy, global", True),
-        ("accuracy, personal", True),
-        *((f"{what} to 90%", True) for what in to),
-        *((what, True) for what in ("virtual time", "bytes of all clients", "energy of all clients")),
-        *((f"{what} to 90%, personal", False) for what in to),
-    ]
-    assert [one.key for one in found if one.cost] == ["virtual_s", "bytes", "joules"]
-    # Where a run lacks the global model, the other one is the main one.
-    lacking = replace(run, accuracy={"personal": BOTH["personal"]}, target=Target(0.9, None, reached))
-    assert (main_model([run]), main_model([run, lacking]), main_model([])) == ("global", "personal", "global")
-    (time,) = [one for one in metrics([run, lacking]) if one.label == "time to 90%"]
-    assert (time.model, time.main) == ("personal", True)
 
 
 def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():

@@ -5,13 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plans import link, plan, prices, with_server
-from recorded import recorded
+from plans import plan, prices, with_server
 
-from edgefl.analysis.explain.transfers import alone_on, is_shared, transfers
-from edgefl.analysis.run import Run
-from edgefl.core.link import Link
-from edgefl.core.yamls import RESOLVED
+from edgefl.analysis.explain.transfers import is_shared, transfers
 from edgefl.planning.recorded import Recorded
 from edgefl.world.blind import is_blind, sights
 
@@ -62,25 +58,3 @@ def test_each_direction_is_shared_by_its_own_limit():
     assert (list(sights(both)), is_blind(both)) == (["server.uplink", "server.downlink"], False)
     home = replace(plan_, clients=replace(plan_.clients, cell=np.array([0]), cells=("home",)))
     assert list(sights(home)) == ["cells"]
-
-
-@pytest.mark.parametrize(("uplink", "shares"), [(1e12, False), (12.0, True)])
-def test_what_a_trace_adds_is_rate_and_what_others_add_is_sharing(uplink, shares):
-    """In the world, five clients on one trace of 0 to 9 bit/s, behind a server's link."""
-    given_ = link(latency=0.5).model_dump(mode="json", exclude={"down", "up"})
-    trace = {"rows": [{"down": "0,1 3,2 6,1", "up": "0,1 3,0 5,9 6,3"}], "end": "repeat"}
-    moving = Link.model_validate({**given_, "trace": trace}, context=RESOLVED)
-    columns = {"compute_s": [1, 2, 3, 4, 5], "up_bytes": [1, 2, 3, 4, 5], "up_bps": 2.5, "up_delay_s": 0.5}
-    table = [prices("train", 5, **columns)]
-    plan_ = with_server(plan(table, rounds=4, links={"cable": moving}), uplink=uplink)
-    with recorded(plan_) as reader:
-        found = Run(reader)
-        _ = found.jobs, found.clients
-    jobs = np.arange(len(found.jobs))
-    parts = transfers(found, Recorded(plan_, {}, {"cable": moving}), jobs, "up")
-    assert sum(parts) == pytest.approx(found.jobs.transmit_s)
-    assert parts.sharing.any() == shares
-    own = jobs, found.jobs.worked_s, 8.0 * found.jobs.up_bytes
-    _, alone_s = alone_on(moving, "up", plan_.scenario.seed, found.jobs.client, *own[1:])
-    assert (parts.rate + parts.latency == pytest.approx(alone_s)) or shares
-    assert (found.jobs.transmit_s >= alone_s - 1e-9).all()

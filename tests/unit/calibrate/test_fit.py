@@ -7,8 +7,7 @@ import pytest
 from plans import device, sourced
 
 from edgefl.calibrate import suites
-from edgefl.calibrate.fit import RooflineFit, TimedWork, fit
-from edgefl.calibrate.record import efficiencies
+from edgefl.calibrate.fit import TimedWork, fit
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
 from edgefl.core.yamls import RESOLVED
@@ -88,14 +87,3 @@ def test_what_the_fit_cannot_know_or_may_not_exceed(works):
     forward = [one for one in timings(works) if not one.work.backwards]
     assert fit(forward, BANDWIDTH).backward_s == 0
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
-
-
-def test_efficiencies_are_shares_of_the_peak():
-    """Each class has its own; none is above 1."""
-    fitted = RooflineFit(2e9, 0.25e9, 0.6, 1e-5, 2e-5, 8.0, spread=0.1, workloads=5)
-    shares = efficiencies(fitted, 1e9, "here")["efficiency"].items()
-    assert [(key, entry["value"]) for key, entry in shares] == [
-        ("dense", 1.0),
-        ("depthwise", 0.25),
-        ("elementwise", 0.6),
-    ]

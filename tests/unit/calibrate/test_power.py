@@ -1,6 +1,5 @@
 """Power while a calibration runs: the host's counters and sensors, and a wattmeter's log."""
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +7,7 @@ import pytest
 from calibrated import Worker, files, trace_once
 
 from edgefl.calibrate import Effort, calibrate, power
-from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source, recording
+from edgefl.calibrate.energy import EnergyLog, EnergySpan, host_source
 from edgefl.calibrate.power import Meter, Powers, Spans
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import UserError
@@ -73,25 +72,6 @@ def test_power_is_the_slope_between_two_times():
     spans = (0.5, 9.5), (10.2, 19.9), (8, 12), (1, 3), (-100, 2)
     assert [log.watts(EnergySpan(*span)) for span in spans] == pytest.approx([2, 5, 3.5, 2, 2])
     assert log.watts(EnergySpan(1.1, 3)) is log.watts(EnergySpan(30, 40)) is None
-
-
-def test_a_source_is_recorded_while_it_is_open(tmp_path):
-    source, _ = host_source(files(tmp_path, CHIP, **JETSON))
-    with recording(source, every_s=0.001) as log:
-        _until(lambda: len(log.times_s) > 5)
-        files(tmp_path, CHIP, in2_input="broken")
-        time.sleep(0.01)
-        files(tmp_path, CHIP, in2_input="5000")
-        count = len(log.times_s)
-        _until(lambda: len(log.times_s) > count + 2)
-    assert log.watts(EnergySpan(log.times_s[0], log.times_s[-1])) == pytest.approx(6.0)
-
-
-def _until(done) -> None:
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 HEAD = "time,watts\n"

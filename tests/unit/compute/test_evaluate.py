@@ -95,25 +95,6 @@ def test_one_clients_own_weights_are_in_memory_at_a_time():
         assert found.loss[client] == scorer(Predictor(weights(client), linear), np.arange(4)).loss.mean()
 
 
-def test_predictors_differ_by_function_and_by_any_leaf():
-    """Equal tensors under another function, and trees deeper than two levels, are scored separately."""
-
-    def mirrored(own, x: Tensor) -> Tensor:
-        return -linear(own, x)
-
-    def deep(own, x: Tensor) -> Tensor:
-        return x.flatten(1) @ own["a"]["b"]["c"]
-
-    same = weights(0)
-    trees = [{"a": {"b": {"c": weights(seed)["head"]["weight"]}}} for seed in (0, 1)]
-    for predictors, shared in (
-        ([Predictor(same, linear), Predictor(same, mirrored)], [same]),
-        ([Predictor(tree, deep) for tree in trees], trees),
-    ):
-        found = personal(predictors.__getitem__, [np.arange(10)] * 2, shared=shared)
-        assert found.loss[0] != found.loss[1]
-
-
 def test_clients_without_test_samples_are_left_out():
     """An empty test set has no accuracy: its client is neither scored nor counted."""
     found = personal(lambda _: Predictor(weights(0), linear), [np.arange(4), np.array([], int), np.arange(8)])

@@ -107,19 +107,3 @@ def test_a_lossy_codec_costs_the_payload_and_its_code():
             [*kernels(expected), *((op, size + way[part]) for part, size in sizes.items())]
         )
     assert way["body"] < sizes["body"] / 3
-
-
-def test_batches_are_part_of_a_plan():
-    """A plan's steps come with their batches, by the task's augmentation; no operation is one of theirs."""
-    steps = [[({8: 2},)]]
-    (bare,), (shifted,) = (
-        traced(learning(*changes), 0, steps, {}) for changes in ([], ["task.augment=shift"])
-    )
-    assert kernels(bare.phases[0].batches[8]) == [("load", 8 * 64 * 5)]
-    assert shifted.phases[0].batches[8].launches > 10
-    assert shifted.phases[0].steps == bare.phases[0].steps
-    taken = [{8: 2}]
-    assert shifted.cost(taken).work.flops == bare.cost(taken).work.flops
-    assert shifted.cost(taken).work.bytes - bare.cost(taken).work.bytes == 2 * (
-        shifted.phases[0].batches[8].bytes - bare.phases[0].batches[8].bytes
-    )

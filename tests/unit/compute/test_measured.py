@@ -7,7 +7,6 @@ import pytest
 from edgefl.compute.measured import measure
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
-from edgefl.core.errors import RunError
 from edgefl.planning.profile import client_work
 
 # A hidden layer of 4 million weights: more memory than an allocator's behaviour could hide.
@@ -33,9 +32,3 @@ def test_memory_holds_what_was_received_and_its_gradients(found):
     assert found.steps == 20
     assert found.cpu_s > 0
     assert found.added_bytes > 2 * WEIGHTS
-
-
-@pytest.mark.usefixtures("preloaded_processes")
-def test_a_failure_is_reported(draft):
-    with pytest.raises(RunError, match="measuring process failed"):
-        measure(client_work, draft.scenario.learning.resolved(), "no such exchange", 0, 24)

@@ -12,7 +12,7 @@ from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.steps import Passes
-from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten
+from edgefl.protocol import Batch, Ctx, Fold, Phase
 
 # The first batches differ already, so that the clients never start together.
 RAGGED = ([6, 6, 4], [3], [6, 3], [3, 6, 4], [6, 6, 4])
@@ -56,15 +56,6 @@ def together(given: Group) -> list[Outcome]:
     return sorted(Vmapped(64, 10**9).work(given), key=lambda outcome: outcome.job.id)
 
 
-def assert_as_alone(given: Group) -> None:
-    """Uploads and scalars are those of the loop."""
-    for found, task in zip(together(given), given.tasks, strict=True):
-        expected = loop.work(task)
-        assert found.job == expected.job
-        assert found.scalars == pytest.approx(expected.scalars, rel=1e-9)
-        torch.testing.assert_close(flatten(found.upload), flatten(expected.upload), rtol=1e-9, atol=1e-12)
-
-
 def toy(begin, change) -> Fold:
     """Work without weights: ``change`` on a carry, of which everything is sent."""
 
@@ -98,22 +89,6 @@ def test_numbers_that_are_not_finite_are_reported_by_client(shape, kept, alone):
 
 
 PAYLOAD = {"w": {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}}
-FOLDS = {
-    "shared tensors change places": (
-        lambda payload, _: dict(payload["w"]),
-        lambda carry, _: {"a": carry["b"], "b": carry["a"]},
-    ),
-    "a constant replaces a shared tensor": (
-        lambda payload, _: {"a": payload["w"]["a"]},
-        lambda carry, batch: {"a": torch.ones(2) * len(batch.y) + 0 * carry["a"]},
-    ),
-}
-
-
-@pytest.mark.parametrize("fold", FOLDS)
-def test_carries_may_change_their_own_tensors_for_shared_ones(fold):
-    """If only some clients take a step, the others keep their values."""
-    assert_as_alone(group(toy(*FOLDS[fold]), PAYLOAD))
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,9 @@ from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench, predictions
-from edgefl.export.kernels import GraphCost
 from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.timing import TimedCalls, measured, profile, time_torch
-from edgefl.planning.fleets import device
 from edgefl.show.onnx import OperatorTime
 from edgefl.show.onnx import bench as tables
 
@@ -117,17 +115,6 @@ def test_predictions_by_hand(model):
     # One core draws 2 W while it starts the kernel for 1 ms; inference has no backward pass.
     assert frugal.price.seconds == pytest.approx(moved / 1e9 + 1e-3)
     assert frugal.price.joules == pytest.approx(5 * moved / 1e9 + 2 * 1e-3)
-
-
-def test_a_runtime_states_what_differs(boards):
-    """The board's efficiency with the runtime's overhead; int8 where the runtime alone has a peak."""
-    graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
-    rows = {dtype: predictions(graph, ("plain", "own"), 1, dtype) for dtype in ("fp32", "int8")}
-    plain, served = (row.price for row in rows["fp32"])
-    assert plain.seconds - served.seconds == pytest.approx(len(GraphCost(graph).kernels()) * (1e-3 - 1e-6))
-    assert rows["int8"][0].price is None
-    assert rows["int8"][1].price.seconds < served.seconds
-    assert device("own").dtypes() == ("fp32",)
 
 
 def test_quantised_predictions(boards, model):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from graphs import BYTE, SCALE, codes, floats, graph_of, quantise
 
-from edgefl.core.cost import DENSE
 from edgefl.core.errors import UserError
 from edgefl.export.kernels import GraphCost
 
@@ -22,32 +21,6 @@ def products(graph):
     """(class, m, n, k, groups, FLOPs) of the products."""
     found = [cost.kernel for cost in kernels(graph)]
     return [(one.kind, one.m, one.n, one.k, one.groups, one.flops) for one in found if one.flops]
-
-
-def test_convolutions(graph):
-    """3x3, 4 to 8 channels, 6x6 padded, batch 2: 2 * 2*36 * 8 * 36 operations; each operand moves once."""
-    nodes = [("Conv", ["x", "w", "b"], ["y"], {"pads": [1, 1, 1, 1]})]
-    made = graph(nodes, {"w": floats(8, 4, 3, 3), "b": floats(8)}, ["batch", 4, 6, 6], batch=2)
-    assert products(made) == [(DENSE, 72, 8, 36, 1, 41_472)]
-    (found,) = kernels(made)
-    assert found.kernel.bytes == found.moved_bytes == 4 * (2 * 4 * 36 + 8 * 4 * 9 + 8 + 2 * 8 * 36)
-    # Transposed, as the tracer counts it: 3x3, 16 to 8 channels in 2 groups on 8x8.
-    nodes = [("ConvTranspose", ["x", "w"], ["y"], {"group": 2})]
-    found = kernels(graph(nodes, {"w": floats(16, 4, 3, 3)}, ["batch", 16, 8, 8], batch=4))
-    assert sum(one.kernel.flops for one in found) == 2 * 147_456
-
-
-def test_products_of_matrices(graph):
-    """Gemm with either layout; MatMul is one product with shared weights, and one per batch without."""
-    for transposed, weight in ((1, floats(5, 7)), (0, floats(7, 5))):
-        made = graph(
-            [("Gemm", ["x", "w"], ["y"], {"transB": transposed})], {"w": weight}, ["batch", 7], batch=3
-        )
-        assert products(made) == [(DENSE, 3, 5, 7, 1, 210)]
-    shared = graph([("MatMul", ["x", "w"], ["y"])], {"w": floats(7, 5)}, ["batch", 4, 7], batch=3)
-    assert products(shared) == [(DENSE, 12, 5, 7, 1, 840)]
-    nodes = [("Transpose", ["x"], ["t"], {"perm": [0, 2, 1]}), ("MatMul", ["x", "t"], ["y"])]
-    assert products(graph(nodes, {}, ["batch", 4, 7], batch=3)) == [(DENSE, 4, 4, 7, 3, 2 * 3 * 4 * 4 * 7)]
 
 
 def test_bytes_of_elementwise_work(graph):

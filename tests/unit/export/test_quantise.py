@@ -14,7 +14,7 @@ from edgefl.export import quantise
 from edgefl.export.compact import compare_with_fp32
 from edgefl.export.graph import ExportError
 from edgefl.export.model import ExportForm
-from edgefl.export.verify import BATCHES, compare, runner
+from edgefl.export.verify import runner
 
 FORM = ExportForm()
 
@@ -86,17 +86,3 @@ def test_the_drop_is_counted_by_hand():
     assert "--max-drop" in caught.value.hint
     with pytest.raises(ExportError, match="not finite"):
         compare_with_fp32(with_head(np.inf), model, FORM, x, labels, max_drop=1)
-
-
-@pytest.mark.parametrize("count", [1, 64])
-def test_few_samples_meet_every_batch_size(count):
-    """They repeat in the larger batches, and count once."""
-    sizes = []
-
-    def run(chunk):
-        sizes.append(len(chunk))
-        return np.zeros((len(chunk), 10), np.float32)
-
-    found = compare(run, run, images((1, 8, 8))[0][:count], torch.zeros(count, dtype=torch.int64))
-    assert set(BATCHES) <= set(sizes)
-    assert (found.samples, found.accuracy) == (count, 1)

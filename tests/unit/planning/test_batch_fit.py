@@ -120,12 +120,6 @@ def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
     assert fitted(fleet("30 kB", dtype="fp16")) == sizes[1]
 
 
-def test_a_rest_of_one_must_fit_as_well(fleet):
-    """A last batch of one sample joins the one before: no batch of any client is larger than what fits."""
-    for memory in range(20, 60, 5):
-        assert planned(fleet(f"{memory} kB")).plan.clients.admitted.all(), memory
-
-
 def test_what_cannot_train_does_not_count(fleet):
     """A board that holds no sample, or that trains the last layer alone: its clients are refused anyway."""
     boards = fleet("50 kB")

@@ -18,28 +18,6 @@ from edgefl.planning.describe import describe
 from edgefl.planning.schema import schema
 
 
-def test_numbers_are_shown_with_their_bounds():
-    """About a value, without one, and one-sided; the unit once where it is the same; a radio by its parts."""
-    board = {key: value for key, value, *_ in describe("device", "jetson-orin-nano").rows}
-    assert board["efficiency.dense"] == "0.38 (0.18 to 0.54)"
-    assert board["launch_overhead"] == "92 us (61 to 152 us)"
-    assert board["power.idle"] == "2.6 to 15 W"
-    assert board["peak.fp32"] == "1.25 TFLOP/s"
-    pi = {key: value for key, value, *_ in describe("device", "raspberry-pi-4b").rows}
-    assert (pi["power.active"], pi["memory_bandwidth"]) == (
-        "5 W (at most 7.2 W)",
-        "2.74 GB/s (at most 5.48 GB/s)",
-    )
-    assert pi["backward_overhead"] == "250 us (75 to 900 us)"
-    edge = {key: value for key, value, *_ in describe("device", "coral-edge-tpu").rows}
-    assert edge["power.active"] == "at most 2 W"
-    radio = {key: value for key, value, *_ in describe("link", "4g").rows}["radio"]
-    assert radio == (
-        "up_w_per_mbps 0.0767 W per Mbit/s, down_w_per_mbps 0.0115 W per Mbit/s, "
-        "base 0.53 W (0.35 to 0.72 W), tail 0.122 W (0.066 to 0.178 W), tail_time 10.2 s (5 to 10.2 s)"
-    )
-
-
 def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
     (tmp_path / "profiles" / "links").mkdir(parents=True)
     rows = "{down: '0,8e6 5,0 10,0', up: '0,2e6 10,0', latency: '0,0.05 5,0.15 10,0'}"

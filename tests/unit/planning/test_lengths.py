@@ -62,7 +62,7 @@ def seconds(found, exchange: str = "train"):
 
 @pytest.mark.parametrize(
     ("unit", "most", "least", "method"),
-    [("epochs", 6, 3, "spherefed"), ("steps", 6, 2, "fedclassavg")],
+    [("epochs", 4, 2, "spherefed"), ("steps", 5, 2, "fedavg")],
 )
 def test_the_largest_length_that_fits(unit, most, least, method):
     """One more would take longer than the time; all prices are those of a plan of the client's own length."""
@@ -92,28 +92,6 @@ def test_a_time_that_fits_exactly_is_enough():
     for share, epochs in ((1, 4), (1 - 1e-6, 3)):
         found = planned({"epochs": {"fit": f"{time_s * share!r} s", "most": 9}})
         assert column(found, "steps")[client] * 4 == steps * epochs
-
-
-def test_bounds_hold():
-    """Where the most fits everywhere, or nothing does, the prices are those of the number."""
-    for fit, number in (({"fit": "9 h", "most": 3}, 3), ({"fit": "1 us", "most": 3, "least": 2}, 2)):
-        found, same = planned({"epochs": fit}), planned({"epochs": number})
-        admitted = found.plan.clients.admitted
-        for name in ("steps", "work_s", "flops"):
-            assert (column(found, name)[admitted] == column(same, name)[admitted]).all()
-
-
-def test_the_plan_says_what_fits():
-    """How many clients do how much; of many lengths the range and the mean."""
-    few = planned({"epochs": {"fit": "9 h", "most": 3}}).plan
-    admitted = int(few.clients.admitted.sum())
-    assert f"local.epochs fitted to 9 h 00 min: of the clients, {admitted} do 3" in few.assumed, few.assumed
-    many = planned({"steps": {"fit": "1 s", "most": 400}}).plan
-    steps = many.price("train").steps[many.clients.kind][many.clients.admitted]
-    assert (
-        f"local.steps fitted to 1 s: clients do {steps.min():,} to {steps.max():,}, "
-        f"{steps.mean():.1f} on average" in many.assumed
-    ), many.assumed
 
 
 def test_a_fitted_batch_comes_first():

@@ -7,7 +7,6 @@ import re
 
 import pytest
 from commands import shown
-from test_batch_fit import BOARD
 
 from edgefl.compute.kernels import PRODUCTS
 from edgefl.compute.measured import MeasuredExchange
@@ -18,7 +17,7 @@ from edgefl.core.price import Energy
 from edgefl.core.units import show_bytes
 from edgefl.planning.costs import MARGIN, of
 from edgefl.planning.fleets import dtype_of
-from edgefl.planning.profile import PROCESS_BYTES, ProfileOptions, memory_check, profile
+from edgefl.planning.profile import PROCESS_BYTES, ProfileOptions, profile
 from edgefl.runs.group import drafts
 from edgefl.show.profile import profile as tables
 
@@ -158,21 +157,6 @@ def test_a_step_is_held_against_this_machines_device(own_devices, caplog):
     assert re.search(words, out)
 
 
-def test_measured_memory_gets_a_verdict():
-    """Within a quarter the two agree; else the difference has its reason. Each fits a limit or does not."""
-    row = {"device": "board", "dtype": "fp32", "peak_bytes": 200, "memory_share": 200 / 150}
-    for predicted, measured, verdict, limit in (
-        (90, 100, "agree within 25%", "both fit"),
-        (10**5, 4 * 10**6, "3.9 MB more than predicted: a process takes that much", "neither fits"),
-        (10**8, 2 * 10**8, "100 MB more than predicted: the library's own buffers", "neither fits"),
-        (200, 100, "100 B less than predicted", "the measured fits, the predicted does not"),
-        (100, 200, "100 B more than predicted", "the predicted fits, the measured does not"),
-    ):
-        found = memory_check(predicted, measured, [row])
-        assert found["verdict"].startswith(verdict)
-        assert found["limits"] == {"board": limit}
-
-
 @pytest.mark.nightly
 def test_a_large_network_needs_what_the_trace_says():
     """ResNet-18 takes the traced peak, a process's memory and at most the margin for libraries."""
@@ -181,17 +165,3 @@ def test_a_large_network_needs_what_the_trace_says():
     check = work["measured"]["memory"]
     assert 0.9 * check["predicted_bytes"] < check["measured_bytes"]
     assert check["measured_bytes"] < (1 + MARGIN) * check["predicted_bytes"] + PROCESS_BYTES
-
-
-def test_fitting_has_a_margin(own_devices):
-    """A device fits, fits without the margin for libraries, or does not; a footnote has the margin."""
-    needs = sum(train()[0]["peak"].values())
-    for memory, cell in ((0.99, "no"), (1.0, "no margin"), (1.19, "no margin"), (1.21, "yes")):
-        field = f"{{value: {round(needs * memory)} B, status: assumed, source: a test}}"
-        own_devices("board", BOARD.format(memory="some", memory_field=field))
-        found = profile(drafted(), ProfileOptions(devices=("board",)))
-        (row,) = found.prices
-        assert (row["fits"], row["fits_with_margin"]) == (cell != "no", cell == "yes")
-        lines = printed(found)
-        assert any(line.startswith("board") and line.split("│")[-1].strip() == cell for line in lines)
-        assert ("libraries may take 20% more" in "\n".join(lines)) == (cell == "no margin")

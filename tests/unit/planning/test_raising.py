@@ -8,7 +8,6 @@ import pytest
 
 from edgefl.core.errors import UserError
 from edgefl.core.overrides import Override
-from edgefl.core.yamls import dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.raising import raised
@@ -37,32 +36,6 @@ def planned(until, **more):
 def with_limits(found, *texts):
     """The plan after settings."""
     return raised(found, [Override.parse(text) for text in texts])
-
-
-@pytest.mark.parametrize(
-    ("until", "texts", "larger"),
-    [
-        (ROUNDS, ["server.rounds=40"], {"rounds": 40}),
-        (ROUNDS, ["server.until={rounds: 40}"], {"rounds": 40}),
-        ({**ROUNDS, "time": "0.1 s"}, ["server.until.rounds=null"], {"time": "0.1 s"}),
-        ({**ROUNDS, "time": "0.1 s"}, ["server.until={rounds: 31}"], {"rounds": 31}),
-        (
-            {"bytes": "1 GB", "energy": "5 kJ", "accuracy": 0.5},
-            ["server.until.bytes=1.2 GiB", "server.until.energy=9 kJ", "server.until.accuracy=0.7"],
-            {"bytes": "1.2 GiB", "energy": "9 kJ", "accuracy": 0.7},
-        ),
-        ({"bytes": "1 GB", "accuracy": 0.5}, ["server.until.accuracy=null"], {"bytes": "1 GB"}),
-    ],
-)
-def test_a_run_with_raised_limits_is_planned_as_a_new_one_with_them(until, texts, larger):
-    """The same run_id, the same plan.yaml to the letter, the same settings; what was planned stays."""
-    before, fresh = planned(until), planned(larger)
-    unraised = dump(before.resolved)
-    longer = with_limits(before, *texts)
-    assert longer.run_id == fresh.run_id != before.run_id
-    assert dump(longer.resolved) == dump(fresh.resolved) != unraised == dump(before.resolved)
-    assert longer.plan.scenario.server.until == fresh.plan.scenario.server.until
-    assert longer.plan.assumed == fresh.plan.assumed
 
 
 @pytest.mark.parametrize(

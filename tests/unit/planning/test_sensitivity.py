@@ -140,37 +140,6 @@ def test_every_number_that_is_swept_stays_valid(kind):
                 type(record).model_validate(changed.model_dump(mode="json"), context=RESOLVED)
 
 
-def test_compare_says_whether_the_order_holds(capsys, tmp_path):
-    settings = ["sweep={method: [fedavg, fedclassavg]}", "server.rounds=1", "engine=null"]
-    run("quickstart", overrides=settings, out=tmp_path / "runs")
-    status, out, _ = run_command(capsys, "compare", tmp_path / "runs", "--sensitivity", "2", "--json")
-    document = json.loads(out)
-    assert status == 0
-    (energy, time) = (document["sensitivity"]["figures"][key] for key in ("energy", "time"))
-    for row in document["runs"]:
-        assert energy[row["name"]] == pytest.approx(row["joules"], rel=1e-9)
-        assert time[row["name"]] == pytest.approx(row["virtual_s"], rel=1e-9)
-    for verdict in document["sensitivity"]["verdicts"]:
-        assert (verdict["less"], verdict["more"]) == ("fedavg", "fedclassavg")
-
-
-def test_profiles_are_swept_by_device(capsys):
-    """The figures at the numbers' own values are the profile's; a device without a price is left out."""
-    given = ("--device", "raspberry-pi-4b", "--device", "coral-edge-tpu", "--json")
-    status, out, _ = run_command(capsys, "profile", "quickstart", *given, "--sensitivity", "2")
-    assert status == 0
-    document = json.loads(out)
-    (one,) = document["sensitivity"]
-    assert one["name"].startswith("raspberry-pi-4b, fp32, ")
-    run = next(each for each in document["profiles"] if each["scenario"] == "fedavg")
-    (row,) = (each for each in run["prices"] if each["device"] == "raspberry-pi-4b")
-    seconds = row["down_s"] + row["work_s"] + row["up_s"]
-    figures = one["figures"]
-    assert (figures["energy"]["fedavg"], figures["time"]["fedavg"]) == pytest.approx((row["joules"], seconds))
-    assert {verdict["quantity"] for verdict in one["verdicts"]} == {"energy", "time"}
-    assert len(one["verdicts"]) == 6
-
-
 def test_runs_on_other_numbers_are_not_compared(capsys, tmp_path):
     """A link of one name whose rate was changed between two runs would not be the same for both."""
     folders = []

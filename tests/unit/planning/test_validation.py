@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from commands import run_command
 
-from edgefl.core.errors import UserError
 from edgefl.planning.benchmarks import Compared, Score
 from edgefl.planning.validation import validation
 
@@ -168,15 +167,6 @@ def test_a_share_is_at_most_1(own, dense):
         assert row.predicted == pytest.approx(most[name])
 
 
-def test_half_and_twice_the_time_weigh_alike(own):
-    """A fit to two networks, one half and one twice as fast as predicted, moves nothing."""
-    own.board(launch="80 us", dense=0.001)
-    truth = own.truth(dense=0.001)
-    factors = {"small": 0.5, "middle": 2, "large": 1}
-    found = own.held({name: factor * truth[name] for name, factor in factors.items()})
-    assert found["large"].predicted == pytest.approx(truth["large"], rel=0.05)
-
-
 def test_steps_and_inference_have_their_own_runtimes(own):
     """A board's figures for inference hold for it alone; what was fitted to steps says nothing of them."""
     own.board(launch="1 ms")
@@ -188,20 +178,6 @@ def test_steps_and_inference_have_their_own_runtimes(own):
     step, inference, forward = (each.rows[0] for each in validation([training, *paths]).comparisons)
     assert inference.predicted < 0.9 * alone < alone <= forward.predicted < step.predicted
     assert (step.counted, inference.counted, forward.counted) == (False, True, False)
-
-
-def test_every_row_is_its_own_work(own):
-    """By what is measured, the batch and the optimizer, also where the network is the same."""
-    row = f"{NETWORKS['large']}, time: 1 s"
-    momentum = {"more": "optimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"}
-    files = {"whole": {}, "momentum": momentum, "last": {"measures": "last-layer step"}}
-    files["inference"] = {"measures": "inference"}
-    paths = [own.measured(row, f"{row}, batch: 64", name=name, **more) for name, more in files.items()]
-    whole, momentum, last, forward = (
-        [row.predicted for row in one.rows] for one in validation(paths).comparisons
-    )
-    assert whole[1] > 1.5 * whole[0]
-    assert forward[0] < last[0] < whole[0] < momentum[0]
 
 
 def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
@@ -242,18 +218,6 @@ def test_energies_depend_on_what_was_fitted_to_times(own):
     assert (row.counted, row.status) == (False, "derived")
     totals = {one.quantity: (one.boards, one.networks) for one in found.totals}
     assert totals == {"time": (0, 0), "energy": (0, 0)}
-
-
-@pytest.mark.parametrize(("dense", "fitted"), [(0.11, ""), (0.3, "efficiency.dense, ")])
-def test_powers_fitted_to_energies_leave_times_alone(own, dense, fitted):
-    """Energies are predicted with the power that the other networks' energies give; times as always."""
-    energies, times = (own.truth(one, active="6 W", dense=dense) for one in ("energy", "time"))
-    more = f"fitted: [{fitted}power.active]"
-    rows = [f"{line}, time: {times[n]} s, energy: {energies[n]} J, {more}" for n, line in NETWORKS.items()]
-    found = validation([own.measured(*rows)])
-    for row in rows_of(found, "energy").values():
-        assert (row.remark, row.error) == ("refitted", pytest.approx(0, abs=1e-3))
-    assert {row.remark for row in rows_of(found).values()} == {"refitted" if fitted else ""}
 
 
 def test_bounds_are_those_of_the_boards_numbers(own):
@@ -309,17 +273,6 @@ def test_an_unknown_number_is_told(own, capsys):
     assert (status, "no value for memory_bandwidth" in err) == (2, True)
 
 
-def test_totals_are_by_what_was_measured(own):
-    """Steps and inference have totals of their own, and one together; boards and networks are counted."""
-    own.board("other-board", dense=0.2)
-    first = own.measured(*(f"{line}, time: 1 s" for line in NETWORKS.values()), name="first")
-    second = own.measured(f"{SMALL}, time: 1 s", name="second", board="other-board", measures="inference")
-    totals = {one.measures: one for one in validation([first, second]).totals}
-    assert totals.keys() == {"training step", "inference", "all"}
-    assert (totals["all"].boards, totals["all"].networks, totals["all"].score.rows) == (2, 4, 4)
-    assert totals["training step"].boards == 1
-
-
 def test_own_files_on_the_path_are_found_by_name(own, capsys):
     """``list``, ``show`` and ``validate`` know them; --device narrows; a wrong one among others is a note."""
     own.measured(f"{SMALL}, time: 1 s, energy: 1 J")
@@ -354,13 +307,3 @@ def test_a_wrong_file_has_one_message(own, capsys, old, new, words, line):
     assert (status, out, err.count("error:")) == (2, "", 1)
     assert words in err
     assert f"mine.yaml{line}" in err
-
-
-def test_what_there_is_not_is_refused(capsys):
-    """A device that nobody measured, one that there is not, and an unknown name, with a hint."""
-    for option in ("no-board", "arduino-nano-33-ble"):
-        status, _, err = run_command(capsys, "validate", "--device", option)
-        assert (status, "--device" in err) == (2, True)
-    with pytest.raises(UserError, match="unknown validation 'raspberry-pi-5'") as caught:
-        validation(["raspberry-pi-5"])
-    assert caught.value.hint == "for all measurements on this device: --device raspberry-pi-5"

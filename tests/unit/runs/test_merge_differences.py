@@ -38,24 +38,6 @@ def _found(was, now, late=None):
     return DIFFERENCES.of(was, now, (none, none) if late is None else late)
 
 
-def test_equal_merges(merge):
-    """Times and turns do not matter: they are what a replay is for."""
-    later = _changed(merge.rows, 2, arrived_s=99.0, dispatched_s=50.0, ended_turn=9, work_s=7.0, up_bytes=3)
-    assert not _found(merge, _of(merge, later, t_s=99.0, slowest=2, live_versions=(0, 1, 2)))
-
-
-@pytest.mark.parametrize(
-    ("kept", "words"),
-    [([0, 3, 5], "would not take clients 1, 2 and 4"), ([0], "would not take clients 1, 2, 3 and 2 others")],
-)
-def test_clients(merge, kept, words):
-    fewer = _of(merge, merge.rows[kept])
-    assert _found(merge, fewer) == words
-    assert _found(fewer, merge) == words.replace("would not", "would also")
-    other = _of(merge, merge.rows[[1]])
-    assert _found(_of(merge, merge.rows[[0]]), other) == "would take client 1 in place of client 0"
-
-
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -38,32 +38,9 @@ def test_without_a_library_one_message_says_what_to_install(swept, monkeypatch):
     assert caught.value.hint == "pip install 'edgefl-emulator[frames]'"
 
 
-def test_overrides_may_be_a_mapping(tmp_path):
-    changes = {"server.rounds": 3, "sweep": None, "method": {"name": "fedavg"}, "local.batch_size": 16}
-    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "1").runs
-    assert (run.settings["server.until.rounds"], run.settings["local.batch_size"]) == (3, 16)
-    assert run.settings["method.name"] == "fedavg"
-    with pytest.raises(edgefl.UserError) as caught:
-        edgefl.run("quickstart", overrides={"local.batch_size": "many"}, out=tmp_path / "2")
-    assert "overrides['local.batch_size']" in caught.value.where
-    with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
-        edgefl.run("quickstart", overrides="seed", out=tmp_path / "2")
-    with pytest.raises(edgefl.UserError, match="integers must be within 64 bits"):
-        edgefl.run("quickstart", overrides={"server": {"rounds": 2**63}}, out=tmp_path / "2")
-
-
 def test_where_no_run_can_be_read_that_is_said(tmp_path):
     run = RunResult("gone", tmp_path / "gone", "unreadable", "gone: run.sqlite cannot be read")
     for asked in (lambda one: one.summary(), lambda one: one.frame("jobs"), lambda one: one.plot()):
         with pytest.raises(edgefl.UserError, match="gone: run") as caught:
             asked(Result(tmp_path, (run,)))
         assert caught.value.where == str(tmp_path / "gone")
-
-
-def test_values_of_another_type_are_refused_in_words(swept):
-    with pytest.raises(edgefl.UserError, match="unknown table None"):
-        swept.frame(None)
-    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0"):
-        swept.plot(target="0.9")
-    with pytest.raises(edgefl.UserError, match="tracker should be a name"):
-        edgefl.run("quickstart", track=[3])

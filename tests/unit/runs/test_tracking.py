@@ -111,20 +111,3 @@ def test_a_mistake_is_told_before_the_run(code, asked, message, tmp_path, monkey
     status, _, err = run_command(capsys, "run", SCENARIO, "--track", asked, "--out", tmp_path / "run")
     assert (status, message in err, "--track" in err or code != JOURNAL) == (2, True, True)
     assert not (tmp_path / "run").exists()
-
-
-def test_the_command_tracks(tmp_path, monkeypatch, capsys):
-    own_tracker(tmp_path, monkeypatch, JOURNAL)
-    own_tracker(tmp_path, monkeypatch, broken(told="print('noise'); print(1 / 0)"), "bad")
-    asked = [f"{{name: mine, file: {tmp_path / name}}}" for name in ("one", "two")]
-    options = [option for each in (*asked, "bad") for option in ("--track", each)]
-    settings = [option for key, value in SHORT.items() for option in ("--set", f"{key}={value or 'null'}")]
-    out = tmp_path / "run"
-    status, printed, err = run_command(
-        capsys, "run", SCENARIO, *settings, "--engine", "null", "--out", out, *options, "--json"
-    )
-    assert status == 0
-    assert printed.startswith("{")
-    assert journal(tmp_path / "one") == journal(tmp_path / "two")
-    assert err.count("note: ") == err.count("the tracker bad failed") + err.count("assumed")
-    assert "ZeroDivisionError" in err

@@ -122,21 +122,3 @@ def test_what_a_target_took_is_a_point_of_each_run():
         assert found.choice.log_x is is_log
     zero = target_chart({"a": [0.0], "b": [9.0]}, PlotChoice(y="target", log_x=True))
     assert zero.choice.log_x is False
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"y": "f1"}, "y must be accuracy, loss or target, not 'f1'"),
-        (
-            {"x": "time,metres"},
-            "x must be time, round, epochs, bytes, joules or client-seconds, not 'metres'",
-        ),
-        ({"target": [0.9, 2]}, "the target accuracy must be greater than 0 and at most 1, not 2"),
-        ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
-    ],
-)
-def test_a_choice_that_is_none_is_refused(given, words):
-    with pytest.raises(UserError) as raised:
-        PlotChoice(**given)
-    assert raised.value.what == words

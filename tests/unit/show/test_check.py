@@ -7,16 +7,14 @@ from commands import shown
 from compared import every
 
 from edgefl.analysis.values import Value
-from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds
-from edgefl.planning.costs import within
 from edgefl.planning.learning import DataAccess
-from edgefl.planning.profile import ProfileOptions, profile
+from edgefl.planning.profile import profile
 from edgefl.runs.dry import dry_run, overview
 from edgefl.runs.group import drafts
 from edgefl.show.check import dry_runs, overviews
 from edgefl.show.profile import profile as tables
-from edgefl.show.values import between, cell
+from edgefl.show.values import cell
 
 PHONE = "fleet={members: [{device: pixel-6, link: ethernet}, {device: laptop-cpu, link: ethernet}]}"
 _AT = "status: assumed, source: for this test"
@@ -96,42 +94,3 @@ def test_a_profile_knows_a_day_where_the_policy_has_a_pace():
     (other,) = drafts("quickstart", settings)
     assert "jobs_per_day" not in profile(other).exchanges[0]
     assert "a day" not in shown(tables(profile(other)), 200)
-
-
-def test_a_profile_bounds_what_it_cannot_know():
-    """An efficiency between 0.25 and 1 bounds the time; 15 W at most bound the energy; so are all parts."""
-    found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=("own-board",), layers=True))
-    (price,) = found.prices
-    work_s, (fast, slow) = price["work_s"], price["intervals"]["work_s"]
-    # Half the efficiency takes what computing bounds once more, and at most everything.
-    assert fast < work_s < work_s + price["compute_bound_s"] <= slow < 2 * work_s
-    low, high = price["intervals"]["joules"]
-    assert price["joules"] is None
-    radio = price["receive_j"] + price["transmit_j"] + price["tail_j"]
-    assert (low, high) == pytest.approx((radio, radio + 15.0 * (slow + price["down_s"] + price["up_s"])))
-    text = shown(tables(found), 400)
-    assert between(work_s, price["intervals"]["work_s"], "s") in text
-    assert between(None, price["intervals"]["joules"], "J") in text
-    for width in (60, 100):
-        assert max(map(len, shown(tables(found), width).splitlines())) <= width
-    written = json.loads(json.dumps(document(found)))["prices"][0]["intervals"]
-    assert written["work_s"] == {"low": fast, "high": slow}
-    for end in (0, 1):
-        for name in ("seconds", "joules"):
-            parts = sum(within(part, name)[end] for part in found.part_prices)
-            assert parts == pytest.approx(within(price, name)[end])
-        for part in (part for part in found.part_prices if part["what"] == "layer"):
-            roles = (within(part, f"{role}_s")[end] for role in ("forward", "grad_input", "grad_weight"))
-            assert sum(roles) == pytest.approx(within(part, "seconds")[end])
-
-
-def test_a_time_without_launch_overhead_is_marked():
-    """It is a lower bound, and so is the energy: not to be ranked among those with overheads."""
-    options = ProfileOptions(devices=("uncounted", "laptop-cpu"), layers=True)
-    found = profile(drafts(SCENARIO)[0], options)
-    assert [row["launch"] for row in found.prices] == ["none", "assumed"]
-    text = shown(tables(found), 200)
-    lines = [line for line in text.splitlines() if " yes" in line]
-    assert [">" in line for line in lines if "uncounted" in line] == [True]
-    assert [">" in line for line in lines if "laptop-cpu" in line] == [False]
-    assert f">{show_seconds(found.part_prices[0]['forward_s'])}" in text

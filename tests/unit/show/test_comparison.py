@@ -7,10 +7,7 @@ from compared import cells, dry, every, lines_of, run_of, seeds, tables_of, to_t
 
 from edgefl.analysis.groups import seeds_together
 from edgefl.analysis.sums import Turnout
-from edgefl.core.corners import Interval
-from edgefl.core.ledger import EnergyTotal
 from edgefl.show.compare import comparison, few
-from edgefl.show.formats import latex
 
 CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
 
@@ -37,17 +34,6 @@ def test_more_than_three_runs_have_a_row_each():
     assert "~ best, but not separable from all others over seeds" in lines_of(comparison(close))
 
 
-def test_marks_and_notes_are_of_what_is_shown():
-    """An unknown figure has no mark, a mark that stands nowhere no note, what is known of some no column."""
-    runs = [run_of(0.9, name=f"run {place}", energy=EnergyTotal(1.0, 5, 20)) for place in range(4)]
-    (table,) = tables_of(comparison(runs))
-    assert "known part" not in table.heads
-    assert not any(line.startswith(("*", "~", "ahead")) for line in lines_of(comparison(runs)))
-    best = [*runs, run_of(0.95, name="best"), run_of(name="none")]
-    assert [row[1] for row in tables_of(comparison(best))[0].rows][-2:] == ["95.0% *", "-"]
-    assert r"& -- &" in latex(comparison(best))
-
-
 def test_seeds_and_targets_say_what_they_are():
     told = lines_of(every(seeds("a", [0.5, 0.6])))
     assert any(line.endswith("; of 2 seeds it is 9 times the standard deviation") for line in told)
@@ -71,26 +57,6 @@ def test_what_became_of_a_run_is_told():
         assert f"a {told}" in lines_of(every([run]))
     assert "a failed" in lines_of(comparison([replace(run, status="failed")], reasons=False))
     assert not any(line.startswith("a ") for line in lines_of(every([run_of(0.5, name="a")])))
-
-
-def test_amounts_of_a_row_have_one_unit_on_demand():
-    """Of 12.4 ms and 3.1 s, as the label says, with as many decimals; words and unknown figures stay."""
-    runs = [run_of(0.5, name=name, virtual_s=t_s) for name, t_s in {"a": 0.0124, "b": 3.1, "c": 0.25}.items()]
-    runs[1] = replace(runs[1], energy=EnergyTotal(None, 0, 20), joules_between=Interval(2, 5))
-    found = cells(comparison(runs, names="virtual_s,joules", one_unit=True))
-    assert found == {
-        "virtual time (s)": ["0.012", "3.100", "0.250"],
-        "energy of all clients (J)": ["10.0", "2.0 to 5.0", "10.0"],
-    }
-    (table,) = tables_of(comparison([*runs, runs[0]], names="virtual_s", one_unit=True))
-    assert table.heads == ["run", "virtual time (s)"]
-    assert [row[1] for row in table.rows] == ["0.012 *", "3.100  ", "0.250  ", "0.012 *"]
-
-
-def test_seeds_that_differ_are_not_paired():
-    view = every([*seeds("a", [0.5, 0.6, 0.7]), *seeds("b", [0.6, 0.7, 0.8], first=4)])
-    assert cells(view, 1)["accuracy, global"][0].endswith("(not separable at 3 seeds, unpaired)")
-    assert any(line.startswith("unpaired: ") for line in lines_of(view))
 
 
 def test_rounds_of_few_of_those_asked_for_say_so():

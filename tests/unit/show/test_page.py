@@ -14,13 +14,11 @@ from edgefl.analysis.run import Run
 from edgefl.core.errors import UserError
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
-from edgefl.show.compare import PairTable
 from edgefl.show.page.build import page as made
 from edgefl.show.page.cells import setting
 from edgefl.show.page.records import Read
 from edgefl.show.page.sections import partition, verdict
 from edgefl.show.page.sections.verdict import verdicts
-from edgefl.show.table import Table
 from edgefl.store import read
 
 
@@ -215,34 +213,6 @@ def test_few_runs_have_a_column_each_and_many_a_row(record):
     assert facts["methods"] == "fedavg, spherefed"
     assert facts["fleet"] == "at home: 20 clients (20 raspberry-pi-4b)"
     assert "local.epochs" in facts["differences"]
-
-
-def test_signs_and_single_seeds_are_explained(record):
-    shown = first_screen(_won(record, close_seeds=5))
-    cell = shown.tables[0].rows[0][1]
-    assert (cell.sign, cell.meaning) == ("≈", "best, but not separable")
-    assert shown.notes[0].startswith("≈ best, but not separable from another: the 95% interval")
-    assert shown.tables[0].rows[0][2].text == "not separable at 5 seeds"
-
-    def notes(runs):
-        groups = [replace(group, runs=own) for group, own in zip(record.groups, runs, strict=True)]
-        return " ".join(first_screen(replace(_won(record), groups=groups)).notes)
-
-    assert "Each was run with one seed" in notes([[0], [1], [2], [3], [4]])
-    assert "2 of 5 were run with one seed" in notes([[0], [1], [2, 3], [2, 3], [2, 3]])
-    assert "seed:" not in notes([[0, 1]] * 5)
-
-
-def test_intervals_and_differences_are_explained(record):
-    notes = ["± 95% interval", "against: means of the differences"]
-    cells = [["virtual time", "-1 ±2 s\n(not separable at 5 seeds)"]]
-    pairs = PairTable(Table(["", "b\nagainst a"], cells), notes[1:])
-    shown = first_screen(replace(record, pairs=pairs, signs=[*notes, "to a target: the first"]))
-    assert [note for note in shown.notes if note.startswith(("±", "against", "to a"))] == notes
-    (table,) = [one for one in shown.tables if one.caption == "Differences over seeds, with 95% intervals"]
-    assert table.head == ["figure", "b against a"]
-    ((label, cell),) = table.rows
-    assert (label.text, cell.text, cell.below) == ("virtual time", "-1 ±2 s", "(not separable at 5 seeds)")
 
 
 def test_the_sensitivity_tells_whether_the_order_holds(five):

@@ -15,14 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edgefl
-from edgefl.analysis.groups import Judged
-from edgefl.analysis.metrics import Metric
-from edgefl.analysis.values import Value
 from edgefl.show.page.build import page
 from edgefl.show.page.frames import Frame, Plot
 from edgefl.show.page.html import drawn, html
 from edgefl.show.page.records import Told
-from edgefl.show.page.sections import figures
 from edgefl.show.values import cell
 
 _VOID = {"meta", "link", "br", "img", "input"}
@@ -106,19 +102,6 @@ def test_it_is_small(tmp_path):
     data_of_one = len(Parsed(text).scripts[0])
     assert data_of_one > 10_000
     assert len(text) + 9 * data_of_one <= 3.2e6
-
-
-@pytest.mark.parametrize("groups", [3, 5])
-def test_a_part_is_told_from_its_whole(record, groups):
-    """In a row below it, or with its name in a column's heading."""
-    rows = [("CO2e", Value(1.0)), ("  server", Value(0.5)), ("host time", None)]
-    judged = [Judged(Metric(label, label, "g", "", str), [value] * groups) for label, value in rows]
-    many = replace(record.told, figures=judged, groups=[record.told.groups[0]] * groups)
-    text = html(replace(record, sections=[figures.section(many, [])]))
-    told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
-    assert told in text
-    assert "<bdi>host time</bdi>" in text
-    assert "- stands where a run has no such figure." in text
 
 
 # What is no name: words that the page's scripts and its text depend on.
