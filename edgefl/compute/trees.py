@@ -6,6 +6,7 @@ kernels round differently. A tree comes back with its keys in their order: sums 
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -59,7 +60,9 @@ class Files(NamedTuple):
         """
         ample = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > _AMPLE * needed_bytes
         parents = [_SHARED_MEMORY, None] if ample else [None]
-        return cls(tuple(Path(tempfile.mkdtemp(prefix="edgefl-", dir=parent)) for parent in parents))
+        # By its name one sees whose a folder is that was left.
+        prefix = f"edgefl-{os.getpid()}-"
+        return cls(tuple(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)) for parent in parents))
 
     def put(self, tree: Any) -> Path:
         """Writes a tree.

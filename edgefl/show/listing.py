@@ -131,7 +131,7 @@ def _listed(run: Path, within: Path) -> Listed:
     group = run.parent if run != within and (is_group(run.parent) or run.parent != within) else None
     size_bytes, times = 0, []
     with suppress(UserError):
-        size_bytes = sum(file.size for file in contents(run)[0])
+        size_bytes = sum(contents(run)[0].values())
     # Its database, and the log of that.
     for name in (DATABASE, f"{DATABASE}-wal"):
         with suppress(OSError):

@@ -34,16 +34,18 @@ def _digest(data: dict[str, Any]) -> str:
 def leave_group(run: Path) -> None:
     """Takes a run that is to be removed off its group's list, so that nobody runs it again.
 
-    A list that is damaged stays: its group cannot be resumed in any case.
+    The list goes with the last run. One that is damaged stays: its group cannot be resumed in any case.
 
     Raises:
         RunError: the list cannot be written.
     """
-    group = run.parent
-    with suppress(UserError):
-        name, runs = read_group(group)
-        if run.name in runs:
-            write_group(group, name, [other for other in runs if other != run.name])
+    run = run.resolve()
+    with suppress(UserError, OSError):
+        name, runs = read_group(run.parent)
+        if left := [other for other in runs if other != run.name]:
+            write_group(run.parent, name, left)
+        else:
+            (run.parent / GROUP).unlink()
 
 
 def is_group(folder: Path) -> bool:

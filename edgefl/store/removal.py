@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, made_in, runs_in
-from edgefl.store.groups import is_group, leave_group, read_group
-from edgefl.store.locks import GROUP, LOCK, group_of, is_locked, locked, locked_run
+from edgefl.store.folders import DATABASE, FILES, made_in, runs_in
+from edgefl.store.groups import is_group, leave_group
+from edgefl.store.locks import LOCK, group_of, locked, locked_run
 
-_TENSORS = r"\d+\.safetensors"
-_TEMPORARY = r"\.\d+-\d+\.tmp"
-_DATABASES = [
-    rf"{name}(-wal|-shm|-journal)?" for name in map(re.escape, (UNNAMED, DATABASE))
-]  # fmt: skip
-_PAGE = "report.html"
-_OTHERS = ["host.json", "SHA256SUMS", "traceback.txt", PLAN, _PAGE]
-# By folder in a run's directory: the names of the files that edgefl writes there, the databases last.
+# By folder in a run's directory: what the names of edgefl's files there match.
 _OWN = {
-    **{name: [_TENSORS] for name in FILES},
-    "export": [r"(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json)"],
-    "tensorboard": [r"events\.out\.tfevents\..*"],
-    "": [*map(re.escape, _OTHERS), *_DATABASES],
+    "": r"(host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|report\.html)"
+    r"|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?",
+    **dict.fromkeys(FILES, r"\d+\.safetensors"),
+    "export": r"(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json)",
+    "tensorboard": r"events\.out\.tfevents\..*",
 }
-_OF_GROUP = {"": [re.escape(GROUP), re.escape(_PAGE)]}
+_OF_GROUP = {"": r"group\.json|report\.html"}
+_TEMPORARY = r"\.\d+-\d+\.tmp"
 _WAIT = "nothing of it was removed; wait until it has ended"
-
-
-class File(NamedTuple):
-    """A file that edgefl wrote, and its bytes."""
-
-    path: Path
-    size: int
 
 
 @dataclass(frozen=True)
@@ -50,13 +37,15 @@ class Removal:
         runs: the directories of its runs; of a run its own.
         files: what edgefl wrote there, in the order in which it goes.
         kept: all else that is there; a folder of which nothing is edgefl's stands for what is in it.
+        size_bytes: of the files.
     """
 
     folder: Path
     within: Path
     runs: tuple[Path, ...]
-    files: tuple[File, ...]
+    files: tuple[Path, ...]
     kept: tuple[Path, ...]
+    size_bytes: int
 
     @classmethod
     def of(cls, folder: Path, within: Path, runs: Sequence[Path]) -> Removal:
@@ -67,37 +56,28 @@ class Removal:
         """
         found = [contents(run) for run in runs]
         if is_group(folder):
-            found.append(contents(folder, _OF_GROUP, except_for=runs))
-        files = tuple(file for own, _ in found for file in own)
-        return cls(folder, within, tuple(runs), files, tuple(path for _, kept in found for path in kept))
+            found.append(contents(folder, _OF_GROUP, except_for=[run.name for run in runs]))
+        files = {path: size for own, _ in found for path, size in own.items()}
+        kept = tuple(path for _, others in found for path in others)
+        return cls(folder, within, tuple(runs), tuple(files), kept, sum(files.values()))
 
     @property
-    def size_bytes(self) -> int:
-        """Of the files that go."""
-        return sum(file.size for file in self.files)
+    def group(self) -> Path | None:
+        """The group that it is, or of which it is a run."""
+        return next(filter(is_group, (self.folder, group_of(self.folder))), None)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Locks it: a group with its runs; a run, and where it has a group, that, whose list it leaves.
+    def held(self) -> AbstractContextManager[None]:
+        """Locks it: a group with its runs; a run that has a group with that, whose list it leaves.
 
         Raises:
             UserError: a command works on it.
         """
-        group = group_of(self.folder)
-        if is_group(self.folder):
-            with locked(self.folder, hint=_WAIT):
-                yield
-        elif is_group(group):
-            with locked(group, hint=_WAIT), locked(self.folder, hint=_WAIT):
-                yield
-        else:
-            with locked_run(self.folder, hint=_WAIT):
-                yield
+        return locked(self.group, hint=_WAIT) if self.group else locked_run(self.folder, hint=_WAIT)
 
 
 def contents(
-    folder: Path, own: dict[str, list[str]] = _OWN, except_for: Iterable[Path] = ()
-) -> tuple[list[File], list[Path]]:
+    folder: Path, own: Mapping[str, str] = _OWN, except_for: Collection[str] = ()
+) -> tuple[dict[Path, int], list[Path]]:
     """What is in a run's directory: the files that edgefl wrote, and all else. No link is followed.
 
     Args:
@@ -105,49 +85,33 @@ def contents(
         own: by folder in it, what the names of edgefl's files match.
         except_for: folders in it to leave out.
 
+    Returns:
+        The sizes of edgefl's files, those of the database last: what it is in is a run until then.
+
     Raises:
         UserError: the directory cannot be read.
     """
-    files: list[File] = []
+    files: dict[Path, int] = {}
     kept: list[Path] = []
-    left_out = {LOCK, *(path.name for path in except_for)}
-    for place, patterns in own.items():
-        names = [re.compile(f"({pattern})({_TEMPORARY})?") for pattern in patterns]
-        ranked: list[tuple[int, File]] = []
-        for entry in sorted(_entries(folder / place), key=lambda entry: entry.name):
-            if not place and (entry.name in left_out or (entry.name in own and _is_folder(entry))):
+    places = {place: folder / place for place in own}
+    places = {place: path for place, path in places.items() if path.is_dir() and not path.is_symlink()}
+    for place, path in places.items():
+        name = re.compile(f"({own[place]})({_TEMPORARY})?")
+        try:
+            entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}", where=str(path)) from error
+        for entry in entries:
+            if not place and entry.name in {LOCK, *places, *except_for}:
                 continue
-            rank = next((rank for rank, name in enumerate(names) if name.fullmatch(entry.name)), None)
-            if rank is None or not entry.is_file(follow_symlinks=False):
+            if not name.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
                 kept.append(Path(entry.path))
-            else:
-                ranked.append((rank, File(Path(entry.path), _size(entry))))
-        files += [file for _, file in sorted(ranked)]
-    return files, kept
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    if folder.is_symlink():
-        return []
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise UserError(f"cannot read {folder}: {error.strerror}", where=str(folder)) from error
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
-
-
-def _size(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        # A command that works on it has just replaced the file.
-        return 0
+                continue
+            files[Path(entry.path)] = 0
+            # A command that works on it may just have replaced the file.
+            with suppress(OSError):
+                files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_size
+    return dict(sorted(files.items(), key=lambda file: file[0].name.startswith(DATABASE))), kept
 
 
 def removals(paths: Sequence[Path]) -> list[Removal]:
@@ -160,7 +124,7 @@ def removals(paths: Sequence[Path]) -> list[Removal]:
         _check(path)
     found: dict[Path, Removal] = {}
     for path in paths:
-        for folder, runs in _units(path):
+        for folder, runs in _units(path).items():
             found.setdefault(folder.resolve(), Removal.of(folder, path, runs))
     # A run whose group goes as well is the group's.
     return [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
@@ -189,7 +153,7 @@ def _check(path: Path) -> None:
         raise UserError(f"{path} {is_it}; nothing was removed", where="RUN")
 
 
-def _units(path: Path) -> Iterator[tuple[Path, list[Path]]]:
+def _units(path: Path) -> dict[Path, list[Path]]:
     """The groups in a directory, and its runs that have none, each with its runs.
 
     Raises:
@@ -199,13 +163,11 @@ def _units(path: Path) -> Iterator[tuple[Path, list[Path]]]:
     if not made and not is_group(path):
         runs_in(path)
         raise UserError(f"{path} holds links to runs and no run; nothing was removed", where="RUN")
-    of: dict[Path, list[Path]] = {}
+    units: dict[Path, list[Path]] = {} if made else {path: []}
     for run in made:
         is_own = run != path and is_group(run.parent)
-        of.setdefault(run.parent if is_own else run, []).append(run)
-    if not made:
-        of[path] = []
-    yield from of.items()
+        units.setdefault(run.parent if is_own else run, []).append(run)
+    return units
 
 
 def remove(removal: Removal) -> int:
@@ -218,46 +180,28 @@ def remove(removal: Removal) -> int:
         UserError: a command works on it; nothing was removed.
         RunError: a file cannot be removed.
     """
-    group = group_of(removal.folder)
-    is_member = is_group(group) and not is_group(removal.folder)
+    group = removal.group
     with removal.held():
-        if is_member:
-            leave_group(group / removal.folder.name)
+        if group not in {None, removal.folder}:
+            leave_group(removal.folder)
         for file in removal.files:
             try:
-                file.path.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             except OSError as error:
-                what = f"cannot remove {file.path}: {error.strerror}"
-                raise RunError(what, where=str(file.path)) from error
-        for run in removal.runs:
-            for place in filter(None, _OWN):
-                _remove_empty(run / place)
-            _remove_empty(run, lock=True)
-        _remove_empty(removal.folder, lock=True)
-        if is_member:
-            _end_group(group)
-    above = removal.folder
-    while above != removal.within:
-        above = above.parent
-        _remove_empty(above)
+                raise RunError(f"cannot remove {file}: {error.strerror}", where=str(file)) from error
+    inner = [run / place for run in removal.runs for place in reversed(_OWN)]
+    around = (removal.folder, *removal.folder.parents)
+    outer = [folder for folder in around if folder.is_relative_to(removal.within)]
+    for folder in (*inner, *outer, *([group] if group else [])):
+        _remove_empty(folder)
     return removal.size_bytes
 
 
-def _remove_empty(folder: Path, *, lock: bool = False) -> None:
-    """Removes a directory with nothing in it, but perhaps a lock's file: this command's or nobody's."""
+def _remove_empty(folder: Path) -> None:
+    """Removes a directory with nothing in it, but perhaps a lock's file that a killed command left."""
     with suppress(OSError, UserError):
-        names = [entry.name for entry in _entries(folder)]
-        if names == [LOCK] and (lock or not is_locked(folder)):
-            (folder / LOCK).unlink()
-        elif names:
-            return
+        if not folder.is_symlink() and [path.name for path in folder.iterdir()] == [LOCK]:
+            with locked(folder):
+                pass
         if folder.resolve() != Path.cwd():
             folder.rmdir()
-
-
-def _end_group(group: Path) -> None:
-    """Removes a group of which the last run is gone."""
-    with suppress(UserError):
-        if not read_group(group)[1]:
-            (group / GROUP).unlink()
-            _remove_empty(group, lock=True)
