@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
-from edgefl.runs.provenance import differences, provenance, trainers
+from edgefl.runs.provenance import differences, provenance, trainers, versions
 from edgefl.runs.run import RunInProgress
 from edgefl.runs.states import States
 from edgefl.store import Checkpoint, Reader, Store, read
@@ -273,6 +272,7 @@ def _memory(before_bytes: int) -> dict[str, int]:
 
 def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
     """Writes what no result depends on: the machine, its libraries and its times."""
+    libraries = dict(versions())
     facts = {
         **facts,
         "threads": 1,
@@ -280,10 +280,8 @@ def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
         "processor": processor(),
         "memory_bytes": psutil.virtual_memory().total,
         "platform": platform.platform(),
-        "python": platform.python_version(),
-        "libraries": {
-            name: installed(name) for name in ("torch", "torchvision", "numpy", "simpy", "edgefl-emulator")
-        },
+        "python": libraries.pop("python"),
+        "libraries": libraries,
     }
     # A full disk, or somebody's folder of that name: the run is as good without.
     with suppress(RunError):

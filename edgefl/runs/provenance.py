@@ -64,7 +64,7 @@ def provenance(planned: Planned, device: torch.device | None = None) -> dict[str
         # It may be gone since it was loaded.
         with suppress(OSError):
             files[_name(path)] = _digest(path)
-    return {"versions": dict(_versions()), "machine": machine, "code": dict(_code()), "files": files}
+    return {"versions": versions(), "machine": machine, "code": dict(_code()), "files": files}
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -106,7 +106,8 @@ def _changed(
 
 
 @lru_cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of Python and of packages, as far as they are installed."""
     found = {"python": platform.python_version()}
     for name, package in _PACKAGES.items():
         try:

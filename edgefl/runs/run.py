@@ -18,7 +18,6 @@ from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
-from edgefl.runs.snapshots import restore, saved
 from edgefl.runs.so_far import SoFar, scored
 from edgefl.store import Checkpoint, CheckpointPlace, Store
 from edgefl.trackers import Callbacks
@@ -128,7 +127,7 @@ class RunInProgress:
         # What is read later would be read from a closed file.
         answer = Feedback(dict(answer.jobs), answer.scores)
         if self.learner is not None:
-            restore(self.learner, checkpoint, past.reader, past.answers.last)
+            self.learner.restore(checkpoint, past.reader, past.answers.last)
         self._best, self._last = past.accuracy(), checkpoint.place
         self.so_far.place, self.so_far.figures = checkpoint.place, past.scores()
         past.reader.close()
@@ -151,7 +150,7 @@ class RunInProgress:
     def _save(self, place: CheckpointPlace, learner: Learner, *, best: bool = False) -> None:
         """Saves a checkpoint."""
         with learner.context.states.saving() as states:
-            self.store.checkpoint(place, saved(learner, states), best=best)
+            self.store.checkpoint(place, learner.saved(states), best=best)
         self._saved_s = time.monotonic()
 
     def flush(self) -> None:

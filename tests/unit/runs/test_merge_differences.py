@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from plans import plan, prices, told
 
-from edgefl.runs.merge_differences import Differences
+from edgefl.runs.recording import Differences
 from edgefl.world.job import stacked
 from edgefl.world.needs import Merge
 
