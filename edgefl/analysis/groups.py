@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edgefl.analysis.metrics import Metric, metrics
-from edgefl.analysis.settings import canonical, dotted
+from edgefl.analysis.settings import canonical
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import Difference, Estimate, Value, difference, estimate
-from edgefl.core.documents import document
 
 _SEED = "seed"
 # Their settings make another problem of it.
@@ -135,19 +134,9 @@ def averages(groups: Sequence[SeedGroup]) -> list[Average]:
     ]
 
 
-def numbers(run: Summary) -> dict[str, float]:
-    """Every number of a run's record but for its seed and its settings, by dotted key."""
-    record = dotted(document(replace(run, settings=None)))
-    return {
-        key: value
-        for key, value in record.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and key != _SEED
-    }
-
-
 def spreads(runs: Sequence[Summary]) -> dict[str, Estimate]:
     """The numbers of several runs, each of those that have it."""
-    each = list(map(numbers, runs))
+    each = [run.numbers for run in runs]
     keys = dict.fromkeys(key for one in each for key in one)
     return {key: estimate([one[key] for one in each if key in one]) for key in keys}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -15,7 +15,6 @@ from edgefl.analysis.explain.path import NOBODY
 from edgefl.analysis.history import Evaluated
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import NOT_REACHED, Value, over_seeds
-from edgefl.core.overrides import within
 
 MODELS = ("global", "personal")
 Better = Literal["higher", "lower", ""]
@@ -95,22 +94,8 @@ def _plain(figure: Callable[[Summary], float | None]) -> Of:
 
 
 def _at(key: str) -> Of:
-    """The number at a dotted place of a run's summary; mappings' own keys may have dots."""
-
-    def figure(run: Summary) -> float | None:
-        found: Any = run
-        rest = key
-        while rest and found is not None:
-            if isinstance(found, Mapping):
-                name = max((one for one in found if within(rest, one)), key=len, default=rest)
-                found = found.get(name)
-            else:
-                name = rest.partition(".")[0]
-                found = getattr(found, name, None)
-            rest = rest[len(name) + 1 :]
-        return None if found is None else float(found)
-
-    return _plain(figure)
+    """The number that a run's record has by this key."""
+    return _plain(lambda run: float(run.numbers[key]) if key in run.numbers else None)
 
 
 def _read(key: str, label: str, unit: str, better: Better = "", **more: Any) -> Metric:

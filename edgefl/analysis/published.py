@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from edgefl.analysis.groups import SeedGroup, numbers, runs_of
+from edgefl.analysis.groups import SeedGroup, runs_of
 from edgefl.analysis.metrics import MODELS, main_model
 from edgefl.analysis.settings import canonical, dotted
 from edgefl.analysis.values import Estimate, difference, estimate
@@ -126,7 +126,7 @@ def beside_runs(groups: Sequence[SeedGroup]) -> list[Beside]:
             one.line,
             one.first.published,
             one.first.settings or {},
-            {run.seed: numbers(run) for run in one.runs},
+            {run.seed: run.numbers for run in one.runs},
         )
         for one in groups
     ]

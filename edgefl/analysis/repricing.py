@@ -12,12 +12,12 @@ client's link; what others, or the moment, added to that stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from edgefl.analysis.columns import Columns
 from edgefl.core.clients import Bools, Floats, Ints
 from edgefl.core.plan import Prices
 from edgefl.core.price import Demand, times
@@ -27,6 +27,27 @@ _COLUMNS = (
     "receive_s", "work_s", "transmit_s", "full_power_s", "down_bytes", "up_bytes",
 )  # fmt: skip
 _CHUNK = 1 << 16
+
+
+class Columns:
+    """Rows of a run's long table, (n,): each column as an attribute, or by its name."""
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Takes all columns."""
+        vars(self).update(columns)
+
+    def __getattr__(self, name: str) -> Any:
+        """None but those that there are."""
+        raise AttributeError(name)
+
+    def __getitem__(self, which: str | slice | Ints | Bools) -> Any:
+        """A column, or some of the rows."""
+        if isinstance(which, str):
+            return vars(self)[which]
+        return Columns({name: column[which] for name, column in vars(self).items()})
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
 
 
 def priceable(rows: Any, kinds: Ints) -> Columns:

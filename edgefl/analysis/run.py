@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.analysis.columns import Columns
-from edgefl.analysis.repricing import Repriced, is_unbounded, priceable
+from edgefl.analysis.repricing import Columns, Repriced, is_unbounded, priceable
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices

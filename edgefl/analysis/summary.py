@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,10 +18,10 @@ from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.history import Target, until_target
 from edgefl.analysis.run import Run
-from edgefl.analysis.settings import settings_of
+from edgefl.analysis.settings import dotted, settings_of
 from edgefl.analysis.sums import Turnout, Usage, WorkSums, turnout, usage, work
 from edgefl.core.corners import Interval
-from edgefl.core.documents import INLINE, OPTIONAL
+from edgefl.core.documents import INLINE, OPTIONAL, document
 from edgefl.core.errors import UserError, nearest, quoted, short
 from edgefl.core.merging import MergeCost
 from edgefl.store import Reader, event_hash, lost_from, read, runs_in
@@ -146,6 +147,16 @@ class Summary(Usage, RunOutcome):
 
     def __repr__(self) -> str:
         return f"Summary({self.name!r}, {self.status}, {self.run_dir!r})"
+
+    @cached_property
+    def numbers(self) -> Mapping[str, float]:
+        """Every number of its record but for the seed and the settings, by dotted key."""
+        record = dotted(document(replace(self, settings=None)))
+        return {
+            key: value
+            for key, value in record.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and key != "seed"
+        }
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import psutil
 import torch
 
-from edgefl.analysis.groups import numbers
 from edgefl.analysis.summary import summary
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError
@@ -165,7 +164,7 @@ def _tell_end(run: RunInProgress, status: str, reason: str) -> None:
 def _figures(folder: Path) -> dict[str, float]:
     """Those of a run that has ended; none where it cannot be read: on a full disk, say."""
     with suppress(UserError), read(folder) as reader:
-        return numbers(summary(reader))
+        return dict(summary(reader).numbers)
     return {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgefl.analysis.groups import SeedGroup, numbers, seeds_together, spreads
+from edgefl.analysis.groups import SeedGroup, seeds_together, spreads
 from edgefl.analysis.published import RATIO, beside_runs
 from edgefl.analysis.settings import differences
 from edgefl.analysis.summary import Summary
@@ -48,7 +48,7 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
 def _row_figures(one: SeedGroup, *, averaged: bool) -> dict[str, float | None]:
     """The numbers, each before its deviation and its interval if some row has any."""
     if len(one.runs) == 1:
-        alone = numbers(one.first)
+        alone = one.first.numbers
         ends = _ENDS if averaged else _ENDS[:1]
         return {f"{key}{end}": None if end else value for key, value in alone.items() for end in ends}
     figures: dict[str, float | None] = {}

@@ -7,7 +7,6 @@ import pytest
 from unfinished import UNPOWERED, write
 
 import edgefl
-from edgefl.analysis.groups import numbers
 from edgefl.core import catalogue
 from edgefl.runs import so_far
 from edgefl.runs.group import run_notes
@@ -56,7 +55,7 @@ def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_pat
     for key in ("virtual_s", "jobs", "down_bytes", "flops", "client_s", "joules", "wasted.bytes"):
         column = [one.figures[key] for one in seen.progress[1:]]
         assert column == sorted(column)
-    last, own = seen.progress[-1].figures, numbers(summary)
+    last, own = seen.progress[-1].figures, summary.numbers
     assert last == pytest.approx({key: own[key] for key in last.keys() - _losses(last)} | _losses(last))
     assert last["wasted.bytes"] > 0
     # None before the first evaluation; then those of the run's tables, new where they were measured.
