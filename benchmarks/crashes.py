@@ -214,6 +214,8 @@ def _session(pid: int) -> int:
 def _run(arguments: list[str], said: str, writes: int | None) -> None:
     """In the process: the command."""
     os.setsid()
+    # The server may have been started beside an engine's workers, which are not to be told.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with Path(said).open("wb") as file:
         for number in (1, 2):
             os.dup2(file.fileno(), number)

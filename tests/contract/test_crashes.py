@@ -33,8 +33,8 @@ def test_a_run_that_was_killed_is_resumed_to_the_same(campaign, cell):
 
 def test_a_run_that_was_told_to_end_is_resumed_to_the_same(tmp_path):
     """SIGTERM ends it in order, with a hint how to go on; test_watching.py presses Ctrl-C."""
-    # Many rounds: it must not be over before it is told.
-    cell, campaign = crashes.Cell("sync", "fedavg", "loop"), crashes.Campaign(tmp_path, 30)
+    # Long enough to be told before it is over.
+    cell, campaign = crashes.Cell("sync", "fedavg", "loop"), crashes.Campaign(tmp_path, 16)
     reference, folder = campaign.reference(cell), campaign.folder / "signal"
     process = crashes.Process(campaign.arguments(cell, folder), folder.with_suffix(".said"))
     while not process.over and crashes.count(folder, "merges") < 2:
