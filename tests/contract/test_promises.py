@@ -28,6 +28,34 @@ def test_shipped_methods_keep_their_promises(name):
         assert [one for one in found if one.kept is False] == []
 
 
+SINGLE = """
+'''FedAvg whose step multiplies by the identity in single precision.'''
+from dataclasses import replace
+import torch
+from edgefl.methods import fedavg
+
+
+class Params(fedavg.Params):
+    def build(self, site):
+        method = super().build(site)
+        (train,) = method.exchanges
+        (phase,) = train.work.phases
+
+        def step(carry, batch):
+            one = torch.eye(batch.x.shape[-1], dtype=torch.float32, device=batch.x.device)
+            return phase.step(carry, batch._replace(x=batch.x @ one))
+
+        work = replace(train.work, phases=(replace(phase, step=step),))
+        return replace(method, exchanges=(replace(train, work=work),))
+"""
+
+
+def test_a_method_of_single_precision_keeps_its_promises(own):
+    """Where clients are compared in double precision, it cannot run."""
+    name = own("methods", "single", SINGLE).stem
+    assert [one for one in check_method({"name": name}) if one.kept is False] == []
+
+
 @pytest.fixture
 def broken(tmp_path, monkeypatch):
     """Puts a method with a mistake on EDGEFL_PATH and gives its name."""
