@@ -28,7 +28,7 @@ from edgefl.store.reader import (
     status_of,
     verify,
 )
-from edgefl.store.removal import Removal, contents, removals, remove
+from edgefl.store.removal import Removal, removals, remove, size_of
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.sums import content_damage, is_settled
@@ -52,7 +52,6 @@ __all__ = [
     "checkpoints_of",
     "claimed",
     "content_damage",
-    "contents",
     "discard",
     "event_hash",
     "fresh_folder",
@@ -73,6 +72,7 @@ __all__ = [
     "removals",
     "remove",
     "runs_in",
+    "size_of",
     "state_file",
     "status_of",
     "verify",
