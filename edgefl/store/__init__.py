@@ -25,8 +25,6 @@ from edgefl.store.reader import (
     Reader,
     check_table,
     read,
-    status_of,
-    verify,
 )
 from edgefl.store.removal import Removal, removals, remove, size_of
 from edgefl.store.rows import SavedState, state_file
@@ -74,7 +72,5 @@ __all__ = [
     "runs_in",
     "size_of",
     "state_file",
-    "status_of",
-    "verify",
     "write_group",
 ]

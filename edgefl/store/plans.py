@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.clients import NAMED, Clients, Floats
+from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of
@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -113,34 +113,25 @@ def read_prices(reader: Reader) -> tuple[Prices, ...]:
 
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
     name = exchange["exchange"]
-    rows = reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)
-    columns: dict[str, Any] = {
-        key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()
-    }
     here = Prices(
         exchange=name,
         at=exchange["at"],
         every=exchange["every"],
         everyone=bool(exchange["everyone"]),
         stateful=bool(exchange["stateful"]),
-        **columns,
+        **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
     )
-    cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
-    return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
+    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
+    corners = [reader.query(sql, name, corner.value) for corner in Corner]
+    if not all(corners):
+        return here
+    cheap, costly = (replace(here, **_columns(rows)) for rows in corners)
+    return replace(here, corners=(cheap, costly))
 
 
-def _at_corner(reader: Reader, here: Prices, corner: Corner) -> Prices | None:
-    """The prices at a corner; None where there are none."""
-    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ?"
-    rows = reader.query(sql, here.exchange, corner.value)
-    if not rows:
-        return None
-    kinds = [row["kind"] for row in rows]
-    columns: dict[str, Floats] = {}
-    for key in CORNER_COLUMNS:
-        columns[key] = getattr(here, key).copy()
-        columns[key][kinds] = np.array([row[key] for row in rows], dtype=np.float64)
-    return replace(here, **columns)  # type: ignore[arg-type]
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The columns of ``Prices`` by kind, of rows in the order of kinds."""
+    return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
 
 
 def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:

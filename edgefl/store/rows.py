@@ -12,7 +12,7 @@ from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced
 from edgefl.core.event import ENDINGS, JOB, ServerEvent
-from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Plan, Prices, Refusal
+from edgefl.core.plan import COLUMNS, Plan, Prices, Refusal
 
 
 def state_file(job: int) -> str:
@@ -42,10 +42,9 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
     for place, prices in enumerate(plan.prices):
         facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
         yield "exchanges", [(prices.exchange, place, *facts)]
-        # SQLite stores NaN as NULL, so an unknown number is read back as None.
-        values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
-        yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
-        yield "corner_prices", list(_corner_rows(prices))
+        yield "prices", _price_rows(prices)
+        for corner, one in zip(Corner, prices.corners or (), strict=False):
+            yield "corner_prices", _price_rows(one, corner.value)
         if prices.traces:
             yield "traces", [(prices.exchange, Traced(prices.traces, prices.taken).written())]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
@@ -62,18 +61,10 @@ def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
     return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
 
 
-def _corner_rows(prices: Prices) -> Iterator[tuple[Any, ...]]:
-    """Rows of the kinds that are priced otherwise at a corner."""
-    if prices.corners is None:
-        return
-    columns = [[getattr(one, name) for name in CORNER_COLUMNS] for one in (prices, *prices.corners)]
-    here, *ends = (np.stack(each) for each in columns)
-    differ = np.any(
-        [~np.all((end == here) | (np.isnan(end) & np.isnan(here)), axis=0) for end in ends], axis=0
-    )
-    for kind in np.flatnonzero(differ).tolist():
-        for corner, end in zip(Corner, ends, strict=True):
-            yield prices.exchange, kind, corner.value, *end[:, kind].tolist()
+def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
+    """By kind. SQLite stores NaN as NULL, so an unknown number is read back as None."""
+    values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
+    return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
 
 
 def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:

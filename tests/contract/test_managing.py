@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from commands import run_command
-from damage import rewritten
+from damage import rewritten, status_of
 from hooks import Hooks
 from small import SMALL
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import locked, locked_run, status_of
+from edgefl.store import locked, locked_run
 
 SCENARIO = {
     **SMALL,

@@ -11,11 +11,12 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from damage import status_of
 
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
-from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, read, status_of
+from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, read
 from edgefl.store import reader as reader_module
 
 
