@@ -89,13 +89,12 @@ class Store:
         return self._folder
 
     @classmethod
-    def create(cls, folder: Path, write: Callable[[Path, Any], str], *, planned: bool = False) -> Store:
-        """Makes a new run directory.
+    def create(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
+        """Makes the directory of a run that is planned: it begins with ``begin``, or when it is opened.
 
         Args:
             folder: the directory.
             write: as of ``__init__``.
-            planned: whether the run does not begin at the first commit, but when it is opened.
 
         Raises:
             UserError: it exists and is not empty, or cannot be made.
@@ -110,7 +109,7 @@ class Store:
             database = sqlite3.connect(folder / UNNAMED)
             # Nobody reads the file yet, and it is of no use half-made.
             database.execute("PRAGMA journal_mode=MEMORY")
-            return cls._new(folder, write, database, "planned" if planned else "running")
+            return cls._new(folder, write, database, "planned")
         except (OSError, RunError, sqlite3.OperationalError) as error:
             discard(folder)
             raise _cannot_write(folder, error) from error
@@ -146,15 +145,21 @@ class Store:
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
             unsettle(folder)
-            store = cls(folder, write, _logging_ahead(folder))
-            with store._db as database:
-                begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
-                database.execute(begins, ('"running"', '"planned"'))
-            # It may be lost or damaged.
-            store._write_plan_file()
+            store = cls(folder, write, sqlite3.connect(folder / DATABASE))
+            store.begin()
         except (OSError, sqlite3.OperationalError) as error:
             raise _cannot_write(folder, error) from error
         return store
+
+    def begin(self) -> None:
+        """What was planned begins to run; from now on others can read it while rows are written."""
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        with self._db as database:
+            begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
+            database.execute(begins, ('"running"', '"planned"'))
+        # It may be lost or damaged.
+        self._write_plan_file()
 
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
@@ -373,7 +378,7 @@ class Store:
             self._db.close()
             (self.folder / UNNAMED).replace(self.folder / DATABASE)
             all_on_disk([self.folder, self.folder.parent])
-            self._made, self._db = True, _logging_ahead(self.folder)
+            self._made, self._db = True, sqlite3.connect(self.folder / DATABASE)
 
     def abandon(self) -> None:
         """Closes the database; what was committed stays, and a run of which nothing was leaves nothing."""
@@ -408,14 +413,6 @@ class Store:
             raise _cannot_write(self._folder, error) from error
         finally:
             self._db.close()
-
-
-def _logging_ahead(folder: Path) -> sqlite3.Connection:
-    """A run's database, which others can read while rows are written."""
-    database = sqlite3.connect(folder / DATABASE)
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute("PRAGMA synchronous=NORMAL")
-    return database
 
 
 def _cannot_write(folder: Path | None, error: Exception) -> RunError:

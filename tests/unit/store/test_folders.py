@@ -199,7 +199,7 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
     """It has its plan and no rows yet; what has neither is no run."""
-    Store.create(tmp_path / "run", write_tree, planned=True).commit()
+    Store.create(tmp_path / "run", write_tree).commit()
     assert status_of(tmp_path / "run") == "planned"
     assert (is_planned(tmp_path / "run"), is_run(tmp_path / "run")) == (True, False)
     Store.open(tmp_path / "run", write_tree).abandon()

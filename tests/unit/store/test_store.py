@@ -251,6 +251,8 @@ MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def test_what_is_read_is_of_one_commit(store):
+    store.commit()
+    store.begin()
     store.add("merges", {**MERGE, "version": 1})
     store.commit()
     with read(store.folder) as reader:
