@@ -11,13 +11,14 @@ from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     claimed,
     discard,
-    fresh_folder,
-    is_planned,
+    is_group,
     is_run,
+    lost_from,
     made_in,
+    read_group,
     runs_in,
+    write_group,
 )
-from edgefl.store.groups import is_group, lost_from, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices, read_traced
 from edgefl.store.reader import (
@@ -52,10 +53,8 @@ __all__ = [
     "content_damage",
     "discard",
     "event_hash",
-    "fresh_folder",
     "is_group",
     "is_locked",
-    "is_planned",
     "is_run",
     "is_settled",
     "locked",

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, made_in, runs_in
-from edgefl.store.groups import is_group, leave_group
+from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, is_group, leave_group, made_in, runs_in
 from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
 from edgefl.store.sums import STAMP
 
