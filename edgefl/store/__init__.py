@@ -6,7 +6,15 @@ commit. A run that ended has the SHA-256 of each of its files: the database's is
 the others' when they are read. Nothing is pickled.
 """
 
-from edgefl.store.checkpoints import Checkpoint, CheckpointPlace, Saved, SavedFile, checkpoints_of
+from edgefl.store.checkpoints import (
+    Checkpoint,
+    CheckpointPlace,
+    Saved,
+    SavedFile,
+    SavedState,
+    checkpoints_of,
+    state_file,
+)
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     claimed,
@@ -28,7 +36,6 @@ from edgefl.store.reader import (
     read,
 )
 from edgefl.store.removal import Removal, removals, remove, size_of
-from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.sums import content_damage, is_settled
 from edgefl.store.writer import Store

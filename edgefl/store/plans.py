@@ -1,15 +1,15 @@
-"""Reads a run's plan back: what the world needs to repeat or continue the run."""
+"""A run's plan as rows, and read back: what the world needs to repeat or continue the run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.clients import NAMED, Clients
+from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of
@@ -24,6 +24,58 @@ from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
 
 Record = TypeVar("Record", bound=Strict)
+
+
+def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts: tables and rows of them."""
+    clients = plan.clients
+    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
+    own = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
+    cells = (None if cell < 0 else cell for cell in clients.cell.tolist())
+    users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
+    yield "fleet", zip(*own, cells, users, strict=True)
+    yield "cells", enumerate(clients.cells)
+    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
+    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    for place, prices in enumerate(plan.prices):
+        facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
+        yield "exchanges", [(prices.exchange, place, *facts)]
+        yield "prices", _price_rows(prices)
+        for corner, one in zip(Corner, prices.corners or (), strict=False):
+            yield "corner_prices", _price_rows(one, corner.value)
+        if prices.traces:
+            yield "traces", [(prices.exchange, Traced(prices.traces, prices.taken).written())]
+        for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+            for direction, parts in (("down", trace.down), ("up", trace.up)):
+                key = prices.exchange, model, direction
+                yield "payloads", [(*key, part, size) for part, size in parts.items()]
+    if plan.server_work is not None:
+        yield "server_work", [(name, one.written()) for name, one in plan.server_work.traces.items()]
+
+
+def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
+    """Rows of ``class_counts``, of (clients, classes) counts: those that are not 0."""
+    clients, labels = np.nonzero(counts)
+    return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
+
+
+def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
+    """By kind. SQLite stores NaN as NULL, so an unknown number is read back as None."""
+    values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
+    return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
+
+
+def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
+    """Rows of a client of each kind."""
+    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
+    return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
+
+
+def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
+    """A kind's row of one of its clients' refusals."""
+    parts = json.dumps(dict(refusal.parts))
+    return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
 
 
 def read_plan(reader: Reader) -> Plan:

@@ -25,12 +25,13 @@ from edgefl.store.checkpoints import (
     add_checkpoint,
     keep_one,
     rewind,
+    state_file,
     sweep,
 )
-from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
 from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, discard, fresh_folder
+from edgefl.store.plans import count_rows, plan_rows
 from edgefl.store.reader import Reader, check_run
-from edgefl.store.rows import count_rows, event_row, job_columns, plan_rows, state_file
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 from edgefl.store.sums import settle, unsettle
 
