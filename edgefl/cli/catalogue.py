@@ -13,23 +13,17 @@ from typer import Argument, Option
 
 from edgefl.cli.answering import Force, command
 from edgefl.core.documents import document
-from edgefl.show.answers import Answer, Steps, quiet
+from edgefl.show.answers import Answer
 
 
 @command(
-    "import fedscale-capacity client_device_capacity --out fedscale",
-    "import fedscale-capacity capacity.pkl behavior.pkl --out both",
-    "import flash-states state_traces.json --ready locked,wifi --out flash",
+    "import fedscale client_device_capacity --out fedscale",
+    "import fedscale capacity.pkl behavior.pkl --out both",
+    "import flash state_traces.json --ready locked,wifi --out flash",
     "import csv users.csv --device pixel-6 --out office",
 )
 def import_(
-    kind: Annotated[
-        str,
-        Argument(
-            metavar="KIND",
-            help="fedscale-capacity, fedscale-availability, flash-states, flash-speeds or csv.",
-        ),
-    ],
+    kind: Annotated[str, Argument(metavar="KIND", help="Whose trace it is: fedscale, flash or csv.")],
     files: Annotated[
         list[Path],
         Argument(metavar="FILE", help="The trace; or two that go together: speeds, and availability."),
@@ -53,7 +47,7 @@ def import_(
         str | None,
         Option(
             metavar="CONDITIONS",
-            help="flash-states: when phones are available: any of locked, screen-off, wifi, online and "
+            help="flash: when phones are available: any of locked, screen-off, wifi, online and "
             "charged; locked,wifi,charged by default.",
         ),
     ] = None,
@@ -61,16 +55,7 @@ def import_(
         str | None, Option(metavar="TIME", help="csv: when intervals repeat, such as '168 h'.")
     ] = None,
     users: Annotated[int | None, Option(metavar="N", help="Take N users at random.", min=1)] = None,
-    dealt: Annotated[
-        str | None,
-        Option(
-            metavar="HOW",
-            help="How users' columns are dealt to clients: together or independently; of two traces that do "
-            "not name the same users, independently by default, else together.",
-        ),
-    ] = None,
     force: Force = False,
-    steps: Steps = quiet,
 ) -> Answer:
     """Make a profile of a trace: FedScale's, FLASH's, or a table of users."""
     from edgefl.core.units import show_count
@@ -86,9 +71,7 @@ def import_(
         ready=ready,
         repeat=repeat,
         users=users,
-        dealt=dealt,
         force=force,
-        progress=steps,
     )
     lines = [
         f"{show_count(done.users, 'user')}, dealt {done.dealt}",

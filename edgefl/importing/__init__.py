@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,17 +16,12 @@ from edgefl.core.outputs import check_free
 from edgefl.core.units import parse
 from edgefl.importing import fedscale, flash, table
 from edgefl.importing.profile import profile_of
-from edgefl.importing.trace import INDEPENDENTLY, TOGETHER, RecordedUsers, TraceSource, joined
+from edgefl.importing.trace import RecordedUsers, TraceSource, joined
 
-# Kinds that go together, and the link of what they do not say.
-_FAMILIES = {
-    (fedscale.CAPACITY, fedscale.AVAILABILITY): "4g",
-    (flash.STATES, flash.SPEEDS): "flash-wifi",
-    (table.CSV,): "4g",
-}
-KINDS = tuple(kind for family in _FAMILIES for kind in family)
+# The link of what traces do not say, by their kind.
+_LINKS = {"fedscale": "4g", "flash": "flash-wifi", "csv": "4g"}
+KINDS = tuple(_LINKS)
 """The kinds of traces."""
-Progress = Callable[[str, int, int], None]
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
@@ -68,25 +63,21 @@ def import_traces(
     ready: str | None = None,
     repeat: str | None = None,
     users: int | None = None,
-    dealt: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
 ) -> Imported:
     """Writes the profile of a trace, or of two that go together.
 
     Args:
-        kind: the kind of the trace, one of ``KINDS``; of two, either's.
+        kind: whose traces they are, one of ``KINDS``.
         files: the trace's file, or those of two, in either order.
         out: a folder, in which the profile is written as ``profiles/NAME.yaml`` and its tables beside it.
         name: the profile's; by default the folder's.
         device: of users without a device; capacities are relative to it.
         link: a network class whose numbers users have where the trace has none.
-        ready: flash-states: the conditions of being available; by default "locked,wifi,charged".
-        repeat: csv: a time with its unit after which the intervals repeat.
+        ready: of FLASH's states: the conditions of being available; by default "locked,wifi,charged".
+        repeat: of a table: a time with its unit after which the intervals repeat.
         users: of more users than so many, a random sample is taken.
-        dealt: "together" or "independently"; by default together, unless two traces do not say who is who.
         force: overwrite the profile.
-        progress: called with a label, the steps done and the steps in all.
 
     Raises:
         UserError: a file is not of its kind, a name is unknown or taken, or a file would be overwritten.
@@ -94,31 +85,17 @@ def import_traces(
     """
     if kind not in KINDS:
         raise UnknownNameError(f"unknown kind of trace {kind!r}", where="KIND", hint=nearest(kind, KINDS))
-    family = next(one for one in _FAMILIES if kind in one)
     paths = [Path(file) for file in ([files] if isinstance(files, str | PathLike) else files)]
     if len(paths) not in {1, 2}:
         raise UserError("give one file, or two that go together", where="FILE")
     if users is not None and users < 1:
         raise UserError("must be at least 1", where="--users")
-    if dealt not in {None, TOGETHER, INDEPENDENTLY}:
-        raise UserError(f"must be {TOGETHER!r} or {INDEPENDENTLY!r}; got {dealt!r}", where="--dealt")
     folder = Path(out)
     name = _name_of(folder, name)
-    traces = _traces(family, paths, ready, repeat, progress or (lambda *_: None))
-    kinds = [trace.kind for trace in traces]
-    if kind not in kinds:
-        hint = f"try edgefl import {kinds[0]}"
-        raise UserError(f"not a {kind} trace, but {kinds[0]}", where=str(paths[0]), hint=hint)
-    if len(set(kinds)) < len(kinds):
-        raise UserError(
-            f"both are {kinds[0]} traces; give one of each kind", where=", ".join(map(str, paths))
-        )
-    for option, given, of in (("--ready", ready, flash.STATES), ("--repeat", repeat, table.CSV)):
-        if given is not None and of not in kinds:
-            raise UserError(f"{option} is only for {of}", where=option)
-    alike, dealt = joined(traces, dealt)
+    traces = _traces(kind, paths, ready, repeat)
+    alike, dealt = joined(traces)
     alike = [trace.sampled(users) for trace in alike]
-    made, read = profile_of(alike, dealt, name, device, link or _FAMILIES[family])
+    made, read = profile_of(alike, dealt, name, device, link or _LINKS[kind])
     written = {folder / file: content for file, content in made.items()}
     check_free(*written, force=force)
     try:
@@ -139,32 +116,32 @@ def import_traces(
     )
 
 
-def _traces(
-    family: tuple[str, ...], paths: list[Path], ready: str | None, repeat: str | None, show: Progress
-) -> list[RecordedUsers]:
-    """The traces of files."""
-    repeat_s = None
-    if repeat is not None:
+def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None) -> list[RecordedUsers]:
+    """The traces of files.
+
+    Raises:
+        UserError: a file is not of its kind, both are of one, or an option is wrong or of no use.
+    """
+    if repeat is not None and kind != "csv":
+        raise UserError("--repeat is only for csv", where="--repeat")
+    if kind == "csv":
         try:
-            repeat_s = parse(repeat, "time")
+            repeat_s = None if repeat is None else parse(repeat, "time")
         except ValueError as error:
             raise UserError(str(error), where="--repeat") from None
-    if family == (table.CSV,):
-        return [table.read(paths, repeat_s)]
-    conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
-    found = []
-    for done, path in enumerate(paths):
-        show(f"reading {path.name}", done, len(paths))
-        found.append(fedscale.read(path) if fedscale.CAPACITY in family else flash.read(path, conditions))
-    return found
-
-
-def _next_step(out: Path, name: str) -> str:
-    """The command that runs the profile, for a shell."""
-    run = f"edgefl run quickstart --set fleet={name}"
-    if out.resolve() in {folder.resolve() for folder in (Path(), *catalogue.user_folders())}:
-        return run
-    return f"EDGEFL_PATH={shlex.quote(str(out))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"
+        traces = [table.read(paths, repeat_s)]
+    elif kind == "flash":
+        conditions = flash.conditions_of("locked,wifi,charged" if ready is None else ready)
+        traces = [flash.read(path, conditions) for path in paths]
+    else:
+        traces = [fedscale.read(path) for path in paths]
+    kinds = [trace.kind for trace in traces]
+    if len(set(kinds)) < len(kinds):
+        what = f"both are {kinds[0]} traces; give one of each"
+        raise UserError(what, where=", ".join(map(str, paths)))
+    if ready is not None and flash.STATES not in kinds:
+        raise UserError(f"--ready is only for {flash.STATES}", where="--ready")
+    return traces
 
 
 def _name_of(out: Path, name: str | None) -> str:
@@ -185,3 +162,11 @@ def _name_of(out: Path, name: str | None) -> str:
         what = f"the name {found!r} belongs to another profile"
         raise UserError(what, where=str(known.path), hint="give the profile another one with --name")
     return found
+
+
+def _next_step(out: Path, name: str) -> str:
+    """The command that runs the profile, for a shell."""
+    run = f"edgefl run quickstart --set fleet={name}"
+    if out.resolve() in {folder.resolve() for folder in (Path(), *catalogue.user_folders())}:
+        return run
+    return f"EDGEFL_PATH={shlex.quote(str(out))}${{EDGEFL_PATH:+:$EDGEFL_PATH}} {run}"

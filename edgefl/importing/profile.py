@@ -162,18 +162,14 @@ def classes(values: Floats, most: int = MOST_CLASSES) -> tuple[Floats, Ints, flo
     of = of.reshape(-1)
     if len(found) <= most:
         return found, of, 0.0
-    scaled = np.log(values)
-    scaled -= scaled.min(axis=0)
+    scaled = np.log(values / values.min(axis=0))
     cells = most
-    while True:
+    while len(found) > most:
         # The largest lies in the last cell, not behind it.
-        place = np.minimum(np.floor(scaled / (scaled.max() / cells or 1.0)), cells - 1)
-        grid, of = np.unique(place, axis=0, return_inverse=True)
-        of = of.reshape(-1)
-        if len(grid) <= most:
-            break
-        cells = cells * 9 // 10
-    least, largest = (np.full(grid.shape, fill) for fill in (np.inf, 0.0))
+        place = np.minimum(np.floor(scaled / scaled.max() * cells), cells - 1)
+        found, of = np.unique(place, axis=0, return_inverse=True)
+        of, cells = of.reshape(-1), cells * 9 // 10
+    least, largest = (np.full(found.shape, fill) for fill in (np.inf, 0.0))
     np.minimum.at(least, of, values)
     np.maximum.at(largest, of, values)
     found = np.sqrt(least) * np.sqrt(largest)

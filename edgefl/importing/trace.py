@@ -86,34 +86,22 @@ class RecordedUsers:
         return self.of(chosen.tolist(), lost)
 
 
-def joined(traces: list[RecordedUsers], dealt: str | None) -> tuple[list[RecordedUsers], str]:
-    """Traces whose users are the same, row by row, or are dealt independently; and which of these.
-
-    Args:
-        traces: one or two, as they were read.
-        dealt: "together" or "independently"; None: together if the traces identify users whom they both have.
-
-    Raises:
-        UserError: they are to be dealt together, and have no users in common.
-    """
+def joined(traces: list[RecordedUsers]) -> tuple[list[RecordedUsers], str]:
+    """One or two traces, and how they are dealt: together, row by row, if they are of the same users."""
     first, second = traces[0], traces[-1]
+    if first is second:
+        return traces, TOGETHER
     place = {user: index for index, user in enumerate(second.ids)}
     here = [index for index, user in enumerate(first.ids) if user in place]
-    if dealt is None:
-        same = first is second or (here and first.identified and second.identified)
-        dealt = TOGETHER if same else INDEPENDENTLY
-    if first is second or dealt == INDEPENDENTLY:
-        return traces, dealt
-    if not here:
-        what = f"{first.kind} and {second.kind} have no users in common"
-        raise UserError(what, where="--dealt", hint="deal them independently")
-    alike = []
+    if not (here and first.identified and second.identified):
+        return traces, INDEPENDENTLY
     there = [place[first.ids[index]] for index in here]
+    alike = []
     for one, rows, other in ((first, here, second), (second, there, first)):
         lost = len(one) - len(set(rows))
         told = f"{show_count(lost, 'user')} of {one.kind} not in {other.kind}" if lost else ""
         alike.append(one.of(rows, told))
-    return alike, dealt
+    return alike, TOGETHER
 
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:

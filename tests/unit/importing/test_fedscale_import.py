@@ -20,7 +20,7 @@ from edgefl.importing.profile import MOST_CLASSES, classes
 
 def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
     """Slowdowns are computation over the median's; kbit/s are 1000 bits both ways; the rest is assumed."""
-    done = import_traces("fedscale-capacity", pickled(tmp_path, CAPACITY), tmp_path / "fast")
+    done = import_traces("fedscale", pickled(tmp_path, CAPACITY), tmp_path / "fast")
     assert [row["slowdown"] for row in rows(done)] == ["0.5", "1", "2"]
     of_users = [fleet(done, monkeypatch).links[row["link"]] for row in rows(done)]
     assert [(link.down.value, link.up.value) for link in of_users] == [
@@ -42,7 +42,7 @@ def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
 def test_the_device_and_the_link_below_can_be_others(tmp_path, monkeypatch):
     """``device`` and ``link`` give what the trace does not say."""
     path = pickled(tmp_path, CAPACITY)
-    done = import_traces("fedscale-capacity", path, tmp_path / "fast", device="pixel-6", link="flash-wifi")
+    done = import_traces("fedscale", path, tmp_path / "fast", device="pixel-6", link="flash-wifi")
     assert record(done)["members"] == [{"device": "pixel-6", "link": "flash-wifi"}]
     assert fleet(done, monkeypatch).links["link-0"].latency.value == 0.005
 
@@ -64,7 +64,7 @@ def test_many_rates_become_few_links(tmp_path):
     users = {
         number: {"computation": 1.0, "communication": 100 * 1000 ** (number / 999)} for number in range(1000)
     }
-    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "fast")
+    done = import_traces("fedscale", pickled(tmp_path, users), tmp_path / "fast")
     links = record(done)["links"]
     assert len(links) == MOST_CLASSES
     rates = {name: parse(link["down"]["value"], "bit rate") for name, link in links.items()}
@@ -84,7 +84,7 @@ def test_impossible_users_are_left_out_and_counted(tmp_path):
         100 + place: {"computation": one, "communication": 10.0} for place, one in enumerate(wrong)
     }
     users |= {200 + place: {"computation": 9.0, "communication": one} for place, one in enumerate(wrong)}
-    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "fast")
+    done = import_traces("fedscale", pickled(tmp_path, users), tmp_path / "fast")
     assert len(rows(done)) == len(CAPACITY)
     assert done.dropped == ("10 users without a possible speed and rate",)
 
@@ -123,7 +123,7 @@ def test_availability_is_that_of_the_pairs(tmp_path_factory, traced, times):
 
 def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
     """finish_time is the period; a job counts if its client is there at its end."""
-    done = import_traces("fedscale-availability", pickled(tmp_path, BEHAVIOR), tmp_path / "there")
+    done = import_traces("fedscale", pickled(tmp_path, BEHAVIOR), tmp_path / "there")
     read_back = fleet(done, monkeypatch)
     assert read_back.on_leave == "check-at-end"
     assert read_back.availability.repeat == 200
@@ -145,9 +145,7 @@ def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
 def test_the_most_common_period_is_taken(tmp_path):
     """A fleet has one period: users with another one are left out and counted."""
     other = {"duration": 1, "active": [1], "inactive": [2], "finish_time": 300, "model": "D"}
-    done = import_traces(
-        "fedscale-availability", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "there"
-    )
+    done = import_traces("fedscale", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "there")
     assert record(done)["availability"]["repeat"] == "200 s"
     assert len(rows(done)) == len(BEHAVIOR)
     assert done.dropped[0] == "1 user with another finish_time than most, 200 s"
@@ -158,8 +156,8 @@ def test_both_traces_make_one_profile(tmp_path, monkeypatch):
     users = [*CAPACITY.values(), CAPACITY[9], CAPACITY[7]]
     capacity = pickled(tmp_path, dict(enumerate(users, 1)), "capacity")
     behavior = pickled(tmp_path, BEHAVIOR, "behavior")
-    one = import_traces("fedscale-capacity", [capacity, behavior], tmp_path / "one")
-    two = import_traces("fedscale-availability", [behavior, capacity], tmp_path / "two")
+    one = import_traces("fedscale", [capacity, behavior], tmp_path / "one")
+    two = import_traces("fedscale", [behavior, capacity], tmp_path / "two")
     assert one.dealt == two.dealt == "independently"
     assert fleet(one, monkeypatch).users.dealt == "independently"
     assert rows(one) == rows(two)
@@ -171,7 +169,7 @@ def test_a_sample_is_a_random_one(tmp_path):
     """``users`` takes so many at random, the same ones each time, and says so."""
     users = {number: {"computation": 1.0 + number, "communication": 9.0} for number in range(1000)}
     path = pickled(tmp_path, users)
-    one, two = (import_traces("fedscale-capacity", path, tmp_path / name, users=100) for name in ("a", "b"))
+    one, two = (import_traces("fedscale", path, tmp_path / name, users=100) for name in ("a", "b"))
     assert one.users == len(rows(one)) == 100
     assert rows(one) == rows(two)
     slow = [float(row["slowdown"]) for row in rows(one)]

@@ -17,7 +17,7 @@ HOUR_S = 3600.0
 
 def test_ready_is_locked_on_wifi_and_charging(tmp_path, monkeypatch):
     """By default; 0 s is the first day's midnight, the period is whole days, and jobs pause."""
-    done = import_traces("flash-states", written(tmp_path, STATES), tmp_path / "phones")
+    done = import_traces("flash", written(tmp_path, STATES), tmp_path / "phones")
     read_back = fleet(done, monkeypatch)
     assert read_back.on_leave == "pause"
     assert read_back.availability.repeat == 2 * 24 * HOUR_S
@@ -31,7 +31,7 @@ def test_ready_is_locked_on_wifi_and_charging(tmp_path, monkeypatch):
 
 def test_what_is_ready_can_be_chosen(tmp_path):
     """Locked alone holds from the first lock; who is still locked at the last message is so until then."""
-    done = import_traces("flash-states", written(tmp_path, STATES), tmp_path / "phones", ready="LOCKED")
+    done = import_traces("flash", written(tmp_path, STATES), tmp_path / "phones", ready="LOCKED")
     found = {(float(row["start_s"]), float(row["end_s"])) for row in rows(done, "availability.csv")}
     assert found == {(23 * HOUR_S, 30 * HOUR_S), (31 * HOUR_S, 32 * HOUR_S), (24 * HOUR_S, 26 * HOUR_S)}
     with pytest.raises(UserError, match="unknown condition 'wify'"):
@@ -89,7 +89,7 @@ def test_readiness_is_the_conjunction_of_what_was_said_last(tmp_path_factory, sa
 
 def test_each_user_has_the_link_of_its_means(tmp_path, monkeypatch):
     """A kB/s is 8000 bit/s; the spread is dropped, and the profile says so."""
-    done = import_traces("flash-speeds", written(tmp_path, SPEEDS), tmp_path / "wifi")
+    done = import_traces("flash", written(tmp_path, SPEEDS), tmp_path / "wifi")
     links = fleet(done, monkeypatch).links
     rates = [(links[row["link"]].down.value, links[row["link"]].up.value) for row in rows(done)]
     assert rates == [(16e6, 8e6), (2e6, 1e6)]
@@ -100,23 +100,18 @@ def test_each_user_has_the_link_of_its_means(tmp_path, monkeypatch):
 
 
 def test_states_and_speeds_of_the_same_users_stay_together(tmp_path):
-    """Users are joined by guid, others are dropped and counted; or both files are dealt on their own."""
+    """Users are joined by guid, others are dropped and counted; strangers are dealt on their own."""
     states, speeds = written(tmp_path, STATES, "states"), written(tmp_path, SPEEDS, "speeds")
     both = [speeds, states]
-    done = import_traces("flash-states", both, tmp_path / "one", ready="locked")
+    done = import_traces("flash", both, tmp_path / "one", ready="locked")
     assert (done.dealt, record(done)["users"]["dealt"]) == ("together", "together")
     (row,) = rows(done)
     assert parse(record(done)["links"][row["link"]]["down"]["value"], "bit rate") == 16e6
     assert [row["start_s"] for row in rows(done, "availability.csv")] == [str(24 * HOUR_S)]
     told = "1 user of flash-speeds not in flash-states", "1 user of flash-states not in flash-speeds"
     assert set(told) <= set(done.dropped)
-    apart = import_traces("flash-states", both, tmp_path / "two", ready="locked", dealt="independently")
-    assert (apart.users, apart.dealt) == (2, "independently")
-    assert "do not say which" not in record(apart)["notes"]
     strangers = written(tmp_path, {"q": SPEEDS["z"]}, "strangers")
-    assert import_traces("flash-speeds", [strangers, states], tmp_path / "three").dealt == "independently"
-    with pytest.raises(UserError, match="no users in common"):
-        import_traces("flash-speeds", [strangers, states], tmp_path / "four", dealt="together")
+    assert import_traces("flash", [strangers, states], tmp_path / "three").dealt == "independently"
 
 
 def test_messages_that_cannot_be_read_are_counted(tmp_path):
@@ -130,7 +125,7 @@ def test_messages_that_cannot_be_read_are_counted(tmp_path):
         "2020-02-03 04:00:00\tscreen_unlock\n"
     )
     users = {"0": {"guid": "a", "messages": odd}, "1": {"guid": "b", "messages": ""}}
-    done = import_traces("flash-states", written(tmp_path, users), tmp_path / "phones", ready="locked")
+    done = import_traces("flash", written(tmp_path, users), tmp_path / "phones", ready="locked")
     assert "4 messages of another state or time" in done.dropped
     assert "1 user without messages of two times" in done.dropped
     assert len(rows(done)) == 1

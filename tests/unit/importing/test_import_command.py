@@ -24,7 +24,7 @@ def test_it_says_what_was_made_and_how_to_run_it(trace, capsys, monkeypatch):
     """Users, what was read and dropped, the files, and last a command that really runs."""
     users = CAPACITY | {1: {"computation": 0, "communication": 1}}
     pickled(trace.parent, users, "capacity")
-    status, out, err = run_command(capsys, "import", "fedscale-capacity", "capacity", "--out", "their fleet",
+    status, out, err = run_command(capsys, "import", "fedscale", "capacity", "--out", "their fleet",
                                    "--name", "theirs")  # fmt: skip
     assert (status, err) == (0, "")
     first, *_, last = out.splitlines()
@@ -43,9 +43,9 @@ def test_it_says_what_was_made_and_how_to_run_it(trace, capsys, monkeypatch):
 
 def test_json_is_one_document(trace, capsys):
     """With the files, their sources and what was dropped; in a folder that is searched, no path is needed."""
-    _, out, _ = run_command(capsys, "import", "fedscale-capacity", trace, "--out", ".", "--name", "theirs")
+    _, out, _ = run_command(capsys, "import", "fedscale", trace, "--out", ".", "--name", "theirs")
     assert out.splitlines()[-1] == "run it: edgefl run quickstart --set fleet=theirs"
-    status, out, _ = run_command(capsys, "import", "fedscale-capacity", trace, "--out", "x", "--json")
+    status, out, _ = run_command(capsys, "import", "fedscale", trace, "--out", "x", "--json")
     found = json.loads(out)
     assert (status, found["path"], found["users"], found["dropped"]) == (0, "x/profiles/x.yaml", 3, [])
     assert found["sources"][0]["file"] == "capacity"
@@ -53,7 +53,7 @@ def test_json_is_one_document(trace, capsys):
 
 def test_nothing_is_overwritten_unasked(trace, capsys):
     """A profile that exists stays, unless it is forced; another's name is never taken."""
-    command = ["import", "fedscale-capacity", trace, "--out", "x"]
+    command = ["import", "fedscale", trace, "--out", "x"]
     assert run_command(capsys, *command)[0] == 0
     before = (trace.parent / "x/profiles/x.yaml").read_bytes()
     status, _, err = run_command(capsys, *command, "--device", "pixel-6")
@@ -70,24 +70,22 @@ def test_nothing_is_overwritten_unasked(trace, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("fedscale-capacty capacity --out x", "did you mean 'fedscale-capacity'"),
-        ("fedscale-availability capacity --out x", "try edgefl import fedscale-capacity"),
-        ("fedscale-capacity capacity capacity --out x", "one of each kind"),
-        ("fedscale-capacity capacity capacity capacity --out x", "two that go together"),
-        ("fedscale-capacity nowhere --out x", "No such file"),
-        ("fedscale-capacity . --out x", "Is a directory"),
-        ("fedscale-capacity capacity --out X_Y", "invalid profile name 'X_Y'"),
-        ("fedscale-capacity capacity --out capacity", "cannot make the folder"),
-        ("fedscale-capacity capacity --out x --device nokia", "unknown device"),
-        ("fedscale-capacity capacity --out x --link pigeon", "unknown link"),
-        ("fedscale-capacity capacity --out x --ready wifi", "--ready is only for"),
-        ("fedscale-capacity capacity --out x --repeat 1h", "is only for csv"),
-        ("fedscale-capacity capacity --out x --repeat 1", "is not a time"),
-        ("fedscale-capacity capacity --out x --dealt apart", "'together' or"),
-        ("fedscale-capacity capacity --out x --users 0", "--users"),
-        ("fedscale-capacity speeds --out x", "not a"),
-        ("flash-speeds capacity --out x", "not valid JSON: expected value at line 1"),
-        ("flash-speeds speeds --out x --ready ,", "unknown condition"),
+        ("fedscal capacity --out x", "did you mean 'fedscale'"),
+        ("fedscale capacity capacity --out x", "give one of each"),
+        ("fedscale capacity capacity capacity --out x", "two that go together"),
+        ("fedscale nowhere --out x", "No such file"),
+        ("fedscale . --out x", "Is a directory"),
+        ("fedscale capacity --out X_Y", "invalid profile name 'X_Y'"),
+        ("fedscale capacity --out capacity", "cannot make the folder"),
+        ("fedscale capacity --out x --device nokia", "unknown device"),
+        ("fedscale capacity --out x --link pigeon", "unknown link"),
+        ("fedscale capacity --out x --ready wifi", "--ready is only for"),
+        ("fedscale capacity --out x --repeat 1h", "is only for csv"),
+        ("csv speeds --out x --repeat 1", "is not a time"),
+        ("fedscale capacity --out x --users 0", "--users"),
+        ("fedscale speeds --out x", "not a pickle"),
+        ("flash capacity --out x", "not valid JSON: expected value at line 1"),
+        ("flash speeds --out x --ready ,", "unknown condition"),
     ],
 )
 def test_bad_input_is_one_message(trace, arguments, said, capsys):
@@ -108,7 +106,7 @@ def test_a_link_that_changes_has_no_numbers_to_give(trace, capsys):
     (links / "moving.yaml").write_text(
         f"title: x\nradio: {{status: unknown, source: x}}\ntrace: {{rows: {rows}}}\n"
     )
-    command = ["import", "fedscale-capacity", "capacity", "--out", "x", "--link", "moving"]
+    command = ["import", "fedscale", "capacity", "--out", "x", "--link", "moving"]
     status, _, err = run_command(capsys, *command)
     assert (status, "the link moving follows a trace" in err) == (2, True)
     assert not (trace.parent / "x").exists()
@@ -125,9 +123,7 @@ def test_a_full_disk_leaves_nothing(trace, capsys, monkeypatch):
             raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    status, _, err = run_command(
-        capsys, "import", "fedscale-capacity", "capacity", "behavior", "--out", "a/b"
-    )
+    status, _, err = run_command(capsys, "import", "fedscale", "capacity", "behavior", "--out", "a/b")
     assert status == 1
     assert "no space left" in err
     assert not [path for path in (trace.parent / "a").rglob("*") if path.is_file()]
