@@ -213,14 +213,15 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
 
 def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
     """What an unknown name may mean: code that is not read, another kind's, one whose summary has it."""
-    if kind in _CODE and any(entry.name == canonical for entry in _scan(kind, Path.cwd() / kind)):
+    here = _scan(kind, Path.cwd() / kind) if kind in _CODE else ()
+    if file := next((entry.path.name for entry in here if entry.name == canonical), ""):
         read = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
-        return f"{canonical} in ./{kind} is read only if EDGEFL_PATH lists this directory: {read}"
+        return f"./{kind}/{file} is read only if EDGEFL_PATH lists this directory: {read}"
     for other, own in called(name).items():
         if other != "scenario":  # of which many show what they are named for
             return f"there is the {other} {own!r}: edgefl show {other} {own}"
     word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
-    mentioned = [each for each, entry in known.items() if word.search(summary(entry))]
+    mentioned = [each for each, entry in known.items() if kind in _CODE and word.search(summary(entry))]
     return f"did you mean {mentioned[0]!r}?" if len(mentioned) == 1 else nearest(canonical, known)
 
 

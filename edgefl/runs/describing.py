@@ -53,7 +53,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
     if any(shared(plan)):
         facts["shared"] = True
     if plan.fleet.carbon is not None:
-        facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
+        facts["carbon"] = plan.fleet.carbon
     if plan.scenario.costs is not None:
         facts["costs"] = plan.scenario.costs.model_dump(mode="json")
     if plan.scenario.scale:

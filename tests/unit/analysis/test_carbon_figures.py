@@ -14,11 +14,10 @@ from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
-from edgefl.core.carbon import Carbon
 from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
-from edgefl.planning.carbon import completed
+from edgefl.planning.carbon import Carbon, completed
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
