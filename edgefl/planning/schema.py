@@ -26,7 +26,7 @@ def schema() -> dict[str, Any]:
     # A fleet has it as plain data.
     carbon = Carbon.model_json_schema(mode="validation", ref_template="#/$defs/{model}")
     definitions |= {**carbon.pop("$defs"), "Carbon": carbon}
-    definitions["Fleet"]["properties"]["carbon"] = {"anyOf": [{"$ref": "#/$defs/Carbon"}, {"type": "null"}]}
+    definitions["Fleet"]["properties"]["carbon"]["anyOf"] = [{"$ref": "#/$defs/Carbon"}, {"type": "null"}]
     while left := [kind for kind in kinds if kind not in definitions]:
         for kind in left:
             definitions[kind] = {}  # of components that refer to their own kind
