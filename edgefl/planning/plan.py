@@ -26,7 +26,7 @@ from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share
 from edgefl.core.user_code import returned, user_code
-from edgefl.data import Federation
+from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import carbon_notes, carbon_of, complete
 from edgefl.planning.costs import tight

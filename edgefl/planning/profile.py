@@ -42,7 +42,8 @@ from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
-from edgefl.data import Federation, prepared
+from edgefl.data.batching import prepared
+from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.costs import Profile, Row, shared_links, without_margin
 from edgefl.planning.dealing import ClientKind, DealtClients, kinds

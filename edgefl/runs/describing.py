@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from edgefl.core.plan import Assumption, Plan
-from edgefl.data import Federation
+from edgefl.data.federation import Federation
 from edgefl.planning.plan import Planned
 from edgefl.store import Store
 from edgefl.world.blind import is_blind, shared

@@ -7,8 +7,10 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
-from edgefl.data import Arrays, Spec, Together, batches, channels_last, federate, normalised, prepared
+from edgefl.data import Arrays, Spec, channels_last
 from edgefl.data.augmentations import shift
+from edgefl.data.batching import Together, batches, normalised, prepared
+from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from edgefl.core.errors import UserError
-from edgefl.data import Arrays, Spec, federate
+from edgefl.data import Arrays, Spec
+from edgefl.data.federation import federate
 from edgefl.data.partitions import by_user, classes_per_client, iid
 from edgefl.data.spec import evenly
 

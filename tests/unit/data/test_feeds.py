@@ -6,9 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.steps import Passes
-from edgefl.data import Arrays, Spec, Together, batches, federate
+from edgefl.data import Arrays, Spec
 from edgefl.data import batching as batching_module
 from edgefl.data.augmentations import shift
+from edgefl.data.batching import Together, batches
+from edgefl.data.federation import federate
 from edgefl.protocol import Phase
 
 SHAPE = (1, 4, 4)

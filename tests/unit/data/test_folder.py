@@ -10,11 +10,11 @@ from image_files import encoded, image, tree
 from PIL import Image, ImageOps
 
 from edgefl.core.errors import DataError, ScenarioError
-from edgefl.core.images import decoded
 from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.data import own_images
+from edgefl.data.images import decoded
 from edgefl.data.sources import folder
 
 GIVEN = {"train/cat": 3, "train/dog": 2, "test/cat": 1, "test/dog": 2}

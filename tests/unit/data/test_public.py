@@ -8,8 +8,10 @@ import torch
 
 from edgefl.core.errors import UserError
 from edgefl.core.steps import Passes
-from edgefl.data import Arrays, Federation, Spec, Together, batches, federate, prepared
+from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
+from edgefl.data.batching import Together, batches, prepared
+from edgefl.data.federation import Federation, federate
 from edgefl.data.partitions import iid
 from edgefl.protocol import Phase
 

@@ -11,7 +11,9 @@ from test_readers import _idx
 
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError
-from edgefl.data import channels_last, federate, normalised
+from edgefl.data import channels_last
+from edgefl.data.batching import normalised
+from edgefl.data.federation import federate
 from edgefl.data.sources import cifar10
 
 
