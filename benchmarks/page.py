@@ -144,6 +144,7 @@ def _make(path: Path, settings: dict[str, Any], *, measured: bool) -> None:
     planned = plan(draft, DataAccess(need="embedded"))
     store = Store.create(path, write_tree)
     describe(planned, store, "loop")
+    store.begin()
     run = MadeUp(planned.plan, store, None, Callbacks())
     run.measured = measured
     run.to_end()

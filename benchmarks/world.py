@@ -195,6 +195,7 @@ def ran(made: Planned, plan_s: float) -> Figures:
         start = time.perf_counter()
         store = Store.create(Path(folder) / "run", write_tree)
         describe(made, store, "null")
+        store.begin()
         began, cpu_began_s = time.perf_counter(), time.process_time()
         RunInProgress(made.plan, store, None, Callbacks()).to_end()
         ended, cpu_s = time.perf_counter(), time.process_time() - cpu_began_s

@@ -7,8 +7,10 @@ import resource
 import sqlite3
 from contextlib import closing, contextmanager
 
+from edgefl.store import read
 from edgefl.store.events import DIGEST, EventDigest
-from edgefl.store.sums import unsettle
+from edgefl.store.folders import FILES
+from edgefl.store.sums import content_damage, noted, unsettle
 
 
 def rewritten(folder, *statements):
@@ -19,6 +21,21 @@ def rewritten(folder, *statements):
             database.execute(statement)
         sums = json.dumps(EventDigest.of(database).sums)
         database.execute("UPDATE meta SET value = ? WHERE key = ?", (sums, DIGEST))
+
+
+def verify(folder):
+    """Reads all files of a run, and says which are damaged."""
+    with read(folder) as reader:
+        rows = [row for table in FILES for row in reader.rows(table)]
+    sums = noted(folder) | {row["file"]: row["sha256"] for row in rows}
+    found = (content_damage(folder / name, sha256) for name, sha256 in sums.items())
+    return [what for what in found if what]
+
+
+def status_of(folder):
+    """How a run stands, whatever its rows say."""
+    with read(folder, trusted=True) as reader:
+        return reader.status
 
 
 def flipped(content, bit):

@@ -13,7 +13,7 @@ from edgefl.store import COLUMNS, read
 FILES = {"versions", "states", "outcomes", "checkpoints"}
 # Facts about who ran it, where and when.
 _OWN = {
-    "name", "engine", "trainer", "status", "replayed", "plan_sha256", "data_dir", "engine_asked",
+    "name", "engine", "trainer", "status", "replayed", "data_dir", "engine_asked",
     "engine_used",
     "checkpoint_minutes", "versions", "code", "resumed",
 }  # fmt: skip
@@ -31,7 +31,7 @@ def rows(folder: Path) -> dict[str, Any]:
             if table not in FILES and table != "meta"
         }
         facts = {key: value for key, value in reader.meta.items() if key not in _OWN and "host_" not in key}
-        return {**tables, "meta": facts, "plan": reader.plan_text()}
+        return {**tables, "meta": facts, "plan": reader.resolved()}
 
 
 def assert_same(replay: Path, fresh: Path) -> None:

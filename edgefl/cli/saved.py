@@ -73,7 +73,7 @@ def runs(
 def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False) -> Answer:
     """Remove runs, groups of runs, or all runs in a folder of groups.
 
-    What is in progress is never removed, nor a file that edgefl did not write.
+    What is in progress is never removed, nor a directory with files that edgefl did not write.
     """
     from edgefl.core.units import show_bytes, show_count
     from edgefl.store import removals, remove
@@ -85,14 +85,9 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
     if not yes:
         _ask(found)
     freed = sum(remove(one) for one in found)
-    kept = [path for one in found for path in one.kept]
     removed = [run for one in found for run in one.runs]
-    return Answer(
-        "removal",
-        {"removed": removed, "freed_bytes": freed, "kept": kept},
-        lines=[f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"],
-        notes=cut([f"kept {path}: edgefl did not write it" for path in kept], _NAMED),
-    )
+    lines = [f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}"]
+    return Answer("removal", {"removed": removed, "freed_bytes": freed}, lines=lines)
 
 
 def _ask(found: Sequence[Removal]) -> None:

@@ -97,7 +97,7 @@ def tree(folder: Path, classes: Sequence[str]) -> Pictures:
     files: list[Path] = []
     counts = []
     for name in classes:
-        found = sorted(_images(folder / name, set()))
+        found = sorted(_images(folder / name))
         if not found:
             raise DataError(
                 f"the class folder {name!r} has no images",
@@ -114,15 +114,11 @@ def of_files(files: Sequence[Path], labels: Ints) -> Pictures:
     return Pictures(files, labels, lambda: ((str(path), path) for path in files))
 
 
-def _images(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """The image files in a folder and below it; ``seen`` are the folders of the class so far."""
-    real = folder.resolve()
-    if real in seen:
-        raise DataError("a link leads to a folder that was already read", where=str(folder), hint="remove it")
-    seen.add(real)
+def _images(folder: Path) -> Iterator[Path]:
+    """The image files in a folder and below it; links to folders are not followed, as they may loop."""
     for path in _entries(folder):
-        if path.is_dir():
-            yield from _images(path, seen)
+        if path.is_dir() and not path.is_symlink():
+            yield from _images(path)
         elif path.suffix.lower() in SUFFIXES:
             yield path
         else:
@@ -186,13 +182,11 @@ class ImageParquet:
         Raises:
             DataError: one has no label.
         """
-        labels = []
-        for path, values in self._column(self._label):
-            if values.null_count:
-                what = f"{path.name} has images without a label: {values.null_count} of {len(values)}"
-                raise DataError(what, where=str(path))
-            labels.append(values.to_numpy().astype(np.int64))
-        return Pictures(self._files, np.concatenate(labels), self._encoded)
+        labels = self._column(self._label)
+        if missing := labels.null_count:
+            what = f"{missing:,} of {len(labels):,} images have no label"
+            raise DataError(what, where=str(self._files[0].parent))
+        return Pictures(self._files, labels.to_numpy().astype(np.int64), self._encoded)
 
     def users(self, column: str) -> list[str]:
         """Whose each image is, as text.
@@ -200,17 +194,14 @@ class ImageParquet:
         Raises:
             DataError: there is no such column, or it has other values.
         """
-        found: list[str] = []
-        for path, values in self._column(column):
-            users = values.to_pylist()
-            if odd := sum(not isinstance(one, str | int) for one in users):
-                raise DataError(
-                    f"in {odd:,} of {len(users):,} rows, {column!r} has neither a name nor a whole number",
-                    where=str(path),
-                    hint="every image needs a user; remove the others, or name another column",
-                )
-            found += map(str, users)
-        return found
+        users = self._column(column).to_pylist()
+        if odd := sum(not isinstance(one, str | int) for one in users):
+            raise DataError(
+                f"in {odd:,} of {len(users):,} rows, {column!r} has neither a name nor a whole number",
+                where=str(self._files[0].parent),
+                hint="every image needs a user; remove the others, or name another column",
+            )
+        return list(map(str, users))
 
     def class_names(self) -> tuple[str, ...]:
         """The classes' names as Hugging Face's metadata has them; empty if there are none."""
@@ -219,14 +210,12 @@ class ImageParquet:
             return tuple(map(str, features[self._label]["names"]))
         return ()
 
-    def _column(self, name: str) -> Iterator[tuple[Path, Any]]:
-        """A column's values in each file."""
-        for path in self._files:
-            with _opened(path) as file:
-                if name not in (names := file.schema_arrow.names):
-                    what = f"{path.name} has no column {name!r}; its columns are {', '.join(names)}"
-                    raise DataError(what, where=str(path))
-                yield path, file.read(columns=[name])[name]
+    def _column(self, name: str) -> Any:
+        """A column's values in all files."""
+        from pyarrow import parquet
+
+        with explained(f"cannot read the column {name!r}", str(self._files[0].parent)):
+            return parquet.read_table(self._files, columns=[name])[name]
 
     def _encoded(self) -> Iterator[Encoded]:
         for path in self._files:

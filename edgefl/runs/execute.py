@@ -86,7 +86,7 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
         UserError: the directory is not empty.
         RunError: it cannot be written; nothing is left of it.
     """
-    store = Store.create(folder, write_tree, planned=True)
+    store = Store.create(folder, write_tree)
     try:
         where = None if data_dir is None else str(data_dir.resolve())
         store.set_meta(

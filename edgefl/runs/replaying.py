@@ -276,6 +276,7 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
     store = Store.create(target, write_tree)
     try:
         describe(found.planned, store, meta["engine"])
+        store.begin()
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None

@@ -34,11 +34,10 @@ from edgefl.store import (
     Reader,
     Store,
     is_group,
-    is_planned,
-    is_run,
     is_settled,
     locked,
     locked_run,
+    made_in,
     read_group,
     read_plan,
     runs_in,
@@ -134,7 +133,7 @@ def _runs_of(folder: Path) -> tuple[str, list[Path]]:
             some = ", ".join(gone[:_FEW]) + (" and others" if len(gone) > _FEW else "")
             note(f"left out: {some}, no longer in {folder}")
         return name, [folder / each for each in names if each not in gone]
-    if is_run(folder) or is_planned(folder):
+    if made_in(folder) == [folder]:
         return folder.name, [folder]
     found = runs_in(folder)
     raise UserError(

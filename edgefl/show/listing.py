@@ -22,19 +22,19 @@ from edgefl.show.texts import cut
 from edgefl.store import (
     OtherFormatError,
     Reader,
-    contents,
     event_hash,
     is_group,
     is_locked,
     lost_from,
     made_in,
     read,
+    size_of,
 )
 from edgefl.store.folders import DATABASE, by_number
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
-"""How a run may stand: as of ``store.status_of``, or it cannot be read."""
+"""How a run may stand: as of ``store.Reader.status``, or it cannot be read."""
 _UNFINISHED = ("planned", "killed", "interrupted")
 _STYLES = dict.fromkeys(("failed", DAMAGED, OTHER_FORMAT), "red") | dict.fromkeys(_UNFINISHED, "yellow")
 # Of reasons and of commands, so many are shown; more methods are counted.
@@ -52,7 +52,7 @@ class Listed:
         name: its name; its directory's where it cannot be read.
         status: one of ``STATUSES``.
         reason: why it failed or cannot be read; empty otherwise.
-        size_bytes: of the files that edgefl wrote there.
+        size_bytes: of the files there.
         changed: when it was written last, as an ISO 8601 time in UTC.
         rounds, of_rounds: how many were done, and are to be; None where something else ends it.
         model, accuracy: whose accuracy is shown, "global" or "personal", and that of the last evaluation.
@@ -129,9 +129,7 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> RunListing:
 
 def _listed(run: Path, within: Path) -> Listed:
     group = run.parent if run != within and (is_group(run.parent) or run.parent != within) else None
-    size_bytes, times = 0, []
-    with suppress(UserError):
-        size_bytes = sum(contents(run)[0].values())
+    times = []
     # Its database, and the log of that.
     for name in (DATABASE, f"{DATABASE}-wal"):
         with suppress(OSError):
@@ -140,7 +138,7 @@ def _listed(run: Path, within: Path) -> Listed:
     here: dict[str, Any] = {
         "run_dir": run,
         "group_dir": group,
-        "size_bytes": size_bytes,
+        "size_bytes": size_of(run),
         "changed": changed and changed.isoformat(timespec="milliseconds"),
     }
     try:

@@ -6,18 +6,27 @@ commit. A run that ended has the SHA-256 of each of its files: the database's is
 the others' when they are read. Nothing is pickled.
 """
 
-from edgefl.store.checkpoints import Checkpoint, CheckpointPlace, Saved, SavedFile, checkpoints_of
+from edgefl.store.checkpoints import (
+    Checkpoint,
+    CheckpointPlace,
+    Saved,
+    SavedFile,
+    SavedState,
+    checkpoints_of,
+    state_file,
+)
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     claimed,
     discard,
-    fresh_folder,
-    is_planned,
+    is_group,
     is_run,
+    lost_from,
     made_in,
+    read_group,
     runs_in,
+    write_group,
 )
-from edgefl.store.groups import is_group, lost_from, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices, read_traced
 from edgefl.store.reader import (
@@ -25,11 +34,8 @@ from edgefl.store.reader import (
     Reader,
     check_table,
     read,
-    status_of,
-    verify,
 )
-from edgefl.store.removal import Removal, contents, removals, remove
-from edgefl.store.rows import SavedState, state_file
+from edgefl.store.removal import Removal, removals, remove, size_of
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.sums import content_damage, is_settled
 from edgefl.store.writer import Store
@@ -52,13 +58,10 @@ __all__ = [
     "checkpoints_of",
     "claimed",
     "content_damage",
-    "contents",
     "discard",
     "event_hash",
-    "fresh_folder",
     "is_group",
     "is_locked",
-    "is_planned",
     "is_run",
     "is_settled",
     "locked",
@@ -73,8 +76,7 @@ __all__ = [
     "removals",
     "remove",
     "runs_in",
+    "size_of",
     "state_file",
-    "status_of",
-    "verify",
     "write_group",
 ]

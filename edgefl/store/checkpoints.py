@@ -16,11 +16,22 @@ from typing import Any, NamedTuple
 
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
-from edgefl.store.rows import SavedState, state_file
 
 # The newest of them.
 _KEPT = 2
 _MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
+
+
+def state_file(job: int) -> str:
+    """The name of the file with the state that a job wrote, or with its outcome; each in its own folder."""
+    return f"{job:08d}.safetensors"
+
+
+class SavedState(NamedTuple):
+    """A client's state on disk: the job that wrote it, and its file's SHA-256."""
+
+    job: int
+    sha256: str
 
 
 class CheckpointPlace(NamedTuple):

@@ -1,4 +1,4 @@
-"""What identifies a run's events."""
+"""A run's events as rows of its tables, and what identifies them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.event import ServerEvent
-from edgefl.store.rows import event_row, job_columns
+from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.store.schema import COLUMNS
 
 if TYPE_CHECKING:
@@ -28,7 +27,22 @@ _TABLES = {
 }
 # Rows that are hashed at once, and batches of them that are kept until they are.
 _ROWS, _KEPT = 10_000, 100
+_ENDINGS = [str(ending) for ending in ENDINGS]
 _HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)
+
+
+def event_row(event: ServerEvent) -> tuple[Any, ...]:
+    """A row of ``server_events``."""
+    return *event[:2], str(event.kind), *event[3:]
+
+
+def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> list[Any]:
+    """Rows of ``JOB`` as the table's columns but for scalars: arrays and lists; -1 and NaN are NULL."""
+    rows = rows[np.argsort(rows["job"])]
+    columns: dict[str, Any] = {name: rows[name] for name in JOB.names or ()}
+    columns["exchange"] = [exchanges[place] for place in rows["exchange"].tolist()]
+    columns["ending"] = [_ENDINGS[number] for number in rows["ending"].tolist()]
+    return list(columns.values())
 
 
 class EventDigest:

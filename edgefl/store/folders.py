@@ -1,17 +1,25 @@
-"""The directories of runs and of groups of them: made for one command alone, and found again."""
+"""The directories of runs and of groups of them: made for one command alone, and found again.
+
+A group has the runs of one sweep, and a list of them, written before the first begins.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from shlex import quote
+from shutil import rmtree
+from typing import Any
 
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, nearest
+from edgefl.core.files import atomically, on_disk
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
@@ -19,6 +27,7 @@ DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
 UNNAMED = f"{DATABASE}.tmp"
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
+_RUNS = Path("runs")
 
 
 @contextmanager
@@ -34,55 +43,35 @@ def claimed(out: Path | None, name: str) -> Iterator[Path]:
     Raises:
         UserError: it is not empty, in use, or cannot be written.
     """
-    made: list[Path] = []
-    folder = _new_under(Path("runs"), name, made) if out is None else out
+    around = _RUNS if out is None else out
+    made = [path for path in (around, *around.parents) if not path.exists()]
     try:
-        if out is not None:
-            _make(out, made)
-        check_empty(folder)
+        folder = _new_run(name) if out is None else out
+        made = [folder, *made] if out is None else made
+        fresh_folder(folder)
         with locked(folder, hint="choose another --out"):
             # A command that was quicker may have ended before the lock was ours.
             check_empty(folder)
             yield folder
     finally:
-        for path in reversed(made):
+        for path in made:
             with suppress(OSError):
                 path.rmdir()
 
 
-def _new_under(parent: Path, name: str, made: list[Path]) -> Path:
-    """A new directory, whoever else makes some at the same time."""
+def _new_run(name: str) -> Path:
+    """A new directory under ``runs/``, whoever else makes some at the same time."""
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    if parent.exists() and not parent.is_dir():
-        raise UserError(f"{parent} is a file; runs go into a directory of that name", hint="pass --out DIR")
     for suffix in chain([""], map("-{}".format, count(2))):
-        folder = parent / f"{name}-{stamp}{suffix}"
+        folder = _RUNS / f"{name}-{stamp}{suffix}"
         try:
-            parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir()
-        except FileExistsError:
-            continue
+            folder.mkdir(parents=True)
         except OSError as error:
+            if isinstance(error, FileExistsError) and folder.is_dir():
+                continue
             raise _cannot_create(folder, error) from error
-        made.append(folder)
         return folder
     raise AssertionError("names do not run out")
-
-
-def _make(folder: Path, made: list[Path]) -> None:
-    """Makes a directory and those above it, as far as they are missing; ``made`` gets the new ones."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        try:
-            path.mkdir()
-        except FileExistsError:
-            # By another command, at the same time; or a dangling link.
-            if not path.is_dir():
-                raise UserError(f"cannot create {path}: it is a link to nowhere", where=str(path)) from None
-        except OSError as error:
-            raise _cannot_create(path, error) from error
-        else:
-            made.append(path)
 
 
 def check_empty(folder: Path) -> None:
@@ -119,32 +108,25 @@ def _cannot_create(folder: Path, error: OSError) -> UserError:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a directory holds one run that has begun."""
-    return (folder / DATABASE).is_file() and not is_planned(folder)
-
-
-def is_planned(folder: Path) -> bool:
-    """Whether a directory holds one run that was planned and has not begun."""
-    file = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
+    """Whether a directory holds one run that has begun: not one that is only planned."""
+    file = folder / DATABASE
     # One that cannot be read is told to be damaged when it is read.
-    with suppress(sqlite3.Error), closing(sqlite3.connect(file, uri=True)) as database:
-        row = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
-        return bool(row == ('"planned"',))
-    return False
+    with suppress(sqlite3.Error):
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            row = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
+        return bool(row != ('"planned"',))
+    return file.is_file()
 
 
 def discard(folder: Path) -> None:
-    """Removes what a run that never began made in its directory, and the directory if it is empty."""
-    for name in (UNNAMED, DATABASE, PLAN):
-        with suppress(OSError):
-            (folder / name).unlink()
-    for path in (*(folder / name for name in FILES), folder):
-        with suppress(OSError):
-            path.rmdir()
-
-
-# Runs of a group that a hint names.
-_NAMED = 6
+    """Removes all that was made in a directory that was empty, and the directory unless it is locked."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir():
+                rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
+        folder.rmdir()
 
 
 def runs_in(folder: Path) -> list[Path]:
@@ -156,28 +138,18 @@ def runs_in(folder: Path) -> list[Path]:
     """
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         folder.lstat()
-    made = [run for run in made_in(folder) if (run / DATABASE).is_file()]
-    if runs := [run for run in made if not is_planned(run)]:
+    made = made_in(folder)
+    if runs := [run for run in made if is_run(run)]:
         return runs
+    what, hint = "is neither a run nor a group of runs", "give a directory that `edgefl run` made"
     if is_locked(folder):
-        raise UserError(
-            f"{folder} holds no run yet", where=str(folder), hint="its first run is still being planned"
-        )
-    if made:
-        raise UserError(
-            f"{folder} holds no run that has begun",
-            where=str(folder),
-            hint=f"begin with edgefl run --resume {quote(str(folder))}",
-        )
-    known = [run.name for run in made_in(folder.parent)] if (folder.parent / GROUP).is_file() else []
-    more = ", ..." if len(known) > _NAMED else ""
-    raise UserError(
-        f"{folder} is neither a run nor a group of runs",
-        where=str(folder),
-        hint=f"its group has {', '.join(known[:_NAMED])}{more}"
-        if known
-        else "give a directory that `edgefl run` made",
-    )
+        what, hint = "holds no run yet", "its first run is still being planned"
+    elif made:
+        what = "holds no run that has begun"
+        hint = f"begin with edgefl run --resume {quote(str(folder))}"
+    elif (folder.parent / GROUP).is_file():
+        hint = nearest(folder.name, [run.name for run in made_in(folder.parent)])
+    raise UserError(f"{folder} {what}", where=str(folder), hint=hint)
 
 
 def made_in(folder: Path) -> list[Path]:
@@ -207,3 +179,78 @@ def folders_in(folder: Path) -> list[Path]:
 def by_number(path: Path) -> list[tuple[int, str]]:
     """Sorts 100-x after 99-x."""
     return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", str(path))]
+
+
+def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
+    """Writes the list of a group's runs, by the names of their directories.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    data = {"name": name, "runs": list(runs)}
+    atomically(folder / GROUP, json.dumps({**data, "sha256": _digest(data)}, indent=2).encode())
+    with suppress(OSError):
+        on_disk(folder)
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
+
+
+def leave_group(run: Path) -> None:
+    """Takes a run that is to be removed off its group's list, so that nobody runs it again.
+
+    The list goes with the last run. One that is damaged stays: its group cannot be resumed in any case.
+
+    Raises:
+        RunError: the list cannot be written.
+    """
+    run = run.resolve()
+    with suppress(UserError, OSError):
+        name, runs = read_group(run.parent)
+        if left := [other for other in runs if other != run.name]:
+            write_group(run.parent, name, left)
+        else:
+            (run.parent / GROUP).unlink()
+
+
+def is_group(folder: Path) -> bool:
+    """Whether a directory holds several runs of one command, all of which were planned."""
+    return (folder / GROUP).is_file()
+
+
+def lost_from(folder: Path) -> dict[Path, str]:
+    """The runs that a group, or the groups in a folder, list and no longer have, and why; see ``runs_in``."""
+    found: dict[Path, str] = {}
+    for group in [folder, *folders_in(folder)]:
+        # A list that is damaged, or may not be read, names nobody.
+        with suppress(UserError, OSError):
+            runs = read_group(group)[1] if is_group(group) else []
+            found |= {group / run: why for run in runs if (why := _lost(group / run))}
+    return found
+
+
+def _lost(run: Path) -> str:
+    if (run / DATABASE).is_file():
+        return ""
+    if run.is_dir():
+        return f"it has no {DATABASE}"
+    return "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
+
+
+def read_group(folder: Path) -> tuple[str, list[str]]:
+    """A group's name, and its runs by the names of their directories.
+
+    Raises:
+        UserError: the list is damaged.
+    """
+    try:
+        data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
+        sha256 = data.pop("sha256")
+        if sha256 == _digest(data):
+            return data["name"], data["runs"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UserError(
+        f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
+    )

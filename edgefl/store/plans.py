@@ -1,15 +1,15 @@
-"""Reads a run's plan back: what the world needs to repeat or continue the run."""
+"""A run's plan as rows, and read back: what the world needs to repeat or continue the run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.clients import NAMED, Clients, Floats
+from edgefl.core.clients import NAMED, Clients, Ints
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of
@@ -17,13 +17,65 @@ from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
 
 Record = TypeVar("Record", bound=Strict)
+
+
+def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts: tables and rows of them."""
+    clients = plan.clients
+    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
+    own = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
+    cells = (None if cell < 0 else cell for cell in clients.cell.tolist())
+    users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
+    yield "fleet", zip(*own, cells, users, strict=True)
+    yield "cells", enumerate(clients.cells)
+    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
+    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    for place, prices in enumerate(plan.prices):
+        facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
+        yield "exchanges", [(prices.exchange, place, *facts)]
+        yield "prices", _price_rows(prices)
+        for corner, one in zip(Corner, prices.corners or (), strict=False):
+            yield "corner_prices", _price_rows(one, corner.value)
+        if prices.traces:
+            yield "traces", [(prices.exchange, Traced(prices.traces, prices.taken).written())]
+        for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+            for direction, parts in (("down", trace.down), ("up", trace.up)):
+                key = prices.exchange, model, direction
+                yield "payloads", [(*key, part, size) for part, size in parts.items()]
+    if plan.server_work is not None:
+        yield "server_work", [(name, one.written()) for name, one in plan.server_work.traces.items()]
+
+
+def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
+    """Rows of ``class_counts``, of (clients, classes) counts: those that are not 0."""
+    clients, labels = np.nonzero(counts)
+    return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
+
+
+def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
+    """By kind. SQLite stores NaN as NULL, so an unknown number is read back as None."""
+    values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
+    return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
+
+
+def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
+    """Rows of a client of each kind."""
+    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
+    return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
+
+
+def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
+    """A kind's row of one of its clients' refusals."""
+    parts = json.dumps(dict(refusal.parts))
+    return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
 
 
 def read_plan(reader: Reader) -> Plan:
@@ -113,34 +165,25 @@ def read_prices(reader: Reader) -> tuple[Prices, ...]:
 
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
     name = exchange["exchange"]
-    rows = reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)
-    columns: dict[str, Any] = {
-        key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()
-    }
     here = Prices(
         exchange=name,
         at=exchange["at"],
         every=exchange["every"],
         everyone=bool(exchange["everyone"]),
         stateful=bool(exchange["stateful"]),
-        **columns,
+        **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
     )
-    cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
-    return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
+    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
+    corners = [reader.query(sql, name, corner.value) for corner in Corner]
+    if not all(corners):
+        return here
+    cheap, costly = (replace(here, **_columns(rows)) for rows in corners)
+    return replace(here, corners=(cheap, costly))
 
 
-def _at_corner(reader: Reader, here: Prices, corner: Corner) -> Prices | None:
-    """The prices at a corner; None where there are none."""
-    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ?"
-    rows = reader.query(sql, here.exchange, corner.value)
-    if not rows:
-        return None
-    kinds = [row["kind"] for row in rows]
-    columns: dict[str, Floats] = {}
-    for key in CORNER_COLUMNS:
-        columns[key] = getattr(here, key).copy()
-        columns[key][kinds] = np.array([row[key] for row in rows], dtype=np.float64)
-    return replace(here, **columns)  # type: ignore[arg-type]
+def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The columns of ``Prices`` by kind, of rows in the order of kinds."""
+    return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
 
 
 def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.event import ENDINGS, JOB
-from edgefl.core.yamls import RECORDED, Document, text_of
+from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, HOST, PLAN
 from edgefl.store.locks import is_locked
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
-from edgefl.store.sums import content_damage, damages, noted
+from edgefl.store.sums import content_damage, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -235,19 +235,6 @@ class Reader:
             self._document = Document(str(self.folder / PLAN), data, context=RECORDED)
         return self._document
 
-    def plan_text(self) -> str:
-        """The text of ``plan.yaml``.
-
-        Raises:
-            UserError: it is missing or damaged.
-        """
-        path = self.folder / PLAN
-        if what := content_damage(path, self.meta.get("plan_sha256")):
-            raise UserError(
-                f"{self.folder.name}: {what}", where=str(path), hint="resume the run, which writes it"
-            )
-        return text_of(path)
-
     def resolved(self) -> dict[str, Any]:
         """The resolved scenario, its fleet and its devices as plain data, as they are in ``plan.yaml``.
 
@@ -266,10 +253,6 @@ class Reader:
         except (OSError, ValueError, RecursionError):
             return {}
         return host if isinstance(host, dict) else {}
-
-    def damages(self) -> list[str]:
-        """Reads all files of the run, and says which are damaged."""
-        return damages(self._db, self.folder)
 
     def close(self) -> None:
         """Closes the database."""
@@ -344,23 +327,3 @@ def read(folder: Path, *, trusted: bool = False) -> Iterator[Reader]:
     """A reader that is closed at the end; its arguments are those of ``Reader``."""
     with closing(Reader(folder, trusted=trusted)) as reader:
         yield reader
-
-
-def status_of(folder: Path) -> str:
-    """How a run stands, as ``Reader.status``; its rows are not checked.
-
-    Raises:
-        UserError: the folder is not a run, of another format, or its database cannot be read.
-    """
-    with read(folder, trusted=True) as reader:
-        return reader.status
-
-
-def verify(folder: Path) -> list[str]:
-    """Reads all files of a run, and says which are damaged, a line each.
-
-    Raises:
-        UserError: the folder is not a run, of another format, or its database is damaged.
-    """
-    with read(folder) as reader:
-        return [f"{folder.name}: {what}" for what in reader.damages()]

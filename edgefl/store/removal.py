@@ -1,29 +1,20 @@
-"""Removes runs and groups: what edgefl wrote, nothing else, and nothing that a command works on."""
+"""Removes runs and groups whole: nothing that a command works on, and none in which others' files lie."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.store.folders import DATABASE, FILES, made_in, runs_in
-from edgefl.store.groups import is_group, leave_group
-from edgefl.store.locks import LOCK, group_of, locked, locked_run
+from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, is_group, leave_group, made_in, runs_in
+from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
+from edgefl.store.sums import STAMP
 
-# By folder in a run's directory: what the names of edgefl's files there match.
-_OWN = {
-    "": r"(host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|report\.html)"
-    r"|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?",
-    **dict.fromkeys(FILES, r"\d+\.safetensors"),
-    "export": r"(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json)",
-    "tensorboard": r"events\.out\.tfevents\..*",
-}
-_OF_GROUP = {"": r"group\.json|report\.html"}
-_TEMPORARY = r"\.\d+-\d+\.tmp"
+# How the names of what edgefl writes begin, in a group's directory and in a run's.
+_OF_GROUPS = (GROUP, LOCK, "report.html")
+_OF_RUNS = (*_OF_GROUPS, DATABASE, PLAN, HOST, STAMP, "traceback.txt", *FILES, "export", "tensorboard")
 _WAIT = "nothing of it was removed; wait until it has ended"
 
 
@@ -35,31 +26,13 @@ class Removal:
         folder: its directory.
         within: the directory that was named, which is ``folder`` or holds it.
         runs: the directories of its runs; of a run its own.
-        files: what edgefl wrote there, in the order in which it goes.
-        kept: all else that is there; a folder of which nothing is edgefl's stands for what is in it.
-        size_bytes: of the files.
+        size_bytes: of all that is in it.
     """
 
     folder: Path
     within: Path
     runs: tuple[Path, ...]
-    files: tuple[Path, ...]
-    kept: tuple[Path, ...]
     size_bytes: int
-
-    @classmethod
-    def of(cls, folder: Path, within: Path, runs: Sequence[Path]) -> Removal:
-        """Looks at a group or a run.
-
-        Raises:
-            UserError: a directory cannot be read.
-        """
-        found = [contents(run) for run in runs]
-        if is_group(folder):
-            found.append(contents(folder, _OF_GROUP, except_for=[run.name for run in runs]))
-        files = {path: size for own, _ in found for path, size in own.items()}
-        kept = tuple(path for _, others in found for path in others)
-        return cls(folder, within, tuple(runs), tuple(files), kept, sum(files.values()))
 
     @property
     def group(self) -> Path | None:
@@ -75,57 +48,30 @@ class Removal:
         return locked(self.group, hint=_WAIT) if self.group else locked_run(self.folder, hint=_WAIT)
 
 
-def contents(
-    folder: Path, own: Mapping[str, str] = _OWN, except_for: Collection[str] = ()
-) -> tuple[dict[Path, int], list[Path]]:
-    """What is in a run's directory: the files that edgefl wrote, and all else. No link is followed.
-
-    Args:
-        folder: the directory.
-        own: by folder in it, what the names of edgefl's files match.
-        except_for: folders in it to leave out.
-
-    Returns:
-        The sizes of edgefl's files, those of the database last: what it is in is a run until then.
-
-    Raises:
-        UserError: the directory cannot be read.
-    """
-    files: dict[Path, int] = {}
-    kept: list[Path] = []
-    places = {place: folder / place for place in own}
-    places = {place: path for place, path in places.items() if path.is_dir() and not path.is_symlink()}
-    for place, path in places.items():
-        name = re.compile(f"({own[place]})({_TEMPORARY})?")
-        try:
-            entries = sorted(os.scandir(path), key=lambda entry: entry.name)
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}", where=str(path)) from error
-        for entry in entries:
-            if not place and entry.name in {LOCK, *places, *except_for}:
-                continue
-            if not name.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
-                kept.append(Path(entry.path))
-                continue
-            files[Path(entry.path)] = 0
-            # A command that works on it may just have replaced the file.
-            with suppress(OSError):
-                files[Path(entry.path)] = entry.stat(follow_symlinks=False).st_size
-    return dict(sorted(files.items(), key=lambda file: file[0].name.startswith(DATABASE))), kept
+def size_of(folder: Path) -> int:
+    """The bytes of the files in a directory, as far as it can be read; no link is followed."""
+    total = 0
+    for path in folder.rglob("*"):
+        # A command that works on it may just have replaced the file.
+        with suppress(OSError):
+            total += path.lstat().st_size if path.is_file() and not path.is_symlink() else 0
+    return total
 
 
 def removals(paths: Sequence[Path]) -> list[Removal]:
     """What is to be removed where runs, groups and folders of groups are given, each once.
 
     Raises:
-        UserError: a path is none of these, or a link, or holds the current directory or the home.
+        UserError: a path is none of these, or a link, or holds the current directory or the home, or files
+            that edgefl did not write.
     """
     for path in paths:
         _check(path)
     found: dict[Path, Removal] = {}
     for path in paths:
         for folder, runs in _units(path).items():
-            found.setdefault(folder.resolve(), Removal.of(folder, path, runs))
+            _check_own(folder, runs)
+            found.setdefault(folder.resolve(), Removal(folder, path, tuple(runs), size_of(folder)))
     # A run whose group goes as well is the group's.
     return [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
 
@@ -136,21 +82,15 @@ def _check(path: Path) -> None:
     Raises:
         UserError: saying why.
     """
-    real = path.resolve()
-    for place, what, hint in (
-        (Path.cwd(), "the current directory", "change to another directory first"),
-        (Path.home(), "your home directory", "name runs or groups"),
-    ):
-        if real in {place.resolve(), *place.resolve().parents}:
-            is_it = "is" if real == place.resolve() else "holds"
-            raise UserError(f"{path} {is_it} {what}; nothing was removed", where="RUN", hint=hint)
+    what, hint = "", "name runs, groups or a folder of them"
     if path.is_symlink():
-        raise UserError(
-            f"{path} is a link; nothing was removed", where="RUN", hint="name the directory itself"
-        )
-    if not path.is_dir():
-        is_it = "is a file, not a run" if path.exists() else "does not exist"
-        raise UserError(f"{path} {is_it}; nothing was removed", where="RUN")
+        what, hint = "is a link", "name the directory itself"
+    elif not path.is_dir():
+        what = "is a file, not a run" if path.exists() else "does not exist"
+    elif holds := [one for one in (Path.cwd(), Path.home()) if one.resolve().is_relative_to(path.resolve())]:
+        what = f"is or holds {holds[0]}"
+    if what:
+        raise UserError(f"{path} {what}; nothing was removed", where="RUN", hint=hint)
 
 
 def _units(path: Path) -> dict[Path, list[Path]]:
@@ -170,8 +110,27 @@ def _units(path: Path) -> dict[Path, list[Path]]:
     return units
 
 
+def _check_own(folder: Path, runs: Sequence[Path]) -> None:
+    """Refuses a group, or a run, where something lies that edgefl did not write.
+
+    Raises:
+        UserError: it does, or a directory cannot be read.
+    """
+    for place, own in ({folder: _OF_GROUPS} | dict.fromkeys(runs, _OF_RUNS)).items():
+        try:
+            others = [path for path in place.iterdir() if path not in runs and not path.name.startswith(own)]
+        except OSError as error:
+            raise UserError(f"cannot read {place}: {error.strerror}", where=str(place)) from error
+        if others:
+            raise UserError(
+                f"edgefl did not write {min(others)}; nothing was removed",
+                where="RUN",
+                hint="move it elsewhere, or remove it yourself",
+            )
+
+
 def remove(removal: Removal) -> int:
-    """Removes a group or a run, of which nobody else may hold the lock; directories go if nothing is left.
+    """Removes a group or a run, of which nobody else may hold the lock; the folders around it if empty.
 
     Returns:
         The bytes that it took.
@@ -180,27 +139,33 @@ def remove(removal: Removal) -> int:
         UserError: a command works on it; nothing was removed.
         RunError: a file cannot be removed.
     """
-    group = removal.group
+    folder, group = removal.folder, removal.group
     with removal.held():
-        if group not in {None, removal.folder}:
-            leave_group(removal.folder)
-        for file in removal.files:
-            try:
-                file.unlink(missing_ok=True)
-            except OSError as error:
-                raise RunError(f"cannot remove {file}: {error.strerror}", where=str(file)) from error
-    inner = [run / place for run in removal.runs for place in reversed(_OWN)]
-    around = (removal.folder, *removal.folder.parents)
-    outer = [folder for folder in around if folder.is_relative_to(removal.within)]
-    for folder in (*inner, *outer, *([group] if group else [])):
-        _remove_empty(folder)
+        leave_group(folder)
+        try:
+            _remove(folder)
+        except OSError as error:
+            raise RunError(f"cannot remove {error.filename}: {error.strerror}", where=str(folder)) from error
+    for around in folder.parents:
+        if around == group or around.is_relative_to(removal.within):
+            _remove_empty(around)
     return removal.size_bytes
+
+
+def _remove(folder: Path) -> None:
+    """Removes a directory; last what makes it a run or a group, so that a half can be removed again."""
+    for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith((DATABASE, GROUP))):
+        if path.is_dir() and not path.is_symlink():
+            _remove(path)
+        else:
+            path.unlink(missing_ok=True)
+    folder.rmdir()
 
 
 def _remove_empty(folder: Path) -> None:
     """Removes a directory with nothing in it, but perhaps a lock's file that a killed command left."""
     with suppress(OSError, UserError):
-        if not folder.is_symlink() and [path.name for path in folder.iterdir()] == [LOCK]:
+        if [path.name for path in folder.iterdir()] == [LOCK]:
             with locked(folder):
                 pass
         if folder.resolve() != Path.cwd():

@@ -12,9 +12,8 @@ import numpy as np
 
 from edgefl.core.event import JOB, TAIL
 from edgefl.core.plan import COLUMNS as PRICES
-from edgefl.core.plan import CORNER_COLUMNS
 
-FORMAT = 14
+FORMAT = 15
 
 
 def _of(dtype: np.dtype[Any], **others: str) -> str:
@@ -28,8 +27,7 @@ _JOBS = _of(
     JOB, job="INTEGER PRIMARY KEY", exchange="TEXT NOT NULL", ending="TEXT NOT NULL", into_version="INTEGER"
 )
 _TAILS = _of(TAIL, client="INTEGER PRIMARY KEY")
-_PRICES = ", ".join(f"{name} {'REAL' if name in CORNER_COLUMNS else 'INTEGER'}" for name in PRICES)
-_CORNER_PRICES = ", ".join(f"{name} REAL" for name in CORNER_COLUMNS)
+_PRICES = ", ".join(f"{name} {'REAL' if kind is np.float64 else 'INTEGER'}" for name, kind in PRICES.items())
 
 TABLES_SQL = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -51,7 +49,7 @@ CREATE TABLE exchanges (
 CREATE TABLE prices (
   exchange TEXT NOT NULL, kind INTEGER NOT NULL, {_PRICES}, PRIMARY KEY (exchange, kind));
 CREATE TABLE corner_prices (
-  exchange TEXT NOT NULL, kind INTEGER NOT NULL, corner TEXT NOT NULL, {_CORNER_PRICES},
+  exchange TEXT NOT NULL, kind INTEGER NOT NULL, corner TEXT NOT NULL, {_PRICES},
   PRIMARY KEY (exchange, kind, corner));
 CREATE TABLE traces (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE payloads (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,17 +12,10 @@ from edgefl.store.folders import DATABASE, FILES, HOST, PLAN
 
 # As `sha256sum -c` reads it.
 STAMP = "SHA256SUMS"
+# Files that no row refers to.
+_OTHERS = (DATABASE, PLAN, HOST)
 # A reader may hold the database back when a run ends; it is not waited for.
 _WAIT_MS = 200
-
-
-def files_of(database: sqlite3.Connection) -> dict[str, str]:
-    """By the names of the files that a database refers to, the SHA-256 that they were written with."""
-    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
-    found = {file: sha256 for file, sha256 in database.execute(tables)}  # noqa: C416 - rows are no pairs
-    for (sha256,) in database.execute("SELECT value FROM meta WHERE key = 'plan_sha256'"):
-        found[PLAN] = json.loads(sha256)
-    return found
 
 
 def settle(database: sqlite3.Connection, folder: Path) -> None:
@@ -44,13 +35,10 @@ def stamp(database: sqlite3.Connection, folder: Path) -> None:
         OSError: the database cannot be read.
         RunError: the note cannot be written.
     """
-    sums = files_of(database)
-    sums |= {name: sha256_of(folder / name) for name in (DATABASE, HOST) if (folder / name).is_file()}
-    atomically(folder / STAMP, _text(sums).encode())
-
-
-def _text(sums: Mapping[str, str]) -> str:
-    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
+    tables = " UNION ALL ".join(f"SELECT file, sha256 FROM {table}" for table in FILES)  # noqa: S608 - our own names
+    sums: dict[str, str] = dict(database.execute(tables).fetchall())
+    sums |= {name: sha256_of(folder / name) for name in _OTHERS if (folder / name).is_file()}
+    atomically(folder / STAMP, "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode())
 
 
 def is_settled(folder: Path) -> bool:
@@ -71,23 +59,10 @@ def noted(folder: Path) -> dict[str, str]:
     """
     if not is_settled(folder):
         return {}
-    pairs = (line.partition("  ") for line in _note(folder).split("\n"))
+    lines = (folder / STAMP).read_text(encoding="utf-8", errors="replace").split("\n")
+    pairs = (line.partition("  ") for line in lines)
     # A note that is damaged vouches for nothing.
     return {DATABASE: "", **{name: sha256 for sha256, _, name in pairs if name}}
-
-
-def _note(folder: Path) -> str:
-    return (folder / STAMP).read_text(encoding="utf-8", errors="replace")
-
-
-def damages(database: sqlite3.Connection, folder: Path) -> list[str]:
-    """Reads all files of a run, and says which are damaged; its database is whole."""
-    known = noted(folder)
-    sums = files_of(database) | {name: known[name] for name in (DATABASE, HOST) if name in known}
-    is_other = bool(known) and _note(folder) != _text(sums)
-    found = [f"{STAMP} is damaged: its content is not what was written"] if is_other else []
-    found += (content_damage(folder / name, sha256) for name, sha256 in sums.items())
-    return [what for what in found if what]
 
 
 def content_damage(path: Path, sha256: str | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,14 +25,15 @@ from edgefl.store.checkpoints import (
     add_checkpoint,
     keep_one,
     rewind,
+    state_file,
     sweep,
 )
-from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
 from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, discard, fresh_folder
+from edgefl.store.plans import count_rows, plan_rows
 from edgefl.store.reader import Reader, check_run
-from edgefl.store.rows import count_rows, event_row, job_columns, plan_rows, state_file
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import content_damage, is_settled, settle, unsettle
+from edgefl.store.sums import settle, unsettle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
@@ -57,8 +57,6 @@ class Store:
         database: sqlite3.Connection,
         *,
         made: bool = True,
-        planned: bool = False,
-        settled: bool = False,
     ) -> None:
         """Use ``create``, ``open`` or ``in_memory``.
 
@@ -67,15 +65,11 @@ class Store:
             write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
             database: ``run.sqlite``.
             made: whether the database has its name.
-            planned: whether the run does not begin at the first commit.
-            settled: whether the run had ended, and did not go on yet.
         """
         self._folder = folder
         self._write = write
         self._db = database
         self._made = made
-        self._planned = planned
-        self._settled = settled
         self._broken: RunError | None = None
         self._load()
 
@@ -96,13 +90,12 @@ class Store:
         return self._folder
 
     @classmethod
-    def create(cls, folder: Path, write: Callable[[Path, Any], str], *, planned: bool = False) -> Store:
-        """Makes a new run directory.
+    def create(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
+        """Makes the directory of a run that is planned: it begins with ``begin``, or when it is opened.
 
         Args:
             folder: the directory.
             write: as of ``__init__``.
-            planned: whether the run does not begin at the first commit, but when it is opened.
 
         Raises:
             UserError: it exists and is not empty, or cannot be made.
@@ -117,7 +110,7 @@ class Store:
             database = sqlite3.connect(folder / UNNAMED)
             # Nobody reads the file yet, and it is of no use half-made.
             database.execute("PRAGMA journal_mode=MEMORY")
-            return cls._new(folder, write, database, planned=planned)
+            return cls._new(folder, write, database, "planned")
         except (OSError, RunError, sqlite3.OperationalError) as error:
             discard(folder)
             raise _cannot_write(folder, error) from error
@@ -125,21 +118,16 @@ class Store:
     @classmethod
     def in_memory(cls) -> Store:
         """Makes a store without a directory, of rows alone; they are gone when it is closed."""
-        return cls._new(None, _nowhere, sqlite3.connect(":memory:"))
+        return cls._new(None, _nowhere, sqlite3.connect(":memory:"), "running")
 
     @classmethod
     def _new(
-        cls,
-        folder: Path | None,
-        write: Callable[[Path, Any], str],
-        database: sqlite3.Connection,
-        *,
-        planned: bool = False,
+        cls, folder: Path | None, write: Callable[[Path, Any], str], database: sqlite3.Connection, status: str
     ) -> Store:
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
-        store = cls(folder, write, database, made=folder is None, planned=planned)
-        store.set_meta({"format": FORMAT, "status": "planned" if planned else "running"})
+        store = cls(folder, write, database, made=folder is None)
+        store.set_meta({"format": FORMAT, "status": status})
         return store
 
     @classmethod
@@ -157,21 +145,21 @@ class Store:
                 path.unlink()
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
-            settled = is_settled(folder)
             unsettle(folder)
-            database = sqlite3.connect(folder / DATABASE)
-            _log_ahead(database)
-            store = cls(folder, write, database, settled=settled)
-            store._begin()
+            store = cls(folder, write, sqlite3.connect(folder / DATABASE))
+            store.begin()
         except (OSError, sqlite3.OperationalError) as error:
             raise _cannot_write(folder, error) from error
         return store
 
-    def _begin(self) -> None:
-        """A planned run begins; a ``plan.yaml`` that is lost or damaged is written again."""
-        with self._db:
+    def begin(self) -> None:
+        """What was planned begins to run; from now on others can read it while rows are written."""
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        with self._db as database:
             begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
-            self._db.execute(begins, ('"running"', '"planned"'))
+            database.execute(begins, ('"running"', '"planned"'))
+        # It may be lost or damaged.
         self._write_plan_file()
 
     def reader(self) -> Reader:
@@ -299,23 +287,15 @@ class Store:
         with self._writing():
             self._db.execute("DELETE FROM plan")
             self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
-            if self._folder is not None:
-                facts = {**facts, "plan_sha256": hashlib.sha256(dump(resolved).encode()).hexdigest()}
             self._set_meta(facts)
-            if self._folder is None or not self._made:
-                self._write_plan_file()
-                self._commit()
-            else:
-                self._commit_to_disk()
-                self._write_plan_file()
+            self._commit_to_disk()
+            self._write_plan_file()
 
     def _write_plan_file(self) -> None:
-        """Writes ``plan.yaml``, the settings for people, unless it is as it should be."""
-        found = self._db.execute("SELECT content, value FROM plan, meta WHERE key = 'plan_sha256'").fetchall()
-        if self._folder is not None:
-            for content, sha256 in found:
-                if content_damage(self._folder / PLAN, json.loads(sha256)):
-                    atomically(self._folder / PLAN, dump(json.loads(content)).encode())
+        """Writes ``plan.yaml``, the settings for people."""
+        for (content,) in self._db.execute("SELECT content FROM plan"):
+            if self._folder is not None:
+                atomically(self._folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
@@ -335,7 +315,6 @@ class Store:
                 raise RunError(f"{self.folder.name}: its jobs or events are not those that were written")
             self._db.execute(f"DELETE FROM meta WHERE key IN {_OF_ENDS}")  # noqa: S608 - our own names
             self._set_meta({"status": "running"})
-            self._settled = False
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
@@ -387,10 +366,11 @@ class Store:
     def _commit_to_disk(self) -> None:
         """Commits, and waits for the disk: other commits are there some time later."""
         self._commit()
-        log = self.folder / f"{DATABASE}-wal"
-        on_disk(log if log.exists() else self.folder / DATABASE)
-        # The names of both may be new.
-        on_disk(self.folder)
+        if self._folder is not None:
+            log = self._folder / f"{DATABASE}-wal"
+            on_disk(log if log.exists() else self._folder / DATABASE)
+            # The names of both may be new.
+            on_disk(self._folder)
 
     def _commit(self) -> None:
         self._set_meta({DIGEST: self._events.sums})
@@ -400,15 +380,13 @@ class Store:
             (self.folder / UNNAMED).replace(self.folder / DATABASE)
             all_on_disk([self.folder, self.folder.parent])
             self._made, self._db = True, sqlite3.connect(self.folder / DATABASE)
-            if not self._planned:
-                _log_ahead(self._db)
 
     def abandon(self) -> None:
         """Closes the database; what was committed stays, and a run of which nothing was leaves nothing."""
-        if self._settled:
-            with suppress(sqlite3.Error):
-                self._db.rollback()
-                settle(self._db, self.folder)
+        with suppress(sqlite3.Error):
+            self._db.rollback()
+            if self._folder is not None and self._made:
+                settle(self._db, self._folder)
         self._db.close()
         if not self._made:
             discard(self.folder)
@@ -428,22 +406,14 @@ class Store:
             if status == "done":
                 keep_one(self._db)
             self._set_meta({"status": status, **facts})
-            if self._folder is None:
-                self._commit()
-            else:
-                self._commit_to_disk()
-                sweep(self.folder, self._db)
-                settle(self._db, self.folder)
+            self._commit_to_disk()
+            if self._folder is not None:
+                sweep(self._folder, self._db)
+                settle(self._db, self._folder)
         except (OSError, sqlite3.OperationalError) as error:
             raise _cannot_write(self._folder, error) from error
         finally:
             self._db.close()
-
-
-def _log_ahead(database: sqlite3.Connection) -> None:
-    """Lets others read while rows are written."""
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute("PRAGMA synchronous=NORMAL")
 
 
 def _cannot_write(folder: Path | None, error: Exception) -> RunError:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from commands import run_command
-from damage import rewritten
+from damage import rewritten, status_of
 from hooks import Hooks
 from small import SMALL
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import locked, locked_run, status_of
+from edgefl.store import locked, locked_run
 
 SCENARIO = {
     **SMALL,
@@ -201,27 +201,28 @@ def test_a_run_of_a_group_leaves_its_list(runs, capsys):
     assert not (runs / "stopped").exists()
 
 
-def test_what_edgefl_did_not_write_stays(runs, capsys):
-    """Files, folders, links and what is inside of them; each is named, and so is the directory around it."""
-    run = runs / "costs" / "01-seed-1"
-    (run / "notes.txt").write_text("mine")
-    (run / "versions" / "mine.safetensors").touch()
-    (run / "wandb").mkdir()
-    (run / "wandb" / "log").touch()
-    shutil.rmtree(run / "states")
-    (runs / "elsewhere").mkdir()
-    (runs / "elsewhere" / "00000001.safetensors").touch()
-    (run / "states").symlink_to(Path("../../elsewhere"))
-    (runs / "costs" / "mine.html").touch()
-    status, _, err = run_command(capsys, "rm", runs / "costs", "--yes")
-    assert status == 0
-    kept = ["01-seed-1", "01-seed-1/notes.txt", "01-seed-1/states", "01-seed-1/versions"]
-    kept += ["01-seed-1/versions/mine.safetensors", "01-seed-1/wandb", "01-seed-1/wandb/log", "mine.html"]
-    assert _files(runs / "costs") == kept
-    assert _files(runs / "elsewhere") == ["00000001.safetensors"]
-    for name in ("notes.txt", "versions/mine.safetensors", "wandb", "states"):
-        assert f"kept {run / name}: edgefl did not write it" in err
-    assert f"kept {runs / 'costs' / 'mine.html'}" in err
+def test_where_edgefl_did_not_write_all_nothing_is_removed(runs, capsys):
+    """A file, a folder or a link, in a run or in its group; it is named."""
+    before = _files(runs)
+    for name in ("costs/mine.html", "costs/01-seed-1/notes.txt", "costs/01-seed-1/wandb"):
+        (runs / name).symlink_to("nowhere")
+        status, out, err = run_command(capsys, "rm", runs / "alone", runs / "costs", "--yes")
+        assert (status, out) == (2, "")
+        assert f"edgefl did not write {runs / name}; nothing was removed" in err
+        (runs / name).unlink()
+    assert _files(runs) == before
+
+
+def test_no_link_is_followed(runs, capsys):
+    """One in place of a run's folder goes, what it leads to stays."""
+    states, elsewhere = runs / "costs" / "01-seed-1" / "states", runs / "elsewhere"
+    shutil.rmtree(states)
+    elsewhere.mkdir()
+    (elsewhere / "00000001.safetensors").touch()
+    states.symlink_to(Path("../../elsewhere"))
+    assert run_command(capsys, "rm", runs / "costs", "--yes")[0] == 0
+    assert not (runs / "costs").exists()
+    assert _files(elsewhere) == ["00000001.safetensors"]
 
 
 def test_what_is_in_progress_stays(runs, capsys):
@@ -261,7 +262,7 @@ def test_what_is_no_run_is_refused(runs, capsys, monkeypatch):
     shutil.copytree(runs / "alone", here / "home" / "run")
     (here / "link").symlink_to("runs")
     before = _files(here)
-    refused = {".": "is the current directory", "link": "is a link", "home": "is your home directory"}
+    refused = {".": f"is or holds {here}", "link": "is a link", "home": f"is or holds {here / 'home'}"}
     for path, words in {**refused, "empty": "is neither a run nor a group of runs"}.items():
         status, out, err = run_command(capsys, "rm", runs / "alone", path, "--yes")
         assert (status, out, words in err) == (2, "", True), path

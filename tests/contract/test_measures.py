@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from commands import run_command
+from damage import verify
 from nightly import mostly
 from small import SKEWED
 from small import SMALL as BASE
@@ -17,7 +18,6 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import LOADED
 from edgefl.protocol import leaves
-from edgefl.store import verify
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
 

@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 from commands import run_command
+from damage import status_of
 from interrupted import copied, scenario
 from resumed import same_runs
 
@@ -39,7 +40,8 @@ def test_a_group_goes_on_where_it_was(groups, tmp_path):
     for place, kept in enumerate(copies):
         copy = tmp_path / f"{place}"
         shutil.copytree(kept, copy)
-        done = {file.parent: _files(file.parent) for file in copy.glob("*/SHA256SUMS")}
+        settled = [file.parent for file in copy.glob("*/SHA256SUMS")]
+        done = {folder: _files(folder) for folder in settled if status_of(folder) == "done"}
         seen.add(len(done))
         result = edgefl.resume(copy)
         assert [run.status for run in result.runs] == ["done"] * 3

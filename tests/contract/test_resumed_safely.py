@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from damage import status_of
 from interrupted import POLICIES, copied, scenario
 from small import Stop
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import is_planned, writer
+from edgefl.store import writer
 from edgefl.store.folders import FILES
 from edgefl.store.locks import LOCK
 from edgefl.store.sums import is_settled
@@ -43,7 +44,7 @@ def test_a_refused_setting_begins_no_run(tmp_path):
     before = _content(group)
     with pytest.raises(UserError):
         edgefl.resume(group, overrides={"engine.workers": 0})
-    assert is_planned(group / "02-seed-1")
+    assert status_of(group / "02-seed-1") == "planned"
     assert _content(group) == before
 
 

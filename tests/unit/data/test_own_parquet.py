@@ -65,7 +65,7 @@ def test_a_column_says_whose_an_image_is(tmp_path, parts):
     _, arrays = source.read(None, download=False)
     for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
         assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
-    assert "has no column 'whom'; its columns are image, label, who" in _refused(root, user="whom")
+    assert "cannot read the column 'whom': No match for" in _refused(root, user="whom")
     assert "'image' has neither a name nor a whole number" in _refused(root, user="image")
 
 
@@ -107,7 +107,7 @@ def test_labels_are_known_without_decoding(tmp_path):
         ([1, 2, 3, 4], [0, 2, 0, 2], "class '1' has 0 images"),
         ([1, 2], [-1, 0], "labels run from -1 to 0"),
         ([1, 2], [0, 10**9], "labels run from 0 to 1000000000"),
-        ([1, 2, 3], [0, 1, None], "without a label: 1 of 3"),
+        ([1, 2, 3], [0, 1, None], "1 of 3 images have no label"),
         ([1, 2], [0, 0], "only the class '0'"),
         ([], [], "hold no images"),
         ([None, 2, 3, 4], [0, 1, 0, 1], "only a path is stored"),

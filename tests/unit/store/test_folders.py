@@ -11,11 +11,12 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from damage import status_of
 
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
-from edgefl.store import Store, claimed, is_locked, is_planned, is_run, locked, read, status_of
+from edgefl.store import Store, claimed, is_locked, is_run, locked, read
 from edgefl.store import reader as reader_module
 
 
@@ -198,9 +199,9 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
     """It has its plan and no rows yet; what has neither is no run."""
-    Store.create(tmp_path / "run", write_tree, planned=True).commit()
+    Store.create(tmp_path / "run", write_tree).commit()
     assert status_of(tmp_path / "run") == "planned"
-    assert (is_planned(tmp_path / "run"), is_run(tmp_path / "run")) == (True, False)
+    assert not is_run(tmp_path / "run")
     Store.open(tmp_path / "run", write_tree).abandon()
     assert status_of(tmp_path / "run") == "killed"
     with pytest.raises(UserError, match="is not a run directory"):

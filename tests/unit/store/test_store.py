@@ -194,7 +194,7 @@ FORMAT_99 = "INSERT INTO meta VALUES ('format', '99')"
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
         (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
-        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 14"),
+        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 15"),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
 )
@@ -251,6 +251,8 @@ MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def test_what_is_read_is_of_one_commit(store):
+    store.commit()
+    store.begin()
     store.add("merges", {**MERGE, "version": 1})
     store.commit()
     with read(store.folder) as reader:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import version
 from edgefl.core.sourced import sourced
-from edgefl.core.yamls import RESOLVED
+from edgefl.core.yamls import RESOLVED, dump
 from edgefl.planning.carbon import Carbon
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
@@ -88,10 +88,10 @@ def read(one: Read) -> RunOrigin:
     """That of a run.
 
     Raises:
-        UserError: ``plan.yaml`` is damaged.
+        UserError: its plan is damaged.
     """
     reader = one.run.reader
-    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.plan_text()
+    host, fleet, plan = reader.host(), recorded_fleet(reader), dump(reader.resolved())
     records = {
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
