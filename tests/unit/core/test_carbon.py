@@ -17,7 +17,6 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.carbon import completed, shipped, table, with_carbon
 from edgefl.planning.fleets import profile
-from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
 DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
@@ -181,12 +180,6 @@ def test_a_wrong_file_is_named(own, capsys, lines, line, what):
     assert status == 2
     assert what in err
     assert f"where: {path}:{line}\n" in err if line else f"where: {path}\n" in err
-
-
-def test_editors_are_told_every_form():
-    found = schema()["$defs"]["Carbon"]["properties"]
-    assert all({"type": "string"} in found[key]["anyOf"] for key in ("regions", "network"))
-    assert {"enum": ["busy", "owned"], "type": "string"} in found["embodied"]["anyOf"]
 
 
 def test_the_page_lists_every_key():

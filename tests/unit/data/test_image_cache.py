@@ -2,14 +2,12 @@
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from edgefl.core.errors import DataError
 from edgefl.data import Arrays, image_cache
 from edgefl.data.image_cache import decoded_once
 
@@ -66,26 +64,6 @@ def test_images_are_decoded_once(counted, cache):
         assert str(entry) in maps.read()
 
 
-def test_changes_of_an_array_stay_in_the_process(counted):
-    """Arrays can be written to, as torch demands; the file keeps its content."""
-    counted.found()
-    counted.found().train_x[:] = 0
-    assert counted.found().train_x[0].tolist() == np.full((3, 2, 4), 10).tolist()
-    assert counted.times == 1
-
-
-def test_the_shape_is_part_of_the_content(counted):
-    """The same bytes as images of another shape are other images."""
-    wide = counted()
-    high = replace(wide, train_x=wide.train_x.swapaxes(2, 3), test_x=wide.test_x.swapaxes(2, 3))
-    found = [
-        decoded_once(counted.files, {"how": number}, lambda arrays=arrays: arrays)
-        for number, arrays in enumerate((wide, high))
-    ]
-    assert found[0].train_x.tobytes() == found[1].train_x.tobytes()
-    assert found[0].content != found[1].content
-
-
 @pytest.mark.parametrize("how", [{"shape": [3, 8, 8]}, {"share": 0.5}])
 def test_another_way_of_decoding_is_another_entry(counted, cache, how):
     """Size, share and layout are part of the key."""
@@ -108,19 +86,6 @@ def test_files_that_have_just_changed_are_not_kept(counted, cache, monkeypatch):
     """Within a tick of the file system's clock, another change would have the same time."""
     monkeypatch.setattr(image_cache.time, "time_ns", lambda: counted.files[1].stat().st_ctime_ns)
     counted.found()
-    assert not (cache / "images").exists()
-
-
-def test_files_that_change_while_they_are_decoded_are_not_kept(counted, cache):
-    """What was hashed may not be what was decoded."""
-    decode = counted.__call__
-
-    def change():
-        found = decode()
-        counted.files[1].write_bytes(b"other")
-        return found
-
-    decoded_once(counted.files, {}, change)
     assert not (cache / "images").exists()
 
 
@@ -178,10 +143,3 @@ def test_a_write_that_fails_leaves_nothing(counted, cache, monkeypatch):
     monkeypatch.setattr(image_cache, "save_file", Mock(side_effect=OSError(28, "No space left on device")))
     counted.found()
     assert _entries(cache) == []
-
-
-def test_a_missing_file_is_named(counted):
-    """As bad input, whenever it is missed."""
-    counted.files[1].unlink()
-    with pytest.raises(DataError, match="cannot read two"):
-        counted.found()
