@@ -145,14 +145,6 @@ def test_a_path_that_is_no_directory_is_named(wrong, own, tmp_path, monkeypatch,
     assert text.startswith(f"EDGEFL_PATH: {path} is left out: ")
 
 
-def test_what_is_no_file_is_no_component(own):
-    """A folder, a link to nowhere."""
-    own("devices/good.yaml", "# Fine.\n").with_name("odd.yaml").mkdir()
-    own("methods/null.py", "\0").with_name("lost.py").symlink_to("nowhere")
-    assert {"good"} == {"good", "odd"} & catalogue.entries("devices").keys()
-    assert "lost" not in catalogue.entries("methods")
-
-
 def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, noted):
     """For YAML files alone, which is said when one is used; a name that is taken stays with its file."""
     path, here = tmp_path / "path", tmp_path / "here"
