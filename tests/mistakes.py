@@ -91,19 +91,6 @@ MISTAKES = {
     return exchanging(merge=merge)
 """,
     ),
-    "an error on data": Mistake(
-        RUNS,
-        "return fold.finish(carry, None).wrong",
-        "AttributeError: 'tuple' object has no attribute 'wrong'",
-        """
-    def finish(carry, ctx):
-        if carry["scalars"]["loss"].is_meta:
-            return fold.finish(carry, ctx)
-        return fold.finish(carry, None).wrong
-
-    return working(finish=finish)
-""",
-    ),
     "an upload that was not traced": Mistake(
         BYTES,
         "def finish(",
@@ -146,18 +133,6 @@ MISTAKES = {
 
     work = replace(fold, start=start, finish=finish)
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
-""",
-    ),
-    "a modified server state": Mistake(
-        ARGUMENTS,
-        "def merge(",
-        "train's merge modifies its server state",
-        """
-    def merge(server, arrivals):
-        server["head"]["bias"].add_(1.0)
-        return train.merge(server, arrivals)
-
-    return exchanging(merge=merge)
 """,
     ),
     "work that depends on labels": Mistake(
@@ -204,17 +179,6 @@ MISTAKES = {
     return replace(method, exchanges=(replace(train, work=work, stateful=True),))
 """,
     ),
-    "a server state that grows": Mistake(
-        STATES,
-        "def merge(",
-        "merge changes 'count' of the server's state",
-        """
-    def merge(server, arrivals):
-        return {**train.merge(server, arrivals), "count": torch.ones(())}
-
-    return exchanging(merge=merge)
-""",
-    ),
     "a state in an exchange without": Mistake(
         STATEFUL,
         "def finish(",
@@ -226,14 +190,6 @@ MISTAKES = {
         return fold.finish(carry, ctx)[0], {"rounds": torch.ones(())}
 
     return working(finish=finish)
-""",
-    ),
-    "no state in an exchange with": Mistake(
-        STATEFUL,
-        "def build(",
-        "stateful=True, and its finish returns None",
-        """
-    return exchanging(stateful=True)
 """,
     ),
     "a cross-entropy of its own": Mistake(
@@ -256,19 +212,6 @@ MISTAKES = {
     def objective(weights, batch, carry):
         features, buffers = net.features(weights, batch.x, True)
         logits = net.head(weights["head"], features) / net.temperature
-        return net.loss(logits, batch.y), buffers
-
-    return minimising(objective)
-""",
-    ),
-    "the net's temperature forgotten": Mistake(
-        OBJECTIVE,
-        "def objective(",
-        "forgets the net's temperature",
-        """
-    def objective(weights, batch, carry):
-        features, buffers = net.features(weights, batch.x, True)
-        logits = net.head(weights["head"], features) / carry.get("temperature", 1.0)
         return net.loss(logits, batch.y), buffers
 
     return minimising(objective)
@@ -332,18 +275,6 @@ MISTAKES = {
     return exchanging(down=down)
 """,
     ),
-    "noise at the server": Mistake(
-        SEEDS,
-        "def merge(",
-        "draws random numbers that do not come from",
-        """
-    def merge(server, arrivals):
-        merged = train.merge(server, arrivals)
-        return {**merged, "head": {**merged["head"], "bias": torch.randn(10)}}
-
-    return exchanging(merge=merge)
-""",
-    ),
     "noise that nobody seeds": Mistake(
         SEEDS,
         "def step(",
@@ -356,20 +287,6 @@ MISTAKES = {
     return stepping(step)
 """,
     ),
-    "noise in the state of one client": Mistake(
-        SEEDS,
-        "def finish(",
-        "two runs with one seed leave client 2 with different states",
-        """
-    method = replace(method, client=lambda initial: {"luck": torch.zeros(())})
-
-    def finish(carry, ctx):
-        luck = np.random.rand() if isinstance(ctx.client, int) and ctx.client == 2 else 0.5
-        return fold.finish(carry, ctx)[0], {"luck": torch.full((), luck)}
-
-    return replace(method, exchanges=(replace(train, work=replace(fold, finish=finish), stateful=True),))
-""",
-    ),
     "a cache of the module": Mistake(
         KEPT,
         "def start(",
@@ -378,18 +295,6 @@ MISTAKES = {
     def start(payload, state, ctx):
         first = KEPT.setdefault(ctx.client, tree_map(torch.clone, payload))
         return fold.start({**payload, "head": first["head"]}, state, ctx)
-
-    return working(start=start)
-""",
-    ),
-    "what vmap cannot stack": Mistake(
-        TOGETHER,
-        "return carry if",
-        "data-dependent control flow",
-        """
-    def start(payload, state, ctx):
-        carry = fold.start(payload, state, ctx)
-        return carry if ctx.samples > 100 else {**carry}
 
     return working(start=start)
 """,
@@ -406,18 +311,6 @@ MISTAKES = {
         return fold.phases[0].step({**carry, "lr": carry["lr"] * scale}, batch)
 
     return stepping(step)
-""",
-    ),
-    "infinite logits": Mistake(
-        PREDICTIONS,
-        "def personal(",
-        "the personal model's logits are not finite",
-        """
-    def personal(server, state):
-        predictor = method.personal_model(server, state)
-        return replace(predictor, logits=lambda weights, x: predictor.logits(weights, x) / 0.0)
-
-    return replace(method, personal_model=personal, global_model=None)
 """,
     ),
     "chilled predictions": Mistake(

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
-from multiprocessing.connection import Connection
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,49 +19,21 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
-def _begin(environment: dict[str, str], initializer: Callable[[int], None]) -> None:
+def _begin(environment: dict[str, str], initializer: Callable[..., None], *driver: int) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    # It follows the server, which ends with the driver.
-    initializer(os.getppid())
+    # A worker follows the server, which ends with the driver.
+    initializer(*(os.getppid() for _ in driver))
 
 
 def _pool(
-    workers: int, *, initializer: Callable[[int], None], initargs: tuple[int], env: dict[str, str]
+    workers: int, *, initializer: Callable[..., None], initargs: tuple[int, ...] = (), env: dict[str, str]
 ) -> Any:
     """As loky's ``ProcessPoolExecutor``."""
     from loky.process_executor import ProcessPoolExecutor
 
-    del initargs
-    return ProcessPoolExecutor(workers, context=_CONTEXT, initializer=partial(_begin, env, initializer))
-
-
-def _execute(code: str, environment: dict[str, str], orders: Connection, answers: Connection) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
-    for number, pipe in enumerate((orders, answers)):
-        os.dup2(pipe.fileno(), number)
-        pipe.close()
-    sys.stdin = os.fdopen(0, "r")
-    exec(code, {})  # noqa: S102 - our own command
-
-
-def _run(command: Sequence[str], *, input: bytes, env: Mapping[str, str], **_: Any) -> Any:  # noqa: A002
-    """As ``subprocess.run`` with ``input``."""
-    reader, orders = _CONTEXT.Pipe(duplex=False)
-    answers, writer = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(target=_execute, args=(command[-1], dict(env), reader, writer), daemon=True)
-    process.start()
-    reader.close()
-    writer.close()
-    with os.fdopen(os.dup(orders.fileno()), "wb") as given:
-        orders.close()
-        given.write(input)
-    with os.fdopen(os.dup(answers.fileno()), "rb") as taken:
-        out = taken.read()
-    answers.close()
-    process.join()
-    return SimpleNamespace(returncode=process.exitcode, stdout=out, stderr=b"")
+    begin = partial(_begin, env, initializer, *initargs)
+    return ProcessPoolExecutor(workers, context=_CONTEXT, initializer=begin)
 
 
 def preload(patch: pytest.MonkeyPatch) -> None:
@@ -72,5 +41,5 @@ def preload(patch: pytest.MonkeyPatch) -> None:
     from edgefl.compute import parallel
     from edgefl.core import fresh
 
-    patch.setattr(parallel, "ProcessPoolExecutor", _pool)
-    patch.setattr(fresh, "subprocess", SimpleNamespace(run=_run))
+    for module in (parallel, fresh):
+        patch.setattr(module, "ProcessPoolExecutor", _pool)

@@ -19,13 +19,13 @@ from edgefl.analysis.repricing import Taken, chunks
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
-from edgefl.core.carbon import Carbon
 from edgefl.core.clients import Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
 from edgefl.core.draws import Floats
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
+from edgefl.planning.carbon import Carbon
 
 HOUR_S = 3600.0
 J_PER_KWH = 3.6e6

@@ -245,10 +245,6 @@ class ForwardPass(Computation):
 
         return call
 
-    def work(self, batch: int) -> Work:
-        """See ``Computation``."""
-        return Work.of(meta.forward_kernels(self.network.net(), batch))
-
 
 @dataclass(frozen=True)
 class OnnxInference(Computation):

@@ -21,7 +21,7 @@ import torch
 from edgefl.compute.kernels import UnknownOperatorError
 from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import Kernel, between
-from edgefl.data import Augment
+from edgefl.data.batching import Augment
 from edgefl.protocol import Payload, Phase, bytes_by_part
 from edgefl.protocol.chance import drawing
 

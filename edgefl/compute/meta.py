@@ -7,7 +7,7 @@ the sizes between are interpolated.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.kernels import UnknownOperatorError
-from edgefl.compute.layers import ExchangeLayers, LayerWork
 from edgefl.compute.loading import coding_kernels
-from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
+from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, OUTSIDE, Tracer
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, between, largest
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import raised_at, returned
@@ -221,7 +220,7 @@ def _phases(
     return tuple(
         PhaseTrace(
             phase.name,
-            _by_size(partial(step_kernels, phase, carry, given.shape), sizes[place], seen[place]),
+            _by_size(partial(traced_step, phase, carry, given.shape), sizes[place], seen[place]),
             trains=phase.reports and phase.data == "train",
         )
         for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes]))
@@ -237,51 +236,88 @@ def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[
             carry = _stepped(phase, carry, _batch(phase, size, given.shape))
 
 
-def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -> list[Kernel]:
-    """The kernels of one step on a batch of ``size`` samples, in order; all on the meta device."""
+def traced_step(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -> Tracer:
+    """One step on a batch of ``size`` samples, with its kernels in order; all on the meta device."""
     batch = _batch(phase, size, shape)
     tracer = Tracer()
     with tracer:
-        found = tracer.begin_step(carry)
+        tracer.begin_step(carry)
         _stepped(phase, carry, batch)
-    return found
+    return tracer
+
+
+@dataclass(frozen=True)
+class LayerWork:
+    """What one layer does, or work outside of all layers, in one client's share of an exchange.
+
+    Attributes:
+        what: "layer" or "other work".
+        name: the module's dotted name, such as "body.conv1"; in words for other work.
+        kind: the module's class; empty for other work.
+        work: its kernels in all steps, by their role.
+        parameter_bytes: of its weights and running statistics.
+        gradient_bytes: of the gradients that a step's backward pass leaves for its weights.
+        activation_bytes: of its results that a step keeps until the backward pass, at the largest batch.
+    """
+
+    what: str
+    name: str
+    kind: str
+    work: Mapping[str, Work]
+    parameter_bytes: int
+    gradient_bytes: int
+    activation_bytes: int
+
+    @property
+    def memory_bytes(self) -> int:
+        """Weights, gradients and kept results, in fp32."""
+        return self.parameter_bytes + self.gradient_bytes + self.activation_bytes
+
+
+# Work outside of all layers.
+_UPDATE, _BATCHES, _AROUND = "update", "making batches", "before and after"
 
 
 def by_layer(
     method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]], trace: Trace
-) -> ExchangeLayers:
-    """One client's share of an exchange layer by layer: ``steps`` has each phase's number by batch size."""
-    fold, memory = exchange.work, LayerTracer()
-    counts: Counter[tuple[str, str, Kernel]] = Counter()
-    kinds: dict[str, str] = {}
+) -> list[LayerWork]:
+    """One client's share of an exchange: its layers, in the order of their first calls, and all other work.
+
+    Together they have all kernels of the exchange; ``steps`` has each phase's number by batch size.
+    """
+    fold, whole, held = exchange.work, Tracer(), Counter[str]()
+    # By place and role.
+    found: dict[str, dict[str, Counter[Kernel]]] = defaultdict(lambda: defaultdict(Counter))
     with meta_device():
         given = _given(method, exchange, net)
-        with memory.following():
-            _run(fold, given, largest(steps), memory)
+        _run(fold, given, largest(steps), whole)
+        if any(steps):
+            weights = fold.start(given.payload, given.state, given.ctx).get("weights", {})
+            for part, tensors in weights.items():
+                for name, tensor in tensors.items():
+                    owner = "body" if part == BUFFERS else part
+                    held[".".join([owner, *name.split(".")[:-1]])] += nbytes(tensor)
         for place, work, times in _beside(trace, steps):
             for kernel, count in work:
-                counts[place, kernel.role, kernel] += count * times
-        held = _parameters(fold, given) if any(steps) else {}
+                found[place][kernel.role][kernel] += count * times
         sizes = [min(one, default=0) for one in steps]
         for (phase, carry), taken in zip(_carries(fold, given, sizes), steps, strict=True):
             for size, count in taken.items():
-                tracer, batch = LayerTracer(), _batch(phase, size, given.shape)
-                with tracer.following(), tracer:
-                    kernels = tracer.begin_step(carry)
-                    _stepped(phase, carry, batch)
-                kinds |= tracer.kinds
-                for layer, kernel in zip(tracer.layers, kernels, strict=True):
+                step = traced_step(phase, carry, given.shape, size)
+                for layer, kernel in zip(step.layers, step.kernels, strict=True):
                     # Of a head without modules, products have the weights' part.
-                    inside = layer or (kernel.part if kernel.part in held else _OUTSIDE)
-                    place = _UPDATE if kernel.role == UPDATE else inside
-                    counts[place, kernel.role, kernel] += count
-    rest = {layer: "" for layer in held if layer not in kinds}
-    return _layered(counts, kinds | rest, held, memory)
+                    inside = kernel.part if layer == OUTSIDE and kernel.part in held else layer
+                    found[_UPDATE if kernel.role == UPDATE else inside][kernel.role][kernel] += count
+    gradients, activations = whole.kept(GRADIENTS), whole.kept(ACTIVATIONS)
 
+    def one(what: str, name: str) -> LayerWork:
+        work = {role: Work(kernels) for role, kernels in found.get(name, {}).items()}
+        memory = held[name], gradients[name], activations[name]
+        return LayerWork(what, name, whole.kinds.get(name, ""), work, *memory)
 
-# Work outside of all layers.
-_OUTSIDE, _UPDATE, _BATCHES = "outside the layers", "update", "making batches"
-_AROUND = "before and after"
+    layers = [one("layer", name) for name in dict.fromkeys([*whole.kinds, *held])]
+    others = [one("other work", name) for name in (OUTSIDE, _UPDATE, _BATCHES, _AROUND) if name in found]
+    return [layer for layer in layers if layer.work or layer.memory_bytes] + others
 
 
 def _beside(trace: Trace, steps: Sequence[Mapping[int, int]]) -> Iterator[tuple[str, Work, int]]:
@@ -289,46 +325,6 @@ def _beside(trace: Trace, steps: Sequence[Mapping[int, int]]) -> Iterator[tuple[
     yield from ((_AROUND, work, 1) for work in (trace.start, trace.finish))
     for phase, taken in zip(trace.phases, steps, strict=True):
         yield from ((_BATCHES, phase.batches[size], taken[size]) for size in taken if size in phase.batches)
-
-
-def _parameters(fold: Fold, given: _Given) -> dict[str, int]:
-    """The bytes of the weights and running statistics of each layer, by the names of the tensors."""
-    held: Counter[str] = Counter()
-    weights = fold.start(given.payload, given.state, given.ctx).get("weights", {})
-    for part, tensors in weights.items():
-        for name, tensor in tensors.items():
-            owner = "body" if part == BUFFERS else part
-            held[".".join([owner, *name.split(".")[:-1]])] += nbytes(tensor)
-    return dict(held)
-
-
-def _layered(
-    counts: Mapping[tuple[str, str, Kernel], int],
-    kinds: Mapping[str, str],
-    held: Mapping[str, int],
-    memory: LayerTracer,
-) -> ExchangeLayers:
-    work: dict[str, dict[str, dict[Kernel, int]]] = {}
-    for (place, role, kernel), count in counts.items():
-        work.setdefault(place, {}).setdefault(role, {})[kernel] = count
-    gradients, activations = memory.kept(GRADIENTS), memory.kept(ACTIVATIONS)
-
-    def one(place: str, layer: str) -> LayerWork:
-        return LayerWork(
-            place,
-            kinds.get(layer, ""),
-            {role: Work(kernels) for role, kernels in work.get(place, {}).items()},
-            held.get(layer, 0),
-            gradients.get(layer, 0),
-            activations.get(layer, 0),
-        )
-
-    layers = [one(name, name) for name in kinds]
-    others = {_OUTSIDE: "", _UPDATE: _UPDATE, _BATCHES: _BATCHES, _AROUND: _AROUND}
-    return ExchangeLayers(
-        [layer for layer in layers if layer.work or layer.memory_bytes],
-        [one(place, layer) for place, layer in others.items() if place in work],
-    )
 
 
 def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
@@ -351,26 +347,16 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
 
 
 def _by_size(
-    kernels: Callable[[int], list[Kernel]], sizes: set[int], seen: Mapping[int, list[Kernel]]
+    step: Callable[[int], Tracer], sizes: set[int], seen: Mapping[int, list[Kernel]]
 ) -> dict[int, Work]:
     """The work of a step at every size, traced at three and interpolated where that is exact."""
     ordered = sorted(sizes)
     few = {ordered[0], ordered[len(ordered) // 2], ordered[-1]} if ordered else set()
-    known = {size: seen[size] if size in seen else kernels(size) for size in few}
+    known = {size: seen[size] if size in seen else step(size).kernels for size in few}
     if len(ordered) > len(few):
         low, middle, high = ordered[0], ordered[len(ordered) // 2], ordered[-1]
         affine = between(known[low], known[high], low, high, middle) == known[middle]
         for size in sizes - few:
             straight = between(known[low], known[high], low, high, size) if affine else None
-            known[size] = straight if straight is not None else kernels(size)
+            known[size] = straight if straight is not None else step(size).kernels
     return {size: Work.of(known[size]) for size in ordered}
-
-
-def forward_kernels(net: Net, size: int) -> list[Kernel]:
-    """The kernels of an evaluation of ``size`` samples, in order."""
-    with meta_device():
-        weights, x = net.init(0), torch.empty(size, *net.shape)
-        tracer = Tracer()
-        with tracer, torch.no_grad():
-            net.logits(weights, x)
-    return tracer.kernels

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from edgefl.compute.layers import ForwardCounts
-from edgefl.compute.meta import forward_kernels
+from edgefl.compute.steps import forward_pass
 from edgefl.core.cost import ELEMENTWISE
 from edgefl.core.errors import RunError
 from edgefl.protocol import Net
@@ -23,16 +22,16 @@ _ATTENTION = "scaled_dot_product_attention"
 _TOLERANCE = 1e-3
 
 
-def forward_counts(net: Net) -> ForwardCounts:
-    """Both counts: convolutions and matrix products, 2 operations a multiply-add.
+def forward_counts(net: Net) -> tuple[int, int]:
+    """Operations of convolutions and matrix products, two a multiply-add: fvcore's count, and the traced one.
 
     Raises:
         RunError: they differ.
     """
     traced = Counter[str]()
-    for kernel in forward_kernels(net, 1):
+    for kernel, count in forward_pass(lambda: net.module(net.init(0)), 1, net.shape):
         if kernel.kind != ELEMENTWISE:
-            traced["convolution" if kernel.op == "convolution" else "product"] += kernel.flops
+            traced["convolution" if kernel.op == "convolution" else "product"] += count * kernel.flops
     counted = _counted(net)
     for operator in counted | traced:
         if abs(counted[operator] - traced[operator]) > _TOLERANCE * traced[operator]:
@@ -43,7 +42,7 @@ def forward_counts(net: Net) -> ForwardCounts:
                 hint="one of them miscounts, and its costs may be wrong; compare the operators in "
                 "edgefl/compute/kernels.py",
             )
-    return ForwardCounts(net.name, counted.total(), traced.total())
+    return counted.total(), traced.total()
 
 
 def _counted(net: Net) -> Counter[str]:

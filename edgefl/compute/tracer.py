@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,29 +28,47 @@ ACTIVATIONS = "activations"
 TRANSIENT = "transient"
 MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
 
+# The layer of what no module of a net does.
+OUTSIDE = "outside the layers"
 # Other entries of a carry are copies of something, such as an anchor.
 _CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER, "scalars": TRANSIENT}
 
 
 @dataclass
 class _Life:
-    """One storage: its size, the first and last operator during which it was alive, and its part."""
+    """One storage: its size, the first and last operator during which it was alive, its layer and part."""
 
     size: int
     born: int
     stage: str
+    layer: str
     died: int | None = None
     part: str = ""
 
 
 class Tracer(Dispatched):  # type: ignore[no-untyped-call]
-    """Records all operators' kernels and storages' lifetimes; with ``nonzero``, meta tensors have no 0."""
+    """Records all operators' kernels and storages' lifetimes; with ``nonzero``, meta tensors have no 0.
+
+    A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
+    call made the autograd node that runs: nodes are numbered in the order in which they are made.
+
+    Attributes:
+        kernels: of the step that began last.
+        layers: of ``kernels``, one for each.
+        kinds: the classes of the layers that were called, by name, in the order of their first calls.
+    """
 
     def __init__(self, *, nonzero: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._nonzero = nonzero
         self.kernels: list[Kernel] = []
-        self.lives: list[_Life] = []
+        self.layers: list[str] = []
+        self.kinds: dict[str, str] = {}
+        # (layer, number of the first autograd node of its call), innermost last
+        self._calls: list[tuple[str, int]] = []
+        self._nodes: dict[int, str] = {}
+        self._hooks = ExitStack()
+        self._lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
         self._now = 0
         self._stage = FORWARD
@@ -60,6 +79,40 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._backwards: list[list[int]] = []
         # Autograd's numbers of the backward passes that have started a kernel.
         self._passes: set[int] = set()
+
+    def __enter__(self) -> Any:
+        """Follows operators, and the calls of modules."""
+        for hook in (
+            register_module_forward_pre_hook(self._entered),
+            register_module_forward_hook(self._left, always_call=True),
+        ):
+            self._hooks.callback(hook.remove)
+        return super().__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        """Follows nothing any more."""
+        self._hooks.close()
+        super().__exit__(*raised)
+
+    def _entered(self, module: nn.Module, *_: Any) -> None:
+        layer = layer_of(module)
+        if layer:
+            self.kinds.setdefault(layer, type(module).__name__)
+        else:
+            layer = self._calls[-1][0] if self._calls else OUTSIDE
+        self._calls.append((layer, _next_node()))
+
+    def _left(self, *_: Any) -> None:
+        layer, first = self._calls.pop()
+        for number in range(first, _next_node()):
+            self._nodes.setdefault(number, layer)
+
+    def _layer(self) -> str:
+        """The layer that the operator belongs to."""
+        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
+        if node is not None:
+            return self._nodes.get(node._sequence_nr(), OUTSIDE)  # noqa: SLF001 - as above
+        return self._calls[-1][0] if self._calls else OUTSIDE
 
     def __torch_dispatch__(
         self,
@@ -77,9 +130,11 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
         roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
-        self.kernels += self._marked(kernels_of(name, arguments, result, roles))
+        kernels, layer = self._marked(kernels_of(name, arguments, result, roles)), self._layer()
+        self.kernels += kernels
+        self.layers += [layer] * len(kernels)
         for tensor in tensors(result):
-            self.watch(tensor, "")
+            self.watch(tensor, "", layer)
         return result
 
     def _marked(self, kernels: list[Kernel]) -> list[Kernel]:
@@ -100,15 +155,15 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         elif self._stage == GRAD_INPUT:
             self._stage = UPDATE
 
-    def watch(self, tensor: Tensor, part: str) -> None:
-        """Follows a storage from now on; ``part`` is its part where that is known."""
+    def watch(self, tensor: Tensor, part: str, layer: str = OUTSIDE) -> None:
+        """Follows a storage from now on; ``part`` is its part where that is known, ``layer`` made it."""
         key = storage_key(tensor)
         life = self._alive.get(key)
         if life is None:
             storage = tensor.untyped_storage()
-            life = _Life(storage.nbytes(), self._now, self._stage)
+            life = _Life(storage.nbytes(), self._now, self._stage, layer)
             self._alive[key] = life
-            self.lives.append(life)
+            self._lives.append(life)
             # At the interpreter's exit, no entry is needed.
             weakref.finalize(storage, self._gone, key).atexit = False
         life.part = part or life.part
@@ -140,7 +195,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._shapes = {tuple(weight.shape): part for part, weight in owned}
         self._inputs = set()
         self._stage = FORWARD
-        self.kernels = []
+        self.kernels, self.layers = [], []
         return self.kernels
 
     def label(self, carry: Carry) -> None:
@@ -155,7 +210,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
     def peak(self) -> dict[str, int]:
         """The memory at its peak, by part; parts that hold nothing are left out."""
         changes: dict[int, int] = {}
-        for life in self.lives:
+        for life in self._lives:
             changes[life.born] = changes.get(life.born, 0) + life.size
             if life.died is not None:
                 # Alive until its last operator has ended: operands and results of an operator coexist.
@@ -166,7 +221,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             if now > most:
                 worst, most = moment, now
         held = dict.fromkeys(MEMORY_PARTS, 0)
-        for life in self.lives:
+        for life in self._lives:
             if life.born <= worst and (life.died is None or life.died >= worst):
                 held[self._part(life)] += life.size
         return {part: size for part, size in held.items() if size}
@@ -181,85 +236,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
                 return GRADIENTS
         return TRANSIENT
 
-
-def _next_node() -> int:
-    """The number of the next autograd node that this thread makes."""
-    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001 - there is no public way
-
-
-class LayerTracer(Tracer):  # type: ignore[no-untyped-call]
-    """Records besides by which layer each kernel was started and each storage made; "" is outside of all.
-
-    A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
-    call made the autograd node that runs: nodes are numbered in the order in which they are made.
-
-    Attributes:
-        layers: of ``kernels``, one for each.
-        homes: of ``lives``, one for each.
-        kinds: the classes of the layers that were called, by name, in the order of their first calls.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers: list[str] = []
-        self.homes: list[str] = []
-        self.kinds: dict[str, str] = {}
-        # (layer, number of the first autograd node of its call), innermost last
-        self._calls: list[tuple[str, int]] = []
-        self._nodes: dict[int, str] = {}
-
-    @contextmanager
-    def following(self) -> Iterator[None]:
-        """Follows the calls of modules while it is open."""
-        hooks = (
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, always_call=True),
-        )
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
-
-    def _enter(self, module: nn.Module, *_: Any) -> None:
-        layer = layer_of(module)
-        if layer:
-            self.kinds.setdefault(layer, type(module).__name__)
-        elif self._calls:
-            layer = self._calls[-1][0]
-        self._calls.append((layer, _next_node()))
-
-    def _leave(self, *_: Any) -> None:
-        layer, first = self._calls.pop()
-        for number in range(first, _next_node()):
-            self._nodes.setdefault(number, layer)
-
-    def _layer(self) -> str:
-        """The layer that the next operator belongs to."""
-        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
-        if node is not None:
-            return self._nodes.get(node._sequence_nr(), "")  # noqa: SLF001 - as above
-        return self._calls[-1][0] if self._calls else ""
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Runs the operator and records it with its layer."""
-        self.homes += [""] * (len(self.lives) - len(self.homes))
-        result, layer = super().__torch_dispatch__(func, types, args, kwargs), self._layer()
-        self.layers += [layer] * (len(self.kernels) - len(self.layers))
-        self.homes += [layer] * (len(self.lives) - len(self.homes))
-        return result
-
-    def begin_step(self, carry: Carry) -> list[Kernel]:
-        """See ``Tracer.begin_step``."""
-        self.layers = []
-        return super().begin_step(carry)
-
     def kept(self, part: str) -> dict[str, int]:
         """The bytes of one part of the memory by layer.
 
@@ -267,13 +243,17 @@ class LayerTracer(Tracer):  # type: ignore[no-untyped-call]
             part: ``ACTIVATIONS``, which a backward pass waits for, or ``GRADIENTS``, which it leaves; of
                 several backward passes, those of the one that keeps most.
         """
-        most: dict[str, int] = {}
-        homes = self.homes + [""] * (len(self.lives) - len(self.homes))
+        most = Counter[str]()
         for began, ended in self._backwards:
-            found: dict[str, int] = {}
-            for life, home in zip(self.lives, homes, strict=True):
+            found = Counter[str]()
+            for life in self._lives:
                 first = life.born < began if part == ACTIVATIONS else began <= life.born <= ended
                 if first and self._part(life) == part and (life.died is None or life.died >= began):
-                    found[home] = found.get(home, 0) + life.size
-            most = max(most, found, key=lambda held: sum(held.values()))
+                    found[life.layer] += life.size
+            most = max(most, found, key=Counter.total)
         return most
+
+
+def _next_node() -> int:
+    """The number of the next autograd node that this thread makes."""
+    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001 - there is no public way

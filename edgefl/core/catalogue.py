@@ -19,15 +19,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from shlex import quote
 from types import ModuleType
 
 from edgefl.core.errors import (
-    MOST,
     EdgeflError,
     UnknownNameError,
     UserError,
-    closest,
     in_one_line,
     nearest,
     one_of,
@@ -66,32 +63,6 @@ _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
-
-
-# How one of a kind is set in a scenario, of kinds that are taken for others; `edgefl show` explains the rest.
-SETTINGS = {
-    "device": "fleet={{members: [{{device: {}, link: ethernet}}]}}",
-    "measure": "evaluate.measures=[{}]",
-    "method": "method={}",
-    "policy": "server.policy={}",
-    "selector": "server.selector={}",
-}
-
-# What others call so, in lower case, without separators and "raspberry": its kind, and what to write.
-ALIASES = {
-    **dict.fromkeys(("pi4", "pi4b"), ("device", "raspberry-pi-4b")),
-    "pi5": ("device", "raspberry-pi-5"),
-    **dict.fromkeys(("pizero", "pizero2", "pizero2w"), ("device", "raspberry-pi-zero-2w")),
-    "fedadagrad": ("method", "{name: fedopt, optimizer: adagrad}"),
-    "fedadam": ("method", "{name: fedopt, optimizer: adam}"),
-    "fedavgm": ("method", "{name: fedopt, optimizer: avgm}"),
-    "fedyogi": ("method", "{name: fedopt, optimizer: yogi}"),
-    "async": ("policy", "fedasync"),
-    "fmnist": ("dataset", "fashion-mnist"),
-    "noniid": ("partition", "dirichlet"),
-    "tifl": ("selector", "tiers"),
-}
-SPELLING = re.compile(r"[-_ ]|^r(as(pberry)?)?(?=[-_ ]?pi)")
 
 
 @dataclass(frozen=True)
@@ -236,9 +207,22 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical in known:
         _tell(kind, known[canonical])
         return known[canonical]
-    one = singular(kind)
-    hint = _where_it_is(kind, name, canonical) or _lead(one, name, called(name)) or nearest(canonical, known)
-    raise UnknownNameError(f"unknown {one} {name!r}", where=where, hint=hint)
+    what = f"unknown {singular(kind)} {name!r}"
+    raise UnknownNameError(what, where=where, hint=_hint(kind, name, canonical, known))
+
+
+def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> str:
+    """What an unknown name may mean: code that is not read, another kind's, one whose summary has it."""
+    here = _scan(kind, Path.cwd() / kind) if kind in _CODE else ()
+    if file := next((entry.path.name for entry in here if entry.name == canonical), ""):
+        read = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
+        return f"./{kind}/{file} is read only if EDGEFL_PATH lists this directory: {read}"
+    for other, own in called(name).items():
+        if other != "scenario":  # of which many show what they are named for
+            return f"there is the {other} {own!r}: edgefl show {other} {own}"
+    word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    mentioned = [each for each, entry in known.items() if kind in _CODE and word.search(summary(entry))]
+    return f"did you mean {mentioned[0]!r}?" if len(mentioned) == 1 else nearest(canonical, known)
 
 
 def _spelled(kind: str, name: str, known: Mapping[str, Entry]) -> str:
@@ -265,46 +249,13 @@ def only_kind_of(name: str) -> str:
     having = called(name)
     if len(having) == 1:
         return next(iter(having))
-    what, choice = f"{name!r} is the name of several", [f"{kind} {own}" for kind, own in having.items()]
-    if not having:
-        every = {f"{singular(kind)} {each}": each for kind in KINDS for each in entries(kind)}
-        # What is in a folder, such as a paper's scenario, would crowd out the rest.
-        within = {each for each in every.values() if name in each and "/" not in each}
-        near = {closest(name, every.values()), *within}
-        what, choice = f"nothing is named {name!r}", [label for label, each in every.items() if each in near]
-    hint = (not having and _lead("", name, having)) or one_of(choice[:MOST])
-    listed = f"edgefl list {name if name in KINDS else ''}".strip()
-    raise UnknownNameError(what, where="NAME", hint=hint or f"{listed} has the names")
-
-
-def _lead(kind: str, name: str, having: Mapping[str, str]) -> str:
-    """A hint to what others call so, or to what of another kind is ``having`` the name; "" if there is none.
-
-    ``kind`` is the one asked for, "" for any; kinds are in the singular.
-    """
-    other, value = ALIASES.get(SPELLING.sub("", name.casefold())) or next(iter(having.items()), ("", ""))
-    own = re.sub(r"{name: ([^,]*).*", r"\1", value)
-    if own == value and kind in {other, ""}:
-        return one_of([repr(own) if kind else f"{other} {own}"] if own else [])
-    setting = SETTINGS.get(other, "").format(value)
-    how = f"--set {quote(setting)}" if setting else f"edgefl show {other} {own}"
-    return f"there is the {other} {own!r}: {how}" if own else ""
-
-
-def _where_it_is(kind: str, name: str, canonical: str) -> str:
-    """A hint for what is there but not read: code in the working directory, or a path in place of a name."""
-    folder = _INSIDE.get(kind, kind)
-    if kind in _CODE:
-        files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
-        command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
-        read = f"is read only if EDGEFL_PATH lists this directory: {command}"
-        if kind == "datasets" and os.path.isdir(name):  # noqa: PTH112 - raises nothing
-            return f"for the images in this folder, write {name}/"
-        return f"./{folder}/{files[0]} {read}" if files else ""
-    if not name.endswith(".yaml"):
-        return ""
-    own = Path(name).stem
-    return f"give the name, {own!r}" + ("" if own in entries(kind) else f"; the file goes in ./{folder}")
+    if having:
+        hint = one_of([f"{kind} {own}" for kind, own in having.items()])
+        raise UnknownNameError(f"{name!r} is the name of several", where="NAME", hint=hint)
+    # What is in a folder, such as a paper's scenario, would crowd out the rest.
+    every = {each for kind in KINDS for each in entries(kind) if "/" not in each}
+    hint = nearest(name, every, otherwise="edgefl list has the names")
+    raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
 
 
 def _tell(kind: str, entry: Entry) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -20,7 +20,6 @@ from edgefl.core.notes import note
 from edgefl.core.overrides import PAIRS, SCALE, SCALES, SWEEP, Override, put, within
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
-from edgefl.core.units import show_count
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import RESOLVED, Document, size
 
@@ -165,7 +164,6 @@ def _swept(document: Document) -> list[_SweptRun]:
 def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_SweptRun]:
     """Runs in which overrides win; of those that differ in nothing but a name then, the first stays."""
     found: dict[str, _SweptRun] = {}
-    lost: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for run in runs:
         settings = dict(run.settings)
         for override, key in itertools.product(overrides, run.settings):
@@ -173,10 +171,11 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
                 continue
             value, above = settings[key], key.count(".") + 1
             if within(key, override.key):
-                lost[override.where, key][_words(settings.pop(key).data)] = None
+                del settings[key]
+                note(f"{override.where} replaces the sweep's {key}")
             elif within(override.key, key):
-                if (before := item_at(value.data, override.keys[above:])) is not None:
-                    lost[override.where, override.key][_words(before)] = None
+                if item_at(value.data, override.keys[above:]) is not None:
+                    note(f"{override.where} replaces the sweep's {override.key}")
                 settings[key] = put(value, override.keys, override.value, above)
         plain = repr({key: value.data for key, value in settings.items() if key != "name"})
         if settings == run.settings:
@@ -186,9 +185,6 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
         named = [key for key in settings if key != "name"] if "name" in run.named else run.named
         settings.pop("name", None)
         found.setdefault(plain, _SweptRun(settings, [key for key in named if key in settings]))
-    for (where, key), values in lost.items():
-        told = f"{short(', '.join(values))} ({show_count(len(values), 'value')})"
-        note(f"{where} replaces the sweep's {key}: {told}")
     return list(found.values())
 
 

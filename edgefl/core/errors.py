@@ -27,7 +27,7 @@ _LONGEST = 500
 # The most characters of a value that a message quotes.
 _QUOTED = 60
 # The most names that are offered for a part of them.
-MOST = 5
+_OFFERED = 5
 
 
 class EdgeflError(Exception):
@@ -178,14 +178,18 @@ class Place:
         return f"{self.file}{line}{key}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint: the closest of ``known`` without regard to case, those that contain it, or else all of them."""
-    names = sorted(known)
+def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A hint: the closest of ``known``, those that contain it, or else all of them, or ``otherwise``."""
+    names, bare = sorted(known), _bare(name)
     close = closest(name, names)
-    within = [each for each in names if name and name.casefold() in each.casefold()]
-    choice = [close] if close else within if len(within) <= MOST else []
-    listed = f"known: {', '.join(names)}" if names else "none are known"
+    within = [each for each in names if bare and bare in _bare(each)]
+    choice = list(dict.fromkeys([*([close] if close else []), *(within if len(within) <= _OFFERED else [])]))
+    listed = otherwise or (f"known: {', '.join(names)}" if names else "none are known")
     return one_of([repr(each) for each in choice]) or listed
+
+
+def _bare(name: str) -> str:
+    return re.sub("[-_ ]", "", name.casefold())
 
 
 def one_of(choice: Sequence[str]) -> str:

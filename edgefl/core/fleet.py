@@ -21,7 +21,6 @@ from pydantic import (
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.carbon import Carbon
 from edgefl.core.components import NameOf, OfKind, own_names
 from edgefl.core.devices import DType
 from edgefl.core.errors import nearest
@@ -123,7 +122,7 @@ class Fleet(Strict):
             the client is away when its upload arrives.
         speed: a list of what slows clients down in time, whose factors are multiplied; ``edgefl list speed``.
         failures: what goes wrong with jobs.
-        carbon: what emissions depend on; null leaves them out.
+        carbon: what emissions depend on, which planning reads (``planning.carbon``); null leaves them out.
         notes: free text.
     """
 
@@ -139,7 +138,7 @@ class Fleet(Strict):
     on_leave: Literal["lose", "pause", "finish", "check-at-end"] = "lose"
     speed: tuple[AnySpeed, ...] = ()
     failures: Failures = Failures()
-    carbon: Carbon | None = None
+    carbon: dict[str, Any] | None = None
     notes: str = ""
 
     @model_validator(mode="wrap")

@@ -1,27 +1,22 @@
-"""Fresh Python processes: nothing that this one has loaded, allocated or set is in theirs.
-
-A process gets its input as a pickle on standard input and writes its answer, pickled, to standard output.
-"""
+"""Fresh Python processes: nothing that this one has loaded, allocated or set is in theirs."""
 
 from __future__ import annotations
 
 import os
-import pickle
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 
-from edgefl.core.errors import EdgeflError, RunError
+from loky import ProcessPoolExecutor
+
+from edgefl.core.errors import EdgeflError, RunError, in_one_line
 from edgefl.core.user_code import explained
 
 Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
-
-_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
-
 
 Caller: TypeAlias = Callable[..., Any]
 """``call``, or a stand-in."""
@@ -32,7 +27,7 @@ def call(
     /,
     *arguments: *Arguments,
     threads: int = 1,
-    variables: Mapping[str, str] = _NO_VARIABLES,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Answer:
     """Calls a top-level function in a fresh process; it, its arguments and its answer can be pickled.
 
@@ -42,44 +37,34 @@ def call(
         EdgeflError: what the function raised.
         RunError: the process failed in another way.
     """
-    done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", f"from {__name__} import main; main()"],
-        input=pickle.dumps((function, arguments)),
-        env={**environment(threads), **variables},
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        code = done.returncode
-        ending = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-        raise RunError(
-            f"a measuring process failed: {lines[-1] if lines else ending}",
-            where=f"{function.__module__}.{function.__qualname__}",
-        )
-    error: EdgeflError | None
-    answer: Answer
-    error, answer = pickle.loads(done.stdout)  # noqa: S301 - written by our own process
+    env = {**environment(threads), **variables}
+    with ProcessPoolExecutor(1, initializer=_silent, env=env) as executor:
+        try:
+            error, answer = executor.submit(_answer, function, arguments).result()
+        except Exception as failed:
+            where = f"{function.__module__}.{function.__qualname__}"
+            killed = isinstance(failed, BrokenExecutor)
+            what = "it was killed, perhaps for want of memory" if killed else in_one_line(failed)
+            raise RunError(f"a measuring process failed: {what}", where=where) from failed
     if error is not None:
         raise error
-    return answer
+    found: Answer = answer
+    return found
 
 
-def main() -> None:
-    """The process's side of ``call``."""
-    # Standard output is for the answer alone: what anything prints goes to standard error.
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
-    error, answer = None, None
+def _silent() -> None:
+    """Standard output is the caller's."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[EdgeflError | None, Any]:
     try:
-        answer = function(*arguments)
+        return None, function(*arguments)
     except BaseException as raised:
         error = raised if isinstance(raised, EdgeflError) else explained(raised)
         if error is None:
             raise
-    pickle.dump((error, answer), out)
-    out.flush()
+        return error, None
 
 
 def environment(threads: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from edgefl.core.notes import note
 from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
-from edgefl.core.yamls import MOST_BYTES, Document, Keys, in_line, text_of
+from edgefl.core.yamls import MOST_BYTES, Document, Keys, dump, text_of
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -141,7 +141,8 @@ def _told(unsourced: Sequence[str], document: Document) -> str:
     """What is said of numbers without a source, with one of them as it would have one."""
     names = ", ".join(unsourced[:_NAMED]) + (", ..." if len(unsourced) > _NAMED else "")
     given = item_at(document.data, unsourced[0].split("."))
-    bounds = in_line(given).strip("{}") if isinstance(given, dict) else f"value: {in_line(given)}"
+    written = dump(given, in_line=True)
+    bounds = written.strip("{}") if isinstance(given, dict) else f"value: {written}"
     return (
         f"{Path(document.file).name}: {show_count(len(unsourced), 'number')} without a source "
         f"count{'s' * (len(unsourced) == 1)} as assumed ({names}); state one as "

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from inspect import cleandoc
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -45,8 +44,7 @@ class Unknown(NamedTuple):
 class Strict(BaseModel):
     """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers.
 
-    Words that stand for a choice are read without regard to case. ``Attributes:`` in docstrings are in
-    the JSON schema, which editors show, and in the reference.
+    ``Attributes:`` in docstrings are in the JSON schema, which editors show, and in the reference.
 
     Attributes:
         SHORT_FORMS: keys that are read though they are no fields, and the dotted keys that they stand for.
@@ -61,11 +59,10 @@ class Strict(BaseModel):
     def _as_yaml_writes_it(cls, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        words, known = _choices(cls), cls.known_keys()
+        known = cls.known_keys()
         refused = value.keys() - known if cls.model_config["extra"] == "forbid" else ()
         return {
-            key: Unknown(inner, known) if key in refused else _read(inner, words.get(key, {}))
-            for key, inner in value.items()
+            key: Unknown(inner, known) if key in refused else _tuples(inner) for key, inner in value.items()
         }
 
     @classmethod
@@ -96,27 +93,9 @@ def _documented(record: type) -> tuple[str, dict[str, str]]:
     }
 
 
-def _read(value: Any, words: Mapping[str, str]) -> Any:
-    """A list as a tuple, and words as they are spelled here."""
-    # YAML has lists only; frozen records hold tuples, which strict validation does not make from lists.
-    if isinstance(value, list | tuple):
-        return tuple(_read(inner, words) for inner in value)
-    return words.get(value.casefold(), value) if words and isinstance(value, str) else value
-
-
-@cache
-def _choices(record: type[BaseModel]) -> dict[str, dict[str, str]]:
-    """The words of a record's fields that stand for a choice, by field and by the word in lower case."""
-    found = {key: _words(field.annotation) for key, field in record.model_fields.items()}
-    return {key: {word.casefold(): word for word in words} for key, words in found.items() if words}
-
-
-def _words(annotation: Any) -> list[str]:
-    inner = get_args(annotation)
-    if get_origin(annotation) is Literal:
-        return [word for word in inner if isinstance(word, str)]
-    # Not the values of a mapping: they are validated apart.
-    return [] if get_origin(annotation) is dict else [word for each in inner for word in _words(each)]
+def _tuples(value: Any) -> Any:
+    """YAML has lists only; frozen records hold tuples, which strict validation does not make from lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 class Component(Strict):

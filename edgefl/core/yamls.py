@@ -1,7 +1,7 @@
 """YAML 1.2 files as plain data, with the file and line of each value.
 
-ruamel.yaml composes the text and reads scalars; no tag constructs an object, and what a few bytes expand to
-is bounded. Dates and times of day are text, as in the core schema (https://yaml.org/spec/1.2.2/, 10.3).
+PyYAML composes the text, by the core schema's scalars (https://yaml.org/spec/1.2.2/, 10.3): dates, times of
+day, "yes" and "on" are text. No tag constructs an object, and what a few bytes expand to is bounded.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ import json
 import math
 import re
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from io import StringIO
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
+import yaml
 from pydantic_core import to_jsonable_python
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
-from edgefl.core.errors import Place, ScenarioError, UserError, short
+from edgefl.core.errors import Place, ScenarioError, UserError, in_one_line, short
 
 # Limits of one text; `docs/scenarios.md` states them.
 MOST_BYTES = 1_000_000
@@ -31,15 +28,24 @@ MOST_DEPTH = 50
 MOST_VALUES = 100_000
 
 _INT64 = 2**63
-_STANDARD = "tag:yaml.org,2002:"
-_MERGE = f"{_STANDARD}merge"
-_SCALARS = frozenset(f"{_STANDARD}{kind}" for kind in ("int", "float", "bool", "null"))
-# What ruamel takes for no text, and the core schema does.
-_TEXTS = frozenset({None, "!", *(f"{_STANDARD}{kind}" for kind in ("str", "timestamp", "value", "merge"))})
-
 _WITHIN = "integers must be within 64 bits"
-_QUOTE = "put quotes around braces in a key"
-_NOT_UNICODE = "has a character that is not valid Unicode"
+
+# The scalars that are no text: what they look like without quotes, and what they are then.
+_STANDARD = "tag:yaml.org,2002:"
+_MERGE, _TEXT = f"{_STANDARD}merge", f"{_STANDARD}str"
+_SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
+    f"{_STANDARD}bool": ("true|True|TRUE|false|False|FALSE", lambda text: _TRUE[text.lower()]),
+    f"{_STANDARD}int": (
+        "[-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+",
+        lambda text: int(text, 0 if text[1:2].isalpha() else 10),
+    ),
+    f"{_STANDARD}float": (
+        r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        lambda text: float(re.sub(r"\.(inf|nan)", r"\1", text.lower())),
+    ),
+}
+_TRUE = {"true": True, "false": False}
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -216,12 +222,39 @@ def _within(text: str) -> int:
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Composes, by the core schema."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes what the core schema, or YAML 1.1, would not read as text; writes no aliases."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's
+        """Always."""
+        return True
+
+
+for _tag, (_pattern, _) in _SCALARS.items():
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(_tag, re.compile(f"^({_pattern})$"), None)
+_Loader.add_implicit_resolver(_MERGE, re.compile("^<<$"), None)
+
+
+def _text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar(_TEXT, str(text), style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_multi_representer(str, _text)
+
+
 class _Composed:
     """Makes plain data of composed nodes, and takes down their places."""
 
     def __init__(self, file: str, *, lines: bool) -> None:
         self._file, self._lines = file, lines
-        self._yaml: Any = YAML(typ="safe", pure=True)
         self._count = self._depth = 0
         self._places: dict[Keys, tuple[str, int]] = {}
 
@@ -230,23 +263,18 @@ class _Composed:
         if len(text) > MOST_BYTES:
             self._refuse(f"more than {MOST_BYTES:,} bytes of YAML", 0)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of an anchor that is used again
-                root = self._yaml.compose(text)
+            root = yaml.compose(text, Loader=_Loader)
             data = None if root is None else self._value(root, (), root.start_mark.line + 1)
-        except YAMLError as error:
+        except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
             position = getattr(error, "position", None)
             line = mark.line + 1 if mark else text.count("\n", 0, position) + 1 if position else 0
             problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
             if problem.startswith("but "):
                 problem = f"{getattr(error, 'context', '')}, {problem}"
-            hint = "indent by spaces" if "'\\t'" in problem else ""
-            self._refuse(f"not valid YAML: {problem}", line, hint)
-        except RecursionError:
-            self._refuse(f"values are nested more than {MOST_DEPTH} levels deep", 0)
-        except (ArithmeticError, ValueError):  # an escape such as "\UFFFFFFFF"
-            self._refuse("not valid YAML: a character that does not exist", 0)
+            self._refuse(f"not valid YAML: {problem}", line)
+        except (RecursionError, UnicodeEncodeError) as error:
+            self._refuse(f"not valid YAML: {in_one_line(error)}", 0)
         return Document(self._file, data, places=self._places)
 
     def _value(self, node: Any, path: Keys, line: int) -> Any:
@@ -260,7 +288,7 @@ class _Composed:
             self._places[path] = self._file, line if self._lines and path else 0
         if isinstance(node, ScalarNode):
             return self._scalar(node, line)
-        if node.tag not in {None, "!", f"{_STANDARD}map", f"{_STANDARD}seq"}:
+        if node.tag not in {f"{_STANDARD}map", f"{_STANDARD}seq"}:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         self._depth += 1
         if isinstance(node, SequenceNode):
@@ -280,8 +308,8 @@ class _Composed:
         for key, value in sorted(node.value, key=lambda pair: pair[0].tag != _MERGE):
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
-                self._refuse("a key must be a single word or number", line, _QUOTE)
-            self._check_unicode(key.value, line)
+                hint = "put quotes around braces in a key"
+                self._refuse("a key must be a single word or number", line, hint)
             merges = key.tag == _MERGE
             if (key.value, merges) in seen:
                 self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
@@ -303,13 +331,12 @@ class _Composed:
         return found
 
     def _scalar(self, node: ScalarNode, line: int) -> Any:
-        self._check_unicode(node.value, line)
-        if node.tag in _TEXTS:
+        if node.tag in {_TEXT, _MERGE}:
             return node.value
         if node.tag not in _SCALARS:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")
         try:
-            value = self._yaml.constructor.yaml_constructors[str(node.tag)](self._yaml.constructor, node)
+            value = _SCALARS[node.tag][1](node.value)
         except (ValueError, KeyError):  # also of 4,300 digits
             self._refuse(f"{short(node.value)!r} cannot be read as {_shown(node.tag)}", line)
         if (isinstance(value, int) and not -_INT64 <= value < _INT64) or (
@@ -319,18 +346,9 @@ class _Composed:
             self._refuse(f"the number {short(node.value)} is too large", line, hint)
         return value
 
-    def _check_unicode(self, text: str, line: int) -> None:
-        if not _encodes(text):
-            self._refuse(f"{short(ascii(text))} {_NOT_UNICODE}", line)
-
     def _refuse(self, what: str, line: int, hint: str = "") -> NoReturn:
         where = str(Place(self._file, line if self._lines else 0))
         raise ScenarioError(what, where=where, hint=hint) from None
-
-
-def _encodes(text: str) -> bool:
-    """Whether a text has no surrogates, which no file can hold."""
-    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _shown(tag: str | None) -> str:
@@ -344,67 +362,9 @@ def size(value: Any) -> int:
     return 1 + sum(map(size, inner))
 
 
-# What stands without quotes, and every YAML reads as text: words and paths.
-_PLAIN = re.compile(
-    r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[a-z_/][\w/+.()%=-]*(?: [\w/+.()%=-]+)*",
-    re.ASCII | re.IGNORECASE,
-)
-# What a literal block has as it is.
-_BLOCK = re.compile(r"[!-~][\n -~]*[!-~]")
-
-
-def dump(value: Any) -> str:
-    """Plain data as YAML text: a line for each value, several for a text of several lines.
-
-    A plan has thousands of values, which ruamel's emitter takes longer to write than a short run takes.
-    """
-    return "\n".join(_lines(value)) + "\n"
-
-
-def _lines(value: Any) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            first, *rest = _lines(inner)
-            nested = isinstance(inner, dict | list | tuple) and inner
-            yield from (f"{_scalar(key)}:", f"  {first}") if nested else (f"{_scalar(key)}: {first}",)
-            yield from (f"  {line}" for line in rest)
-    elif isinstance(value, list | tuple) and value:
-        for inner in value:
-            first, *rest = _lines(inner)
-            yield f"- {first}"
-            yield from (f"  {line}" for line in rest)
-    elif isinstance(value, str) and "\n" in value and _BLOCK.fullmatch(value):
-        yield "|-"
-        yield from value.split("\n")
-    else:
-        yield _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else _quoted(value)
-    if isinstance(value, float):
-        text = float.__repr__(value)
-        return re.sub("(inf|nan)$", r".\1", text)
-    if value is None or isinstance(value, bool | int):
-        return json.dumps(value)
-    if isinstance(value, dict | list | tuple):
-        return "{}" if isinstance(value, dict) else "[]"
-    raise TypeError(f"YAML cannot hold a {type(value).__name__}")
-
-
-def _quoted(text: str) -> str:
-    """In double quotes, every character that is not printed by its number."""
-    shown = (one if one.isprintable() else f"\\U{ord(one):08x}" for one in re.sub(r'(["\\])', r"\\\1", text))
-    return f'"{"".join(shown)}"'
-
-
-def in_line(value: Any) -> str:
-    """Plain data as YAML in one line: "{shape: polynomial, a: 0.5}"."""
-    yaml: Any = YAML(typ="safe", pure=True)
-    yaml.default_flow_style, yaml.width = True, sys.maxsize
-    yaml.sort_base_mapping_type_on_output = False
-    out = StringIO()
-    # A bare scalar would end with a document's end marker.
-    yaml.dump([value], out)
-    return out.getvalue().strip()[1:-1]
+def dump(value: Any, *, in_line: bool = False) -> str:
+    """Plain data as YAML text: a line for each value, or in one line: "{shape: polynomial, a: 0.5}"."""
+    style = {"default_flow_style": in_line, "sort_keys": False, "allow_unicode": True, "width": 10**9}
+    if in_line:  # A bare scalar would end with a document's end marker.
+        return str(yaml.dump([value], Dumper=_Dumper, **style)).strip()[1:-1]
+    return str(yaml.dump(value, Dumper=_Dumper, **style))

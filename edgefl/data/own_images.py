@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import header
 from edgefl.core.notes import note
 from edgefl.core.units import show_count
+from edgefl.data.images import header
 from edgefl.data.pictures import Pictures, decoded_pictures
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset

@@ -16,8 +16,8 @@ import numpy as np
 
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
-from edgefl.core.images import SUFFIXES, Encoded, decoded, explained
 from edgefl.data.image_cache import decoded_once
+from edgefl.data.images import SUFFIXES, Encoded, decoded, explained
 from edgefl.data.spec import Arrays, Ints
 
 LABELS = ("label", "fine_label", "labels")
@@ -54,7 +54,7 @@ class Pictures:
 
 
 def decoded_pictures(train: Pictures, test: Pictures, shape: tuple[int, int, int], *, fit: bool) -> Arrays:
-    """Both parts in one shape, from the cache if they were decoded before; see ``edgefl.core.images``.
+    """Both parts in one shape, from the cache if they were decoded before; see ``edgefl.data.images``.
 
     Raises:
         DataError: an image cannot be read or does not fit.

@@ -22,7 +22,7 @@ import torch
 
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
-from edgefl.core.images import Pixels, explained
+from edgefl.data.images import Pixels, explained
 from edgefl.data.pictures import ImageParquet, decoded_pictures
 from edgefl.data.source import checked
 from edgefl.data.spec import Arrays, Ints, Spec

@@ -10,7 +10,7 @@ import pydantic.dataclasses
 from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 
-from edgefl.core.images import Pixels
+from edgefl.data.images import Pixels
 
 Ints: TypeAlias = NDArray[np.int64]
 

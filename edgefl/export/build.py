@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edgefl.data import normalised
+from edgefl.data.batching import normalised
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import ExportForm
 from edgefl.export.trained import LAST, TrainedVersion

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import torch
 
 from edgefl.core.errors import UserError
-from edgefl.data import normalised
+from edgefl.data.batching import normalised
 from edgefl.export.trained import TrainedVersion, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK

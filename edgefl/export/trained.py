@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.errors import UserError
-from edgefl.data import Federation
+from edgefl.data.federation import Federation
 from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree

@@ -1,4 +1,4 @@
-"""FedOpt: the server takes an optimizer's step along the clients' mean move D.
+"""FedOpt (FedAdam, FedYogi, FedAdagrad, FedAvgM): an optimizer's step along the clients' mean move D.
 
 FedAvgM is Hsu et al. 2019, Section 4.3; FedAdagrad, FedAdam and FedYogi are Reddi et al. 2021, Algorithm 2::
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from edgefl.compute.layers import ForwardCounts
 from edgefl.core.clients import Clients
 from edgefl.core.corners import Interval, together
 from edgefl.core.devices import Board
@@ -67,6 +66,20 @@ class SharedLink:
     payload_bytes: float
     at_least_s: float
     alone_s: Interval
+
+
+@dataclass(frozen=True)
+class ForwardCounts:
+    """Operations of a model's forward pass on one sample, in convolutions and matrix products.
+
+    Attributes:
+        model: its name.
+        fvcore_flops, traced_flops: by either count, two a multiply-add.
+    """
+
+    model: str
+    fvcore_flops: int
+    traced_flops: int
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from edgefl.core.link import Link, Radio
 from edgefl.core.link_traces import LinkTrace
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.core.units import show_bits, show_bytes, show_flops, show_grams, show_joules, show_seconds
-from edgefl.core.yamls import in_line
+from edgefl.core.yamls import dump
 from edgefl.planning.fleets import device, link
 
 Rows = list[tuple[str, ...]]
@@ -169,7 +169,7 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
         return show(value)
     if isinstance(value, dict) and set(value) == {"name"}:
         value = value["name"]
-    return in_line(value)
+    return dump(value, in_line=True)
 
 
 # How quantities are shown, by their dimension as ``core.units`` names it.

@@ -27,20 +27,10 @@ from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
-from edgefl.data import (
-    Arrays,
-    Augment,
-    Federation,
-    Labels,
-    Source,
-    Spec,
-    channels_last,
-    drawn_public,
-    federate,
-    public_images,
-    sized,
-)
+from edgefl.data import Arrays, Labels, Source, Spec, channels_last
 from edgefl.data.augmentations import Augmentation
+from edgefl.data.batching import Augment
+from edgefl.data.federation import Federation, drawn_public, federate, public_images, sized
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import TooFewError
 from edgefl.data.sources import Dataset

@@ -26,9 +26,9 @@ from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share
 from edgefl.core.user_code import returned, user_code
-from edgefl.data import Federation
+from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.carbon import carbon_notes, with_carbon
+from edgefl.planning.carbon import carbon_notes, carbon_of, complete
 from edgefl.planning.costs import tight
 from edgefl.planning.dealing import DealtClients, dealt, kinds
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
@@ -110,7 +110,12 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     with mistakes.collected():
         server = server_board(draft)
     mistakes.check()
-    return Ground(with_carbon(fleet, devices), devices, tuple(assumptions(devices, fleet.links)), server)
+    notes = assumptions(devices, fleet.links)
+    if carbon := carbon_of(fleet, draft.document, ["fleet"]):
+        carbon = complete(carbon, fleet, devices)
+        fleet = fleet.model_copy(update={"carbon": carbon.model_dump(mode="json")})
+        notes = [*notes, *carbon_notes(carbon)]
+    return Ground(fleet, devices, tuple(notes), server)
 
 
 @placed
@@ -170,7 +175,6 @@ def planned(
             *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
-            *carbon_notes(fleet.carbon),
         ),
         server_work=server_,
     )

@@ -20,9 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgefl.compute.layers import ExchangeLayers, LayerWork
 from edgefl.compute.measured import ClientWork, measure
-from edgefl.compute.meta import by_layer
+from edgefl.compute.meta import LayerWork, by_layer
 from edgefl.compute.modules import forward_counts
 from edgefl.core import catalogue
 from edgefl.core.availability import DAY_S
@@ -42,9 +41,10 @@ from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
-from edgefl.data import Federation, prepared
+from edgefl.data.batching import prepared
+from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.costs import Profile, Row, shared_links, without_margin
+from edgefl.planning.costs import ForwardCounts, Profile, Row, shared_links, without_margin
 from edgefl.planning.dealing import ClientKind, DealtClients, kinds
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
@@ -186,7 +186,7 @@ class _Kinds:
             "moved_bytes": cost.work.bytes,
         }
 
-    def tables(self, index: int, model: int, layered: ExchangeLayers | None) -> dict[str, list[Row]]:
+    def tables(self, index: int, model: int, layered: Sequence[LayerWork] | None) -> dict[str, list[Row]]:
         """What an exchange on a model costs each kind; what each of its parts does, and costs."""
         prices, cost = self.plan.prices[index], self.works[index].costs[model]
         names = {"exchange": prices.exchange, "model": self.models[model]}
@@ -199,7 +199,7 @@ class _Kinds:
                 pricer = self.pricers(setup.device, setup.dtype)
                 ends = [one.demand(client) for one in (prices, *(prices.corners or (prices, prices)))]
                 figures |= _priced(ends, pricer, cost)
-                if layered:
+                if layered is not None:
                     found = _part_prices(ends, pricer, self.links[setup.link], layered)
                     priced_parts += [{**names, **setup._asdict(), **part} for part in found]
             row = {**names, **setup._asdict(), "unknown": why, "launch": board.launch_known()}
@@ -207,7 +207,7 @@ class _Kinds:
             row["fits"] = None if room is None else needs <= room
             row["fits_with_margin"] = None if room is None else needs <= without_margin(room)
             whole.append(row | figures)
-        parts: list[Row] = [{**names, **part} for part in _part_works(layered)] if layered else []
+        parts: list[Row] = [{**names, **part} for part in _part_works(layered or ())]
         return {"prices": whole, "parts": parts, "part_prices": priced_parts}
 
     def sides(self, setup: ClientKind) -> Iterator[Side]:
@@ -255,17 +255,13 @@ def _bounded(here: Figures, cheap: Figures, costly: Figures) -> dict[str, Any]:
     return {**found, "intervals": apart} if apart else found
 
 
-def _parts(layered: ExchangeLayers) -> list[tuple[str, LayerWork]]:
-    return [("layer", one) for one in layered.layers] + [("other work", one) for one in layered.others]
-
-
-def _part_works(layered: ExchangeLayers) -> Iterator[dict[str, Any]]:
+def _part_works(layered: Sequence[LayerWork]) -> Iterator[dict[str, Any]]:
     """What each part of an exchange does on any device."""
-    for what, one in _parts(layered):
+    for one in layered:
         every = Work(dict(kernel for work in one.work.values() for kernel in work))
         done = {"flops": _flops(every), "kernels": every.launches, "moved_bytes": every.bytes}
         sizes = {f"{of}_bytes": getattr(one, f"{of}_bytes") for of in ("parameter", "gradient", "activation")}
-        yield {"what": what, "part": one.name, "module": one.kind, **done, **sizes}
+        yield {"what": one.what, "part": one.name, "module": one.kind, **done, **sizes}
 
 
 _TAIL = "radio tail"
@@ -273,13 +269,13 @@ _ROLES = {"forward_s": FORWARD, "grad_input_s": GRAD_INPUT, "grad_weight_s": GRA
 
 
 def _part_prices(
-    ends: Sequence[Demand], pricer: Pricer, route: Link, layered: ExchangeLayers
+    ends: Sequence[Demand], pricer: Pricer, route: Link, layered: Sequence[LayerWork]
 ) -> Iterator[dict[str, Any]]:
     """What each part takes, and each transfer; together, the exchange's seconds and joules.
 
     A part's energy is that of the whole device while it computes, idle power included.
     """
-    for what, one in _parts(layered):
+    for one in layered:
         timed = {role: pricer.demands(Cost(steps=((work, 1),)), route) for role, work in one.work.items()}
         found = []
         for end, demand in enumerate(ends):
@@ -289,7 +285,7 @@ def _part_prices(
             joules = times(demand.compute_w + demand.idle_w, whole)
             found.append({**seconds, "seconds": whole, "joules": joules})
         memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
-        yield {"what": what, "part": one.name, **_bounded(*found), **memory}
+        yield {"what": one.what, "part": one.name, **_bounded(*found), **memory}
     for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
         found = []
         for demand in ends:
@@ -339,6 +335,7 @@ def profile(
     if options.link:
         links = dict.fromkeys(links, link(options.link, where="--link"))
     merging = server_work(draft, learning, server_board(draft))
+    counts = [ForwardCounts(net.name, *forward_counts(net)) for net in learning.nets if options.layers]
     return Profile(
         scenario=found.scenario.name,
         method=found.scenario.method.name,
@@ -346,7 +343,7 @@ def profile(
         assumed=found.notes,
         assumptions=(*assumptions(found.devices, found.links), *of_cells(found.fleet)),
         **tables,
-        layers=[forward_counts(net) for net in learning.nets] if options.layers else None,
+        layers=counts if options.layers else None,
         shared=shared_links(draft.scenario, found.fleet, links, tables["exchanges"]),
         server=None if merging is None else merge_costs(draft, learning, merging),
         server_intervals=None if merging is None else merge_bounds(draft, learning, merging) or None,

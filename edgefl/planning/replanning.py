@@ -21,7 +21,8 @@ from edgefl.core.plan import Assumption, Plan
 from edgefl.core.scenario import LABELS, LearningSpec, TaskSpec, Wire, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
-from edgefl.data import Federation, Spec, public_images, sized
+from edgefl.data import Spec
+from edgefl.data.federation import Federation, public_images, sized
 from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
 from edgefl.planning.learning import DataAccess, Learning, channel, data_of, learn_from

@@ -11,6 +11,7 @@ from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.host import version
 from edgefl.core.notes import note
 from edgefl.core.scenario import Scenario
+from edgefl.planning.carbon import Carbon
 
 
 def schema() -> dict[str, Any]:
@@ -22,6 +23,10 @@ def schema() -> dict[str, Any]:
     kinds = dict[str, str]()
     found = _referring(found, kinds)
     definitions = found["$defs"]
+    # A fleet has it as plain data.
+    carbon = Carbon.model_json_schema(mode="validation", ref_template="#/$defs/{model}")
+    definitions |= {**carbon.pop("$defs"), "Carbon": carbon}
+    definitions["Fleet"]["properties"]["carbon"]["anyOf"] = [{"$ref": "#/$defs/Carbon"}, {"type": "null"}]
     while left := [kind for kind in kinds if kind not in definitions]:
         for kind in left:
             definitions[kind] = {}  # of components that refer to their own kind

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from edgefl.core.plan import Assumption, Plan
-from edgefl.data import Federation
+from edgefl.data.federation import Federation
 from edgefl.planning.plan import Planned
 from edgefl.store import Store
 from edgefl.world.blind import is_blind, shared
@@ -53,7 +53,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
     if any(shared(plan)):
         facts["shared"] = True
     if plan.fleet.carbon is not None:
-        facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
+        facts["carbon"] = plan.fleet.carbon
     if plan.scenario.costs is not None:
         facts["costs"] = plan.scenario.costs.model_dump(mode="json")
     if plan.scenario.scale:

@@ -19,7 +19,7 @@ from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned
-from edgefl.data import normalised
+from edgefl.data.batching import normalised
 from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, reexpressed, tree_map
 from edgefl.protocol.sample_losses import summarised
 from edgefl.protocol.values import tensors

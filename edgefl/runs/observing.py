@@ -17,7 +17,7 @@ from edgefl.compute.loop import work
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
-from edgefl.data import normalised
+from edgefl.data.batching import normalised
 from edgefl.measures import Measure
 from edgefl.planning.learning import GLOBAL, PARTICIPANTS, STEPS
 from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree

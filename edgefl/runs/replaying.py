@@ -21,7 +21,7 @@ from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.overrides import Override
 from edgefl.core.user_code import user_code
-from edgefl.core.yamls import in_line
+from edgefl.core.yamls import dump
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
@@ -257,7 +257,7 @@ def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserEr
     """The error with the run that it is of; where another run would be learned, with how to learn it."""
     error.where = error.where or str(folder)
     if isinstance(error, OtherRunError) and not error.hint:
-        settings = " ".join(f"--set '{one.key}={in_line(one.value.data)}'" for one in given)
+        settings = " ".join(f"--set '{one.key}={dump(one.value.data, in_line=True)}'" for one in given)
         error.hint = f"train it there: edgefl run SCENARIO {settings}"
     return error
 

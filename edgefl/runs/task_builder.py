@@ -17,7 +17,9 @@ from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
 from edgefl.core.user_code import returned
-from edgefl.data import Federation, Spec, Together, batches
+from edgefl.data import Spec
+from edgefl.data.batching import Together, batches
+from edgefl.data.federation import Federation
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Fold, Payload, Phase, Tree

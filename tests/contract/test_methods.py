@@ -62,10 +62,10 @@ def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
                 exchange.down(federation.server, 0), federation.states[0], federation.ctx(0)
             )
             for phase in exchange.work.phases:
-                first = meta.step_kernels(phase, carry, mlp.shape, 6)
+                first = meta.traced_step(phase, carry, mlp.shape, 6).kernels
                 x = torch.empty(*((phase.views,) if phase.views > 1 else ()), 6, *mlp.shape)
                 carry = phase.step(carry, Batch(x, torch.zeros(6, dtype=torch.int64)))
-                assert meta.step_kernels(phase, carry, mlp.shape, 6) == first
+                assert meta.traced_step(phase, carry, mlp.shape, 6).kernels == first
 
 
 def peak_of(name: str, net: Net, optimizer: Any = Sgd(lr=0.1), **settings: Any) -> dict[str, int]:  # noqa: B008 - frozen

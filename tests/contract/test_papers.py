@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from nightly import mostly
-from ruamel.yaml import YAML
 
 import edgefl
 from edgefl.analysis.published import Ours
@@ -29,7 +29,7 @@ SMALL = {
 
 
 def settings(file: Path) -> dict:
-    return YAML(typ="safe").load(file)
+    return yaml.safe_load(file.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda one: one.stem)

@@ -36,7 +36,7 @@ def step(name: str, net: Net, **settings: Any) -> list[Kernel]:
         federation, (exchange,) = Federation(method, net), method.exchanges
         given = exchange.down(federation.server, 0), federation.states[0], federation.ctx(0)
         (phase,) = exchange.work.phases
-        return meta.step_kernels(phase, exchange.work.start(*given), net.shape, SIZE)
+        return meta.traced_step(phase, exchange.work.start(*given), net.shape, SIZE).kernels
 
 
 def flops(kernels: Sequence[Kernel], part: str | None = None) -> int:

@@ -17,7 +17,6 @@ from small import Stop
 
 import edgefl
 from edgefl.core import catalogue
-from edgefl.trackers import Began, End, Progress
 
 TRACKERS = ("mlflow", "tensorboard", "wandb")
 SCENARIO = "quickstart"
@@ -192,41 +191,6 @@ def test_parameters_say_where_it_goes(tmp_path, environment):
         assert (found["project"], found["entity"]) == ("mine", "me")
         assert found["tags"] == "fedavg digits null one"
     assert not [path for path in run.folder.iterdir() if path.name in {"tensorboard", "wandb"}]
-
-
-def test_any_name_and_value_can_be_recorded(name, environment, tmp_path):
-    """Long and foreign names, many settings and figures, huge numbers and those that are none, round -1."""
-    folder = tmp_path / "runs" / "ä <script>"
-    folder.mkdir(parents=True)
-    settings = {f"part.{number}": number for number in range(150)}
-    settings |= {"a π": "é" * 7000, "none": None, "list": [1, {"two": [None, 2.5]}], "k" * 300: 1}
-    tags = dict.fromkeys(("method", "dataset", "engine"), "ä")
-    run = Began(
-        f"ä <script> {name}", "a group/é", 1, 1, None, "0" * 16, 2**62, folder, folder, settings, tags
-    )
-    module = catalogue.load("trackers", name)
-    tracker = module.Params(**({"uri": environment.uri} if name == "mlflow" else {})).build()
-    tracker.began(run)
-    figures = {f"measures/{number}/π": float(number) for number in range(1200)}
-    for round_, t_s, new in (
-        (-1, 0.0, {"training_loss": math.nan, "flops": 2**70, "accuracy.global.value": 0.0}),
-        (-1, 0.5, {"training_loss": math.inf}),
-        (0, 1e9, figures),
-    ):
-        tracker.told(Progress(run.name, "merged", "", 1, round_, None, t_s, None, new, new))
-    reason = "it\nbroke: " + "x" * 10_000
-    tracker.ended(End(run.name, "failed", reason, 1, 2e9, lambda: {"accuracy.global.value": 0.25}))
-    if name == "mlflow":
-        found = tracked.mlflow(environment.uri, run.name)
-    else:
-        found = getattr(tracked, name)(folder / "tensorboard" if name == "tensorboard" else folder)
-    assert found.facts["name"] == run.name
-    assert len(found.settings) == len(settings)
-    assert len([chart for chart in found.charts if chart.startswith("measures/")]) == 1200
-    assert [point[0] for point in found.charts["training_loss"]] == [-1, -1]
-    assert [point[2] for point in found.charts["flops"]] == [2.0**70]
-    assert found.final == {"accuracy.global.value": 0.25}
-    assert found.told.startswith("failed: it")
 
 
 @pytest.mark.skipif("wandb" in MISSING, reason="wandb is not installed")

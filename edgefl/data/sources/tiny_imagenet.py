@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.core.images import explained
+from edgefl.data.images import explained
 from edgefl.data.pictures import decoded_pictures, of_files, tree
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.core.images import explained
 from edgefl.data.image_cache import decoded_once
+from edgefl.data.images import explained
 from edgefl.data.readers import found_in
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset

@@ -14,11 +14,9 @@ from edgefl.analysis.bills import Amount, BilledUntil
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
-from edgefl.core.carbon import Carbon
 from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
-from edgefl.core.errors import UserError
-from edgefl.planning.carbon import completed
+from edgefl.planning.carbon import Carbon, completed
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
@@ -200,13 +198,6 @@ def test_a_tail_emits_when_it_is_drawn(case):
         drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
         expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
         assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
-
-
-def test_a_damaged_record_is_told():
-    with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
-        reader.meta["carbon"] = {"regions": 3}
-        with pytest.raises(UserError, match=r"carbon\.regions should be a mapping"):
-            footprint(Run(reader), BilledUntil(1.0), {})
 
 
 def test_means_are_those_of_small_steps():

@@ -1,17 +1,14 @@
 """A calibration with simulated processes: the file, its numbers, and what is refused."""
 
-from pathlib import Path
-
 import pytest
 from calibrated import trace_once
 
-from edgefl.calibrate import QUICK, Effort, calibrate
+from edgefl.calibrate import Effort, calibrate
 from edgefl.calibrate.energy import EnergySpan
 from edgefl.calibrate.measure import Calls
 from edgefl.calibrate.suites import methods
 from edgefl.calibrate.workloads import FIT, HELD_OUT, export
 from edgefl.core.devices import Roofline
-from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 
@@ -83,20 +80,3 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
             assert number.status in {"measured", "derived"}
             assert "torch" in number.source
             assert "2 threads, median of 2 fresh processes" in number.source
-
-
-@pytest.mark.parametrize("name", ["My Laptop", "../mine", "x" * 300])
-def test_an_unusable_name_is_refused_before_measuring(name):
-    processes = Processes()
-    with pytest.raises(UserError, match="invalid device name"):
-        calibrate(name, run=processes, effort=SHORT)
-    assert processes.calls == []
-
-
-def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
-    """``out`` may be in any folder that exists; the result says how to have the file found."""
-    folder = tmp_path / "elsewhere" / "devices"
-    folder.mkdir(parents=True)
-    found = calibrate("mine", run=Processes(), effort=QUICK, out=folder / "mine.yaml")
-    assert Path(found.file).is_file()
-    assert found.next == f"export EDGEFL_PATH={folder.parent}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

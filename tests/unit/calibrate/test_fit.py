@@ -63,16 +63,6 @@ def test_exact_timings_give_the_exact_numbers(works):
     assert found.workloads == len(works)
 
 
-def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
-    """On a machine of 50 GB/s whose depthwise rate, 90 GFLOP/s, bounds only some of them."""
-    board = roofline(
-        **{**TRUE, "depthwise": 0.3, "launch_s": 3e-6, "backward_s": 18e-6}, bandwidth=50e9, peak=300e9
-    )
-    clock, draw = board.clock("fast", "fp32"), random.Random(3)  # noqa: S311
-    given = [TimedWork(one, clock.time(one).seconds * draw.uniform(0.6, 1.3)) for one in works]
-    assert fit(given, 50e9).depthwise == pytest.approx(90e9, rel=0.4)
-
-
 def test_noise_and_one_outlier_change_the_numbers_little(works):
     """Times up to a tenth too long, or one kernel a hundred times too slow: by no more than a third."""
     check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)

@@ -53,18 +53,6 @@ def test_a_jetson_is_measured_at_its_input(tmp_path):
     assert source.joules(13.0) == pytest.approx(12 + (6 + 12) / 2)
 
 
-def test_a_supply_sensor_tells_microwatts(tmp_path):
-    """An INA226 in a Pi's supply; another chip's power, such as a graphics card's, is not the board's."""
-    files(tmp_path, "sys/class/hwmon/hwmon0", name="amdgpu", power1_input="9000000")
-    meter = Meter(root=tmp_path)
-    assert (meter.measures, "exposes no power counter" in meter.powers().why) == (False, True)
-    files(tmp_path, "sys/class/hwmon/hwmon1", name="ina226", power1_input="3500000")
-    source, _ = host_source(tmp_path)
-    assert source.what == "the board's supply, by its INA226"
-    source.joules(0.0)
-    assert source.joules(2.0) == pytest.approx(7.0)
-
-
 def test_power_is_the_slope_between_two_times():
     """2 W for 10 s, then 5 W; a span's ends may lie between samples, and three samples are needed."""
     log = EnergyLog([float(second) for second in range(21)], [])
@@ -164,29 +152,6 @@ def test_the_log_is_read_when_the_calibration_has_run(folder, monkeypatch, caplo
     found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=folder / "no.csv", force=True)
     assert device("mine").power.active.status == "unknown"
     assert "cannot read no.csv" in found.notes[-1]
-
-
-def test_a_log_that_turns_out_wrong_costs_the_power_alone(folder, monkeypatch):
-    """The note names file and line; one that is wrong from the start is refused before measuring."""
-    path, worker = _log(folder / "log.csv", 2.0), _worked(monkeypatch)
-    worker.at_last = lambda: path.write_text("1000,2\n1001,x\n", encoding="utf-8")
-    found = calibrate("mine", run=worker, effort=SHORT, power_log=path)
-    assert f"'x' must be watts ({path}:2)" in found.notes[-1]
-    assert device("mine").power.idle.source in found.notes[-1]
-    with pytest.raises(UserError, match="'x' must be watts"):
-        calibrate("other", run=Worker(0.0, refuses=True), effort=SHORT, power_log=path)
-
-
-def test_the_hosts_sensor_is_recorded_meanwhile(folder):
-    """Its readings lie in the spans, which a process reports; here the sensor always tells the same."""
-    root = files(folder / "root", CHIP, **JETSON)
-    effort = Effort(1, 0.0, 0.0, 0.0, 0.3)
-    found = calibrate("mine", run=Worker(takes_s=0.3), effort=effort, root=root)
-    draws = device("mine").power
-    for one in (draws.idle, draws.single_core, draws.active):
-        assert one.value == pytest.approx(6.0)
-        assert "VDD_IN" in one.source
-    assert not any("power" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

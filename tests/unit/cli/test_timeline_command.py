@@ -1,18 +1,15 @@
 """`edgefl timeline` and `RunResult.timeline`: which runs, clients and rounds, and what they say."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 from commands import run_command
-from hooks import Hooks
 from traced import read_back
 
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.show.perfetto import build, choice
 
-FEW = {"sweep": None, "server.rounds": 9}
 STREAM = {
     "sweep": None,
     "server": {"policy": {"name": "fedbuff", "buffer": 4}, "rounds": 12, "participants": 8},
@@ -66,18 +63,6 @@ def test_bad_input(capsys, here, folder, arguments, words):
     assert status == 2
     assert words in " ".join(err.split())
     assert not list(here.iterdir())
-
-
-def test_a_group_of_several_runs_is_refused(capsys, tmp_path):
-    sweep = {"sweep": {"seed": [1, 2]}, "server.rounds": 1}
-    edgefl.run("quickstart", overrides=sweep, engine="null", out=tmp_path / "two")
-    status, _, err = run_command(capsys, "timeline", "two")
-    assert status == 2
-    words = " ".join(err.split())
-    assert "two holds 2 runs: 01-" in words
-    assert "hint: choose one, such as two/01-" in words
-    shutil.rmtree(next((tmp_path / "two").glob("02-*")))
-    assert run_command(capsys, "timeline", "two")[0] == 0
 
 
 def test_clients_that_are_asked_for(capsys, folder):
@@ -142,20 +127,6 @@ def test_large_runs_show_some_clients(capsys, folder, monkeypatch, tmp_path):
     assert jobs_of(found)
     assert not any(one.name == "away" for one in found.slices)
     assert run_command(capsys, "timeline", folder, "--clients", "0-7")[0] == 2
-
-
-def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
-    class Stopping(Hooks):
-        def merged(self, so_far):
-            if so_far.round == 2:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        edgefl.run("quickstart", overrides=FEW, engine="null", out=tmp_path / "run", callbacks=Stopping())
-    found, err = shown(capsys, "run")
-    assert "note: the run was interrupted: jobs that were under way are not shown" in err
-    assert len(found.named("merge")) in {2, 3}
-    assert found.counters["active clients"][-1][1] == 0
 
 
 def test_from_python_and_without_options(folder, tmp_path, capsys):

@@ -21,10 +21,7 @@ from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.availability.lognormal import Params as Lognormal
 from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.devices import Battery
-from edgefl.core.errors import ScenarioError, UserError
-from edgefl.core.fleet import Fleet
-from edgefl.core.validation import validate
-from edgefl.core.yamls import Document
+from edgefl.core.errors import UserError
 
 MANY = 100_000
 
@@ -266,26 +263,6 @@ def test_a_bad_trace_has_one_message(own, text, line, what):
         Intervals(file=str(own("trace.csv", text)))
     assert what in caught.value.what
     assert caught.value.where.endswith(f"/trace.csv:{line}")
-
-
-@pytest.mark.parametrize(
-    ("settings_", "what"),
-    [
-        ("{name: intervals, rows: '0,1,2', file: x.csv}", "give either 'file' or 'rows'"),
-        ("{name: intervals, rows: '0,1,90', repeat: 1 min}", "'repeat' must be at least 90 s"),
-        ("{name: markov, on: 5 min}", "'off' is missing"),
-        ("{name: markow, on: 5 min}", "unknown availability 'markow'"),
-        ("{name: diurnal, mean: 0.8, amplitude: 0.5}", "above 1"),
-        ("{name: charging, initial: [0.9, 0.1]}", "must not be above"),
-    ],
-)
-def test_bad_settings_have_one_message(settings_, what):
-    members = "members: [{device: raspberry-pi-4b, link: 4g}]\n"
-    document = Document.parse(f"{members}availability: {settings_}\n", "f.yaml")
-    with pytest.raises(ScenarioError) as caught:
-        validate(Fleet, document.data, document)
-    assert what in caught.value.what
-    assert caught.value.where.startswith("f.yaml:2, key 'availability")
 
 
 def test_a_large_number_takes_no_memory():

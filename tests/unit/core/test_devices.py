@@ -7,7 +7,6 @@ from plans import device as board
 from plans import link as plain_link
 from plans import sourced as number
 
-from edgefl.core.carbon import Making
 from edgefl.core.catalogue import find
 from edgefl.core.corners import Corner, at_corner, corners, has_interval
 from edgefl.core.devices import Battery, Power, Roofline, Throttling
@@ -17,6 +16,7 @@ from edgefl.core.notes import note
 from edgefl.core.sourced import Costs, Sourced, sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document, dump
+from edgefl.planning.carbon import Making
 from edgefl.planning.fleets import device, link
 
 AT = {"status": "assumed", "source": "for this test"}

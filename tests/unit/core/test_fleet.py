@@ -13,7 +13,7 @@ from edgefl.core import inheriting
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.drafts import load
 from edgefl.core.draws import key, sample, uniforms
-from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.errors import UserError
 from edgefl.core.fleet import Failures, Fleet, FleetMember
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.half_normal import Params as HalfNormal
@@ -163,25 +163,3 @@ def test_what_devices_do_not_say_is_told():
         "charging: no battery, so always available: titan-v",
         "thermal: no throttling known of titan-v",
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "what", "hint"),
-    [
-        (
-            "on_leave: loose",
-            "should be 'lose', 'pause', 'finish' or 'check-at-end'; got 'loose'",
-            "did you mean 'lose'?",
-        ),
-        ("failures: {corrupt: 1}", "failures.corrupt should be less than 1; got 1", ""),
-        ("failures: {crahs: 0.1}", "unknown key 'crahs'", "did you mean 'crash'?"),
-        ("speed: [{name: load, factor: 1e-320}]", "speed.0.factor should", ""),
-        ("jitter: {name: uniform, low: 2, high: 1}", "low must not be above high", ""),
-    ],
-)
-def test_mistakes_have_one_message(line, what, hint):
-    with pytest.raises(ScenarioError) as caught:
-        fleet(MEMBERS + line)
-    assert what in caught.value.what
-    assert hint in caught.value.hint
-    assert caught.value.where.startswith("f.yaml:2")

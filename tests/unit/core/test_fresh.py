@@ -37,8 +37,7 @@ def test_the_answer_comes_from_another_process_with_this_ones_imports():
     number, pid, threads, path = fresh.call(surroundings, 7, threads=3)
     assert (number, threads) == (7, "3")
     assert pid != os.getpid()
-    here = list(dict.fromkeys(entry or str(Path.cwd()) for entry in sys.path))
-    assert path[: len(here)] == here
+    assert {entry or str(Path.cwd()) for entry in sys.path} <= set(path)
     assert fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})[2] == "5"
 
 
@@ -53,7 +52,7 @@ def test_errors_keep_their_place():
 
 @pytest.mark.parametrize(
     ("function", "given", "says"),
-    [(signal.raise_signal, ("no number",), "TypeError: "), (die, (), "killed by signal 9")],
+    [(signal.raise_signal, ("no number",), "TypeError: "), (die, (), "it was killed")],
 )
 def test_other_failures_say_what_happened_where(function, given, says):
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:

@@ -16,7 +16,6 @@ from edgefl.core.link import Link
 from edgefl.core.link_traces import PACKET_BITS, LinkTrace, of_csv, of_mahimahi, series
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.planning.assumed import assumptions, recorded_assumptions
 
 
 def from_csv(path, *, held):
@@ -201,25 +200,6 @@ def test_a_link_is_known_by_what_its_traces_have(own):
     assert one == same
     assert one != third != held != one
     assert not {"down", "up", "latency"} & one.keys()
-
-
-def test_a_plan_says_what_its_links_follow():
-    """How many traces, how long, from where and until when; and that prices are those of the means."""
-    lines = list(assumptions({}, {"mine": link(ROWS)}))
-    line = "link mine: follows a trace of 40 s, which repeats, from a random time on; "
-    line += "profile prices its means over time"
-    assert line in lines
-    assert line in recorded_assumptions(lines, (), ["mine"])
-    both = link("mahimahi: {down: [steady, halved], up: [steady, steady]}, end: hold")
-    assert both.trace.in_words() == (
-        "one of 2 traces of 1 ms to 200 ms, which hold their last rates, from their beginning on"
-    )
-
-
-def test_editors_know_what_a_trace_stands_for():
-    schema = Link.model_json_schema()
-    assert schema["required"] == ["title", "radio"]
-    assert schema["anyOf"] == [{"required": ["down", "up", "latency"]}, {"required": ["trace"]}]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edgefl.core.drafts import load
-from edgefl.core.errors import UserError
 from edgefl.core.scenario import LearningSpec
-from edgefl.core.training import LocalTraining
 from edgefl.core.yamls import Document
 from edgefl.planning.schema import schema
 from edgefl.runs.group import run
@@ -100,22 +98,3 @@ def test_null_is_kept_where_it_is_not_the_default():
     assert "clip_norm" not in written["local"]["optimizer"]
     read, _ = LearningSpec.of_resolved(written, "plan.yaml")
     assert read.local == draft.scenario.local
-
-
-IDLE = SIGN.split("    def update", maxsplit=1)[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("", "has no class Params"),
-        ("from edgefl.core.params import Strict as Params\n", "has no class Params"),
-        (IDLE, "lack 'update'"),
-        (WARMUP, "Optimizer"),
-    ],
-)
-def test_a_file_without_a_record_of_its_kind_is_named(own, text, what):
-    path = own("optimizers/mine.py", text)
-    with pytest.raises(UserError, match=what) as caught:
-        LocalTraining.model_validate({"optimizer": {"name": "mine", "lr": 0.1}})
-    assert caught.value.where == str(path)

@@ -7,16 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from edgefl.core.errors import (
-    DataError,
-    EdgeflError,
-    Place,
-    RunError,
-    ScenarioError,
-    UnknownNameError,
-    UserError,
-    nearest,
-)
 from edgefl.core.event import JOB
 from edgefl.core.ledger import Ledger
 from edgefl.core.params import Strict
@@ -74,23 +64,3 @@ def test_a_ledger_by_hand():
     large = 2**62 + 1
     ledger.add(_jobs((0, 0, 0, large, 0.0), (1, 0, 0, large, 0.0)))
     assert ledger.totals(_jobs((0, 5, 0, large, 0.0)))[:3] == (136, 6, 3 * large + 73)
-
-
-def test_an_error_tells_what_where_and_what_to_do():
-    """Each on a line; bad input is status 2, a failed run 1."""
-    error = UserError("no such file", where="--out", hint="choose another")
-    assert str(error) == "no such file\n  where: --out\n  hint:  choose another"
-    assert str(RunError("it diverged")) == "it diverged"
-    bad = (UserError, ScenarioError, UnknownNameError, DataError)
-    assert [kind("x").exit_status for kind in (*bad, RunError)] == [2, 2, 2, 2, 1]
-    assert issubclass(RunError, EdgeflError)
-    assert not issubclass(RunError, UserError)
-    assert str(Place("a.yaml", 3, "task.clients")) == "a.yaml:3, key 'task.clients'"
-    assert str(Place("--set", 0, "seed")) == "--set, key 'seed'"
-
-
-def test_the_nearest_name():
-    """A close name is suggested, otherwise all are listed, otherwise there are none."""
-    assert nearest("fedagv", ["fedavg", "fedprox"]) == "did you mean 'fedavg'?"
-    assert nearest("zzz", ["fedprox", "fedavg"]) == "known: fedavg, fedprox"
-    assert nearest("x", []) == "none are known"

@@ -189,15 +189,15 @@ def test_runs_are_named_by_what_differs(sweep):
 @pytest.mark.parametrize(
     ("sweep", "override", "runs", "told"),
     [
-        ("{method: [fedprox, fedavg]}", "method=moon", ["base"], "method: fedprox, fedavg (2 values)"),
+        ("{method: [fedprox, fedavg]}", "method=moon", ["base"], "method"),
         (
             "{runs: [{name: a, server.policy: sync, seed: 1}, {name: b, seed: 2}]}",
             "server.policy=fedasync",
             ["seed 1", "b"],
-            "server.policy: sync (1 value)",
+            "server.policy",
         ),
         ("{fleet: [homes]}", "fleet.link=3g", ["like homes link 3g"], ""),
-        ("{method: [{name: moon, mu: 2}]}", "method.mu=5", ["moon mu 5"], "method.mu: 2 (1 value)"),
+        ("{method: [{name: moon, mu: 2}]}", "method.mu=5", ["moon mu 5"], "method.mu"),
     ],
 )
 def test_an_override_replaces_what_the_sweep_sets(sweep, override, runs, told):

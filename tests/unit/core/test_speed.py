@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plans import plan, prices, sourced
+from plans import plan, prices
 
-from edgefl.core.devices import Throttling
 from edgefl.core.speed import FleetCurve
 from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
@@ -17,16 +16,6 @@ HAND = {"onset": "100 s", "fall": "40 s", "floor": 0.6, "steps": 2, "recovery": 
 def people(count, *curves):
     columns = {"device": [nth % len(curves) for nth in range(count)], "batteries": (None,) * len(curves)}
     return plan([prices("train", count)], throttling=curves, **columns).clients
-
-
-def test_what_a_fleet_gives_replaces_the_devices_numbers():
-    """A floor of 0.25 for all: onset, fall and recovery stay the device's; a device without gets defaults."""
-    curve = {"after": "10 s", "over": "20 s", "to": 0.5, "recovery": "30 s"}
-    own = Throttling.model_validate({name: sourced(value) for name, value in curve.items()})
-    law, clients = Thermal(floor=0.25), people(2, None, own)
-    assert law.heating(clients) == [(180, 60, 0.25, 240, 1), (10, 20, 0.25, 30, 1)]
-    assert law.assumptions(clients) == ()
-    assert Thermal().assumptions(clients) == ("thermal: no throttling known of board",)
 
 
 def test_load_takes_its_share_of_the_time():

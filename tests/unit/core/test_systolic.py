@@ -35,29 +35,6 @@ def test_a_product_takes_its_cycles_or_its_traffic():
     assert (bounds.compute_s, bounds.memory_s, bounds.launch_s) == (0.0, pytest.approx(3 * 54.48e-6), 0.0)
 
 
-def test_memory_on_the_chip_saves_traffic():
-    """With room for all operands each of 90,368 words moves once: 28.24 us, twice as long at half the rate.
-
-    In fp16 the words are half as wide, twice as many stay on the chip, and cycles are the same.
-    """
-    kernel = product(64, 100, 512)
-    assert seconds(array(on_chip="400 kB"), kernel)[1] == pytest.approx(28.24e-6)
-    half = array(on_chip="400 kB", bandwidth_efficiency=sourced(0.5))
-    assert seconds(half, kernel)[1] == pytest.approx(2 * 28.24e-6)
-    narrow = array(on_chip="200 kB", dtypes_supported=["fp32", "fp16"])
-    assert seconds(narrow, kernel, "fp16") == pytest.approx((24.24e-6, 90_368 * 2 / 12.8e9))
-    assert seconds(narrow, kernel)[1] == pytest.approx(123_136 * 4 / 12.8e9)
-
-
-def test_a_convolution_that_fits_moves_its_image_not_its_copies():
-    """3x3, 64 to 64 channels, 10x10 to 8x8: im2col makes 36,864 words of the image's 6,400."""
-    image = Kernel("convolution", "dense", "forward", "", 64, 64, 576, 1, 2 * 64 * 64 * 576, 4 * 47_360)
-    assert 47_360 == 6_400 + 36_864 + 4_096
-    assert seconds(array(on_chip="1 MB"), image) == pytest.approx((13.4e-6, 47_360 / 3.2e9))
-    # Without room: once 36,864 words of copies, two times as many of filters, and the result.
-    assert seconds(array(), image)[1] == pytest.approx((36_864 + 2 * 36_864 + 4_096) / 3.2e9)
-
-
 def test_everything_but_products_goes_to_the_lanes():
     """Elementwise, 6,400 words read or written: 100 cycles of 64 lanes, or 2 us of DRAM.
 

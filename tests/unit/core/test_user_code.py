@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from edgefl.core.drafts import load
-from edgefl.core.errors import RunError, UserError
+from edgefl.core.errors import RunError
 from edgefl.core.user_code import (
     Terminated,
     as_run_error,
-    defined_at,
     explained,
     internal,
     is_users,
-    returned,
     user_code,
 )
 
@@ -40,27 +37,6 @@ def _raised(function, *given):
     except BaseException as error:  # noqa: BLE001 - whatever it is
         return error
     return None
-
-
-@pytest.mark.parametrize(
-    ("raising", "said"),
-    [
-        ("__import__('json').loads('{')", "JSONDecodeError: Expecting"),
-        ("__import__('sys').exit(0)", "SystemExit: 0"),
-        ("raise type('Odd', (Exception,), {'__module__': '', '__str__': lambda _: 1 / 0})()", "Odd"),
-        ("raise ValueError('x' * 100_000)", f"ValueError: {'x' * 500}..."),
-    ],
-)
-def test_the_innermost_line_of_the_users_is_named(mine, raising, said):
-    """Below a library's frames and above those of edgefl's callers; a long message is cut."""
-    path, names = mine(f"def read():\n    {raising}\ndef go():\n    read()\n")
-    with pytest.raises(UserError) as caught, user_code():
-        names["go"]()
-    assert caught.value.where == f"{path}:2"
-    assert caught.value.what.startswith(f"{path.parent.name}/mine.py failed in read: {said}")
-    assert len(caught.value.what) < 1000
-    assert "mine.py" in caught.value.trace
-    assert ("may not end the process" in caught.value.hint) == ("exit" in raising)
 
 
 @pytest.mark.parametrize(
@@ -99,19 +75,3 @@ def test_an_error_of_edgefls_own_asks_for_a_report():
     assert told.exit_status == 1
     assert "please report this" in told.hint
     assert str(as_run_error(error)) == str(told)
-
-
-def test_a_function_is_found_through_what_wraps_it(mine):
-    """Partial application and decorators keep the user's place; a library's function has none."""
-    path, names = mine("def merge(a, b):\n    return a\n")
-
-    @functools.wraps(names["merge"])
-    def wrapped(*given):
-        return names["merge"](*given)
-
-    for function in (names["merge"], functools.partial(names["merge"], 1), wrapped):
-        assert str(defined_at(function)) == f"{path}:1"
-    assert defined_at(json.loads) is defined_at(sys.exit) is None
-    with pytest.raises(RunError, match=r"merge in .+/mine\.py returned None instead of a dict") as caught:
-        returned(None, dict, names["merge"], "a dict", RunError)
-    assert (caught.value.where, caught.value.hint) == (f"{path}:1", "is `return` missing?")

@@ -107,17 +107,6 @@ def test_the_kinds_of_clients_are_the_pairs_that_can_be():
         assert ("phone 4g" in pairs, "phone wifi" in pairs) == (True, how == "independently")
 
 
-def test_it_says_how_users_are_dealt():
-    said = "3 recorded users; device, link, slowdown and availability of one user stay together"
-    assert of(KEPT).assumption(3) == f"fleet.users: {said}"
-    said = "2 recorded users for 5 clients, in turn; device and link are dealt independently of each other"
-    assert of("device,link\na,b\nc,d", "independently").assumption(5) == f"fleet.users: {said}"
-    said = "1 recorded user; link is all that is recorded"
-    assert of("link\n4g").assumption(1) == f"fleet.users: {said}"
-    assert of(KEPT).without("link").rows.splitlines()[:2] == ["device,slowdown,availability", "phone,1.5,2"]
-    assert of("link\n4g").without("link") is None
-
-
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [

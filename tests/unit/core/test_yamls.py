@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, SerializeAsAny
-from ruamel.yaml import YAML
 
-from edgefl.core import catalogue
 from edgefl.core.components import OfKind
 from edgefl.core.errors import ScenarioError
 from edgefl.core.overrides import Override, put
@@ -110,7 +108,6 @@ VALUES = {
     "{a: &x {k: 1, l: 2}, b: {<<: *x, k: 3}}": {"a": {"k": 1, "l": 2}, "b": {"k": 3, "l": 2}},
     "{<<: [{k: 1}, {k: 2, l: 3}]}": {"k": 1, "l": 3},
     "{&k a: 1, b: *k}": {"a": 1, "b": "a"},
-    "{a: &x 1, b: &x 2, c: *x}": {"a": 1, "b": 2, "c": 2},
     '{"<<": 3}': {"<<": 3},
 }  # fmt: skip
 
@@ -134,10 +131,11 @@ def test_values_are_those_of_the_core_schema(text):
         ("<<: [{a: 1}, 3]", "'<<' must have a mapping", 1),
         ("<<: {a: 1}\n<<: {b: 1}", "duplicate key '<<'", 2),
         ("1: 1\n'1': 2", "duplicate key '1'", 2),
-        ("a: " + "[" * 500, "nested more than 50 levels deep", 0),
+        ("a: " + "[" * 500 + "]" * 500, "nested more than 50 levels deep", 1),
+        ("a: " + "[" * 5000, "exceeded maximum nesting depth", 1),
         ("a:\n" + "".join(" " * i + "- \n" for i in range(1, 60)), "nested more than 50 levels deep", 51),
-        ('a: "\\ud800"', "has a character that is not valid Unicode", 1),
-        ("a: 1\nb: \x07\n", "not valid YAML: special characters", 2),
+        ('a: "\\ud800"', "invalid Unicode character", 1),
+        ("a: 1\nb: \x07\n", "not valid YAML: control characters", 2),
         ("{b: &x [1], *x : 3}", "a key must be a single word", 1),
         ("--- {a: 1}\n--- {b: 1}\n", "another document", 2),
         ("a: 1\n\tb: 2\n", "not valid YAML", 2),
@@ -172,12 +170,6 @@ def test_depth_counts_what_aliases_refer_to():
         assert "50 levels" in _fails(f"{{a: &a {deep}, b: {first * 25}*a{last * 25}}}").what
 
 
-@pytest.mark.parametrize("kind", ["devices", "profiles", "links", "scenarios"])
-def test_shipped_files_read_as_ruamel_reads_them(kind):
-    for entry in catalogue.entries(kind).values():
-        assert Document.read(entry.path).data == YAML(typ="safe", pure=True).load(entry.path)
-
-
 SCALARS = st.one_of(
     *(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False)),
     st.sampled_from(["null", "Yes", "1e5", "~", "2024-01-01", "a: b", "a #b"]),
@@ -189,7 +181,7 @@ SCALARS = st.one_of(
 
 @given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text("ab1.~-"), inner)))
 def test_what_is_dumped_is_read_back(value):
-    """Whatever plan.yaml may hold: what ruamel writes without quotes is not taken for something else."""
+    """Whatever plan.yaml may hold: what is written without quotes is not taken for something else."""
     assert _plain(dump({"a": value})) == {"a": value}
 
 

@@ -7,8 +7,10 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
-from edgefl.data import Arrays, Spec, Together, batches, channels_last, federate, normalised, prepared
+from edgefl.data import Arrays, Spec, channels_last
 from edgefl.data.augmentations import shift
+from edgefl.data.batching import Together, batches, normalised
+from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
 
@@ -107,15 +109,6 @@ def test_views_are_stacked_in_front():
     assert torch.equal(same.x[0], same.x[1])
 
 
-def test_batches_do_not_change_the_federation():
-    federation = _federation()
-    before = federation.train_x.clone()
-    for data, augment in (("train", lambda x, _: x.zero_()), ("plain", None)):
-        for batch in batches(federation, 0, _phase(data=data), 4, 0, augment=augment):
-            batch.x.zero_()
-    assert torch.equal(federation.train_x, before)
-
-
 def test_what_cannot_be_passed_over():
     """Data of an unknown kind, and a federation planned on assumed labels."""
     with pytest.raises(ValueError, match="'test'"):
@@ -147,16 +140,3 @@ def test_normalising_rounds_like_channel_by_channel(shape, last):
         assert torch.equal(alone, expected[part])
         together = Together(federation, [client], [plain], 2, [0])
         assert torch.equal(together.take([0], [0]).x[0], expected[part[: together.sizes[0][0]]])
-
-
-@pytest.mark.parametrize("views", [1, 2])
-@pytest.mark.parametrize("augment", [None, lambda x, _: x.flip(-1)], ids=["plain", "mirrored"])
-def test_one_batch_is_prepared_as_all_are(augment, views):
-    """From a device's own bytes, to the bit; of plain data, an augmentation is left out."""
-    federation = _federation()
-    images = federation.train_x[torch.from_numpy(federation.parts[0])[:4]]
-    for phase in (_phase(data="plain", views=views), _phase(views=views)):
-        found = prepared(SPEC, phase, augment, images, torch.Generator())
-        batch = next(batches(federation, 0, replace(phase, data="plain"), 4, 0, augment=None)).x
-        mirrored = augment is not None and phase.data == "train"
-        assert torch.equal(found, batch.flip(-1) if mirrored else batch)

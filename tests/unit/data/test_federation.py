@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from edgefl.core.errors import UserError
-from edgefl.data import Arrays, Spec, federate
+from edgefl.data import Arrays, Spec
+from edgefl.data.federation import federate
 from edgefl.data.partitions import by_user, classes_per_client, iid
 from edgefl.data.spec import evenly
 
@@ -69,13 +70,6 @@ def test_personal_tests_at_the_edges():
     assert len(federate(spec, None, IID, 1, seed=0, personal_test=0.29).test_parts[0]) == 29
 
 
-def test_a_clients_personal_test_does_not_depend_on_the_others():
-    thirds = [HALVES[0], np.arange(20, 30), np.arange(30, 40)]
-    two = federate(SPEC, _toy(), lambda *_: HALVES, 2, seed=3)
-    three = federate(SPEC, _toy(), lambda *_: thirds, 3, seed=3)
-    assert two.test_parts[0].tolist() == three.test_parts[0].tolist()
-
-
 def test_holdout_takes_training_images_for_testing():
     """A quarter of each class leaves training, drawn by the seed, and replaces the test set."""
     found, other = (federate(SPEC, _toy(), IID, 3, seed=seed, holdout=0.25) for seed in (0, 1))
@@ -97,12 +91,6 @@ def test_planning_without_files():
     assert found.assumed
     assert found.train_x is found.test_x is None
     assert found.class_counts.sum(axis=0).tolist() == [15, 15]
-
-
-def test_pooled_data_have_no_holdout():
-    """Both are parts of the training samples."""
-    with pytest.raises(UserError, match="exclude each other"):
-        federate(SPEC, _toy(), IID, 5, seed=0, pooled=0.2, holdout=0.2)
 
 
 @pytest.mark.parametrize(

@@ -117,25 +117,3 @@ def test_labels_are_known_without_decoding(tmp_path):
 def test_what_is_wrong_with_a_file(tmp_path, levels, labels, says):
     _write(tmp_path / "train.parquet", levels, labels)
     assert says in _refused(tmp_path)
-
-
-def test_what_is_wrong_with_a_folder(tmp_path):
-    assert "there is no folder" in _refused(tmp_path / "absent")
-    assert "no Parquet files" in _refused(tmp_path)
-    _write(tmp_path / "test.parquet", [1, 2], [0, 1])
-    assert "no train*.parquet" in _refused(tmp_path)
-    (tmp_path / "train.parquet").write_bytes(b"no parquet")
-    assert "train.parquet is unreadable" in _refused(tmp_path)
-    _write(tmp_path / "train.parquet", [1, 2, 3], [0, 1, 2], ["a", "b"])
-    assert "from 0 to 1" in _refused(tmp_path)  # the metadata names two classes, the labels have three
-    _write(tmp_path / "train.parquet", [1, 2], [0, 1])
-    _write(tmp_path / "test.parquet", [], [])
-    assert "there are no test images" in _refused(tmp_path)
-
-
-@pytest.mark.parametrize("metadata", [b"no json", b'{"info": {"features": {"label": {"names": 3}}}}'])
-def test_metadata_that_is_no_metadata(tmp_path, metadata):
-    _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1])
-    table = pq.read_table(tmp_path / "train.parquet").replace_schema_metadata({"huggingface": metadata})
-    pq.write_table(table, tmp_path / "train.parquet")
-    assert _source(tmp_path).spec.class_names == ("0", "1")

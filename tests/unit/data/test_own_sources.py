@@ -58,17 +58,6 @@ def test_a_description_that_contradicts_itself(changes, says):
     assert says in in_one_line(caught.value)
 
 
-def test_signals_say_so():
-    """Their type is then float32, and bytes are refused with what to change."""
-    given = replace(SPEC, signals=True)
-    x, test_x = (part.astype(np.float32) for part in (ARRAYS.train_x, ARRAYS.test_x))
-    loaded = replace(ARRAYS, train_x=x, test_x=test_x)
-    assert _read(_source(given, loaded))[1] is loaded
-    with pytest.raises(DataError, match="uint8 and the labels int64, not float32") as caught:
-        _read(_source(given))
-    assert "signals=True" in caught.value.hint
-
-
 @pytest.mark.parametrize(
     ("loaded", "says"),
     [

@@ -44,10 +44,6 @@ def test_equal_sizes(params, labels, clients, seed):
         assert max(_sizes(parts)) - min(_sizes(parts)) <= 1
 
 
-def test_iid_mixes_sorted_labels():
-    assert (_counts(iid.Params(), np.sort(EVEN), 2) > 0).all()
-
-
 def _patched(monkeypatch, **numbers):
     for name, number in numbers.items():
         monkeypatch.setattr(dirichlet, name, number)
@@ -179,14 +175,6 @@ def test_shards_of_the_papers():
     assert (counts % 4 == 0).all()
 
 
-def test_shards_are_cut_by_class_and_drawn_within():
-    """Classes of 7 and 5 in 3 shards of 4: one holds both; samples of a class are drawn."""
-    counts = _counts(shards.Params(shards_per_client=1), np.array([0] * 7 + [1] * 5), 3, 2)
-    assert sorted(map(tuple, counts)) == [(0, 4), (3, 1), (4, 0)]
-    parts = shards.Params(shards_per_client=1).split(np.zeros(100, dtype=np.int64), 1, 2, _rng())
-    assert all(10 < (part < 50).sum() < 40 for part in parts)
-
-
 @pytest.mark.parametrize(
     ("params", "clients", "says"),
     [
@@ -221,13 +209,6 @@ def test_classes_per_client(labels, clients, k, seed):
     assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
     held = counts.sum(axis=0)
     assert ((held == 0) | (held == np.bincount(labels, minlength=5))).all()
-
-
-def test_classes_are_split_equally():
-    """Each class's holders have equally many of it, up to one; with k = 3, every client has three classes."""
-    counts = _counts(classes_per_client.Params(k=3), clients=20)
-    assert ((counts > 0).sum(axis=1) == 3).all()
-    assert all(np.ptp(column[column > 0]) <= 1 for column in counts.T)
 
 
 def test_size_skew_is_of_sizes_alone():

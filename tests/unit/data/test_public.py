@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from edgefl.core.errors import UserError
 from edgefl.core.steps import Passes
-from edgefl.data import Arrays, Federation, Spec, Together, batches, federate, prepared
+from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
+from edgefl.data.batching import Together, batches, prepared
+from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol import Phase
 
@@ -56,13 +57,6 @@ def test_public_images_have_a_stream_of_their_own():
     assert blank.samples.tolist() == one.samples.tolist()
 
 
-@pytest.mark.parametrize("public", [38, 1000])
-def test_every_client_needs_an_image_of_its_own(public):
-    with pytest.raises(UserError, match="leave one for each of 3 clients") as caught:
-        _federation(public=public)
-    assert caught.value.where == "task.public.samples"
-
-
 def test_batches_of_public_data_are_in_order_with_their_places():
     """((x / 255) - mean) / std, cut 4 + 5 in both passes, for each client alike and never augmented."""
     found = _federation()
@@ -75,15 +69,6 @@ def test_batches_of_public_data_are_in_order_with_their_places():
         np.testing.assert_allclose(x, expected, atol=1e-6)
     measured = prepared(SPEC, _phase(), SHIFT, found.public_x[:4], torch.Generator())
     assert torch.equal(measured, next(batches(found, 0, _phase(), 4, 0)).x)
-
-
-def test_workers_have_the_same_public_images():
-    found = _federation()
-    again = Federation.of_shared(SPEC, found.shared())
-    assert torch.equal(again.public_x, found.public_x)
-    assert again.public_x.is_contiguous(memory_format=torch.channels_last)
-    assert found.to(torch.device("meta")).public_x.is_meta
-    assert "public_x" not in _federation(public=0).shared()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from test_readers import _idx
 
 from edgefl.core import catalogue
 from edgefl.core.errors import DataError
-from edgefl.data import channels_last, federate, normalised
+from edgefl.data import channels_last
+from edgefl.data.batching import normalised
+from edgefl.data.federation import federate
 from edgefl.data.sources import cifar10
 
 
@@ -119,28 +121,6 @@ def test_leafs_files_say_who_wrote_what(tmp_path):
     assert source("femnist").read(tmp_path, download=False)[1].test_users.tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[]", r"some\.json is not one of LEAF's files"),
-        ('{"users": []}', "is not one of"),
-        ('{"user_data": {"a": {"x": [[1]], "y": [0]}}}', "is not one of"),
-        (json.dumps({"user_data": {"a": {"x": [[2.0] * 784], "y": [0]}}}), "must hold writers"),
-        (json.dumps({"user_data": {"a": {"x": [[float("nan")] * 784], "y": [0]}}}), "must hold writers"),
-        (json.dumps({"user_data": {"a": {"x": [[0.5] * 784], "y": [0, 1]}}}), "1 images and 2 labels"),
-        ('{"user_data": {}}', "must hold writers"),
-    ],
-    ids=["list", "no data", "short", "bright", "nan", "labels", "nobody"],
-)
-def test_what_is_not_leafs_is_refused(tmp_path, text, says):
-    """Brightness is from 0 to 1, each image has a label, and somebody wrote them."""
-    for part in ("train", "test"):
-        (tmp_path / part).mkdir()
-        (tmp_path / part / "some.json").write_text(text)
-    with pytest.raises(DataError, match=says):
-        source("femnist").read(tmp_path, download=False)
-
-
 @pytest.fixture
 def har(tmp_path):
     """UCI HAR's files; a value says its signal, its sample and its time step."""
@@ -169,27 +149,6 @@ def test_uci_hars_signals_are_not_scaled(har):
     assert x.mean((0, 2, 3)).abs().max() < 1e-3
     assert x.std((0, 2, 3), correction=0).numpy() == pytest.approx(1, abs=1e-3)
     assert federation.train_x[7, 3, 0, 50] == found.train_x[7, 3, 0, 50]  # normalised into memory of its own
-
-
-@pytest.mark.parametrize(
-    ("file", "values", "says"),
-    [
-        ("y", [1] * 11, "12 images and 11 labels"),
-        ("subject", [1] * 11, "need 12 users, from 0; there are 11"),
-        ("subject", [1] * 11 + [0], "from -1"),
-        ("subject", [1] * 11 + ["nan"], r"cannot read subject_train\.txt"),
-    ],
-)
-def test_what_is_not_uci_hars_is_refused(har, file, values, says):
-    np.savetxt(har / "UCI HAR Dataset" / "train" / f"{file}_train.txt", values, fmt="%s")
-    with pytest.raises(DataError, match=says):
-        source("uci-har").read(har, download=False)
-
-
-def test_a_broken_table_of_tiny_imagenet_is_refused(tiny):
-    (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn99999999\t0\t0\t1\t1\n")
-    with pytest.raises(DataError, match="test images' classes"):
-        source("tiny-imagenet").read(tiny, download=False)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
-import gc
 import gzip
 import hashlib
 import http.server
 import io
-import pickle
 import struct
 import sys
 import threading
@@ -18,7 +16,7 @@ from PIL import Image
 
 from edgefl.core.errors import DataError, UserError
 from edgefl.data import Spec
-from edgefl.data.readers import _INSIDE, read
+from edgefl.data.readers import read
 from edgefl.protocol.vision import torchvision
 
 GREY = Spec("mnist", (1, 28, 28), 3, 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
@@ -183,13 +181,6 @@ def test_what_is_wrong_with_idx_files(tmp_path, mistake, says):
     assert [word for word in says if word not in message] == []
 
 
-@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100"])
-def test_torchvisions_folders_are_known_without_importing_it(name):
-    """Where its classes keep their files is what they say themselves."""
-    dataset = getattr(torchvision().datasets, name)
-    assert _INSIDE.get(name, f"{name}/raw") == getattr(dataset, "base_folder", f"{name}/raw")
-
-
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *words):
         """Says nothing."""
@@ -242,55 +233,3 @@ def test_mnist_is_downloaded(served, tmp_path, monkeypatch):
     for file in folder.iterdir():
         file.unlink()
     assert (read_as(GREY, root, dataset, download=False).test_x == test_x).all()
-
-
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # torchvision leaves the 404 it got open
-def test_a_download_is_checked(served, tmp_path):
-    """Files that do not fit the Spec, whose md5 differs, or that the server does not have."""
-    folder, address = served
-    dataset = _served_mnist(folder, address, _images(GREY, 6, 0), _images(GREY, 3, 1))
-    for name in ("data", "other", "absent"):
-        (tmp_path / name).mkdir()
-    more = replace(GREY, classes=4, class_names=(*GREY.class_names, "three"))
-    assert "mnist has 4" in _refused(more, tmp_path / "data", dataset, download=True)
-    (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))
-    message = _refused(GREY, tmp_path / "other", dataset, download=True)
-    assert "could not be downloaded" in message
-    assert "--data-dir" in message
-    (folder / "train-images-idx3-ubyte.gz").unlink()
-    assert "could not be downloaded" in _refused(GREY, tmp_path / "absent", dataset, download=True)
-    gc.collect()
-
-
-class _OldDtype:
-    """A dtype as the published CIFAR pickles of 2009 spell it, with 0 where NumPy now wants False."""
-
-    def __reduce__(self):
-        return np.dtype, ("u1", 0, 1)
-
-
-def test_cifars_pickles(tmp_path):
-    train_x, test_x = _images(COLOUR, 6, 0), _images(COLOUR, 3, 1)
-
-    def batch(x, y):
-        fields = {"data": x.reshape(len(x), -1), "labels": y.tolist(), "dtype": _OldDtype()}
-        return pickle.dumps(fields, protocol=2)
-
-    files = {
-        "data_batch_1": batch(train_x, TRAIN_Y),
-        "test_batch": batch(test_x, TEST_Y),
-        "batches.meta": pickle.dumps({"label_names": list(COLOUR.class_names)}, protocol=2),
-    }
-    fields = {
-        "train_list": [["data_batch_1", _md5(files["data_batch_1"])]],
-        "test_list": [["test_batch", _md5(files["test_batch"])]],
-        "meta": {"filename": "batches.meta", "key": "label_names", "md5": _md5(files["batches.meta"])},
-    }
-    (tmp_path / "cifar-10-batches-py").mkdir()
-    for name, content in files.items():
-        (tmp_path / "cifar-10-batches-py" / name).write_bytes(content)
-    dataset = type("CIFAR10", (_cifar(),), fields)
-    found = read_as(COLOUR, tmp_path, dataset, download=False)
-    assert _same(found, train_x, test_x)
-    (tmp_path / "cifar-10-batches-py" / "data_batch_1").write_bytes(b"changed")
-    assert "unreadable or incomplete" in _refused(COLOUR, tmp_path, dataset)

@@ -12,7 +12,6 @@ from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench, predictions
 from edgefl.export.latency import latency_section, results_file, save
-from edgefl.export.model import read_model
 from edgefl.export.timing import TimedCalls, measured, profile, time_torch
 from edgefl.show.onnx import OperatorTime
 from edgefl.show.onnx import bench as tables
@@ -155,17 +154,6 @@ def test_the_card_shows_the_measurements(model):
     assert latency_section(model, content) == ""
 
 
-def test_launch_overhead_marks_a_time(model):
-    """~ before a time with an assumed launch overhead, > before one without, and those are listed last."""
-    found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
-    assert [row.price.launch for row in found.devices] == ["none", "measured", "assumed"]
-    lines = shown(tables(found), 100).splitlines()
-    times = [line.split("│")[:2] for line in lines if "│" in line]
-    marks = [(name.strip(), time.strip()[0]) for name, time in times]
-    assert marks == [("plain", "~"), ("known", "1"), ("free", ">")]
-    assert [line[:1] for line in lines[-2:]] == ["~", ">"]
-
-
 def test_the_command(model, capsys):
     """Tables within 100 columns; one JSON document; a ratio names its precisions: PyTorch's is fp32."""
     status, out, _ = run_command(capsys, "bench", model, "--threads", 1, "--runs", 5, "--device", "served")
@@ -192,9 +180,3 @@ def test_bad_input(model, capsys, arguments, message):
     status, out, err = run_command(capsys, "bench", model, *arguments)
     assert (status, out) == (2, "")
     assert message in err
-
-
-def test_texts_are_not_parsed(boards):
-    facts = {"run_id": "12345678901234e5", "scenario": "1", "version": 3}
-    model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
-    assert read_model(model).facts == facts

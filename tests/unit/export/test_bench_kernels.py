@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from graphs import BYTE, SCALE, codes, floats, graph_of, quantise
+from graphs import SCALE, codes, floats, graph_of, quantise
 
 from edgefl.core.errors import UserError
 from edgefl.export.kernels import GraphCost
@@ -21,16 +21,6 @@ def products(graph):
     """(class, m, n, k, groups, FLOPs) of the products."""
     found = [cost.kernel for cost in kernels(graph)]
     return [(one.kind, one.m, one.n, one.k, one.groups, one.flops) for one in found if one.flops]
-
-
-def test_bytes_of_elementwise_work(graph):
-    """One-byte pixels become four-byte floats; in fp16 floats halve; devices halve all bytes."""
-    nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Sigmoid", ["f"], ["y"])]
-    made = graph(nodes, {}, ["batch", 10], kind=BYTE)
-    found = [
-        (one.moved_bytes, one.kernel.bytes, one.dtype) for one in (*kernels(made), *kernels(made, "fp16"))
-    ]
-    assert found == [(50, 50, "fp32"), (80, 80, "fp32"), (30, 60, "fp16"), (40, 80, "fp16")]
 
 
 def test_shapes_and_constants_are_free(graph):

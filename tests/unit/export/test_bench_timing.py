@@ -1,14 +1,10 @@
 """What a measuring process does; no test asserts a wall-clock time."""
 
-from functools import partial
-
-import numpy as np
 import pytest
 from graphs import floats, write
 
 from edgefl.core import fresh
 from edgefl.core.errors import UserError
-from edgefl.core.host import growth
 from edgefl.export.timing import (
     LEAST_RUNS,
     Measurement,
@@ -65,16 +61,6 @@ def test_operators_of_a_profile():
 
 def _event(name, op, took):
     return {"cat": "Node", "name": f"{name}_kernel_time", "dur": took, "args": {"op_name": op}}
-
-
-def ones(size):
-    """Allocates an array, writes to it and frees it; returns its size in bytes."""
-    return np.ones(size // 8).nbytes
-
-
-def test_growth_sees_memory_that_was_freed():
-    size, grown = fresh.call(growth, partial(ones, 32_000_000))
-    assert grown >= 0.9 * size
 
 
 def test_a_fresh_process(model):

@@ -88,18 +88,6 @@ def test_a_graph_without_work(tmp_path, image):
 
 
 CAST = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
-PIXELS = {"UINT8", "FLOAT", "FLOAT16"}
-NUMBERS = {"BOOL", "DOUBLE", "INT32"}
-
-
-@pytest.mark.parametrize(
-    "name", sorted({*PIXELS, *NUMBERS, "STRING", "BFLOAT16", "FLOAT8E4M3FN", "COMPLEX64", "INT4"})
-)
-def test_element_types(tmp_path, image, name):
-    """Cast to floats at once: all are priced, numbers that NumPy has are measured, pixels are classified."""
-    kind, results = TensorProto.DataType.Value(name), 3 if name in PIXELS else 2 if name in NUMBERS else 1
-    path = write(tmp_path / "m.onnx", CAST, WEIGHTS, IMAGES, kind=kind, facts=FACTS)
-    assert survives(path, image) == results
 
 
 VALUES = [None, "x", [], {}, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]], "[" * 9999]
@@ -124,22 +112,6 @@ def test_metadata_of_other_types(tmp_path, image, key):
         if key in FACTS and (key, value) not in VALID:
             with pytest.raises(UserError, match="metadata"):
                 infer(path, [image])
-
-
-def test_classes_without_names(tmp_path, image):
-    """More logits than names: the file's metadata is another model's."""
-    facts = FACTS | {"class_names": ["a", "b"]}
-    path = write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES, facts=facts)
-    with pytest.raises(UserError, match=r"shape \(1, 3\) for an image; its metadata names 2 classes"):
-        infer(path, [image])
-
-
-@pytest.mark.parametrize("row", [[np.inf] * 3, [0, np.nan, 1]])
-def test_outputs_that_are_not_finite(tmp_path, image, row):
-    """No class has a probability then; "class 0, nan%" would be taken for a result."""
-    weights = {"w": np.array([row] * 16, np.float32)}
-    with pytest.raises(UserError, match="is not finite"):
-        infer(write(tmp_path / "m.onnx", LINEAR, weights, IMAGES, facts=FACTS), [image])
 
 
 def test_calls_larger_than_memory(tmp_path, monkeypatch):

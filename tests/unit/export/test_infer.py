@@ -9,7 +9,7 @@ from graphs import BYTE, FLOAT, write
 from PIL import Image
 
 from edgefl.core.errors import UserError
-from edgefl.core.images import decoded
+from edgefl.data.images import decoded
 from edgefl.export.infer import infer, picture
 
 NAMES = ["dark", "grey", "bright"]

@@ -49,13 +49,6 @@ def test_sums_of_squares_stay_in_float32(mlp):
     assert types[first.output[0]] == TensorProto.FLOAT16
 
 
-def test_a_librarys_failure_is_one_error():
-    with pytest.raises(ExportError, match="ONNX Runtime cannot"):
-        quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {})
-    with pytest.raises(ExportError, match="ONNX Runtime cannot"):
-        quantise.to_fp16(b"no model", FORM, {})
-
-
 def test_the_tools_leave_nothing_behind(mlp, capfd):
     """No handler on the root logger, nothing on sys.path, nothing printed; the same images, the same file."""
     model, x = mlp

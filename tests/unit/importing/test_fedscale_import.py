@@ -6,16 +6,14 @@ from contextlib import suppress
 from itertools import pairwise, zip_longest
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
 
 from edgefl.core.errors import UserError
-from edgefl.core.units import parse
 from edgefl.importing import import_traces
 from edgefl.importing.fedscale import read
-from edgefl.importing.profile import MOST_CLASSES, classes
+from edgefl.importing.profile import classes
 
 
 def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
@@ -39,14 +37,6 @@ def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
     assert all(sentence in notes for sentence in (*done.read, *done.dropped))
 
 
-def test_the_device_and_the_link_below_can_be_others(tmp_path, monkeypatch):
-    """``device`` and ``link`` give what the trace does not say."""
-    path = pickled(tmp_path, CAPACITY)
-    done = import_traces("fedscale", path, tmp_path / "fast", device="pixel-6", link="flash-wifi")
-    assert record(done)["members"] == [{"device": "pixel-6", "link": "flash-wifi"}]
-    assert fleet(done, monkeypatch).links["link-0"].latency.value == 0.005
-
-
 @given(
     st.lists(st.tuples(st.floats(1, 1e9), st.floats(1e-9, 1e3)), min_size=1, max_size=60), st.integers(1, 9)
 )
@@ -57,24 +47,6 @@ def test_classes_round_by_no_more_than_they_say(values, most):
     assert len(found) <= most
     assert np.abs(found[of] / given_ - 1).max() <= rounding
     assert rounding == 0 or len(np.unique(given_, axis=0)) > most
-
-
-def test_many_rates_become_few_links(tmp_path):
-    """1000 rates from 100 kbit/s to 100 Mbit/s are 128 links; no user is more than ln 1000 / 128 / 2 off."""
-    users = {
-        number: {"computation": 1.0, "communication": 100 * 1000 ** (number / 999)} for number in range(1000)
-    }
-    done = import_traces("fedscale", pickled(tmp_path, users), tmp_path / "fast")
-    links = record(done)["links"]
-    assert len(links) == MOST_CLASSES
-    rates = {name: parse(link["down"]["value"], "bit rate") for name, link in links.items()}
-    off = [
-        abs(rates[row["link"]] / (user["communication"] * 1e3) - 1)
-        for row, user in zip(rows(done), users.values(), strict=True)
-    ]
-    assert 0.02 < max(off) < np.exp(np.log(1000) / 128 / 2) - 1
-    assert any(f"rounded by at most {max(off):.1%}" in sentence for sentence in done.read)
-    assert f"rounded by at most {max(off):.1%}" in links["link-000"]["down"]["source"]
 
 
 def test_impossible_users_are_left_out_and_counted(tmp_path):
@@ -142,15 +114,6 @@ def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
     assert "1 user never available" in done.read
 
 
-def test_the_most_common_period_is_taken(tmp_path):
-    """A fleet has one period: users with another one are left out and counted."""
-    other = {"duration": 1, "active": [1], "inactive": [2], "finish_time": 300, "model": "D"}
-    done = import_traces("fedscale", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "there")
-    assert record(done)["availability"]["repeat"] == "200 s"
-    assert len(rows(done)) == len(BEHAVIOR)
-    assert done.dropped[0] == "1 user with another finish_time than most, 200 s"
-
-
 def test_both_traces_make_one_profile(tmp_path, monkeypatch):
     """In either order; equal numbers do not say who is who, so columns are dealt independently."""
     users = [*CAPACITY.values(), CAPACITY[9], CAPACITY[7]]
@@ -175,33 +138,6 @@ def test_a_sample_is_a_random_one(tmp_path):
     slow = [float(row["slowdown"]) for row in rows(one)]
     assert 0.8 < np.median(slow) < 1.2
     assert one.dropped[-1] == "900 users of fedscale-capacity: 100 were drawn at random"
-
-
-WRONG = {
-    "a list": [1, 2],
-    "no users": {},
-    "a user that is no dict": {1: 5},
-    "another trace": {1: {"speed": 1.0}},
-    "a text for a number": {1: {"computation": "1", "communication": 2.0}},
-    "a truth for a number": {1: {"computation": True, "communication": 2.0}},
-    "a list for a number": {1: {"computation": [1], "communication": 2.0}},
-    "a user without a rate": {**CAPACITY, "x": {"computation": 1.0}},
-    "nobody possible": {1: {"computation": 0, "communication": 0}},
-    "no lists": {1: {"active": 5, "inactive": [], "finish_time": 9}},
-    "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
-    "no period": {1: {"active": [1], "inactive": [2], "finish_time": 0}},
-    "a period that is not a number": {1: {"active": [1], "inactive": [2], "finish_time": float("nan")}},
-    "nobody available": {1: {"active": [], "inactive": [], "finish_time": 9}},
-}
-
-
-@pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
-def test_wrong_content_is_named(data, tmp_path):
-    """A pickle that is no such trace is refused at its file."""
-    path = pickled(tmp_path, data)
-    with pytest.raises(UserError) as raised:
-        read(path)
-    assert str(path) in str(raised.value)
 
 
 values = st.recursive(

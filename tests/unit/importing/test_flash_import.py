@@ -1,7 +1,5 @@
 """FLASH's traces as profiles."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,18 +34,6 @@ def test_what_is_ready_can_be_chosen(tmp_path):
     assert found == {(23 * HOUR_S, 30 * HOUR_S), (31 * HOUR_S, 32 * HOUR_S), (24 * HOUR_S, 26 * HOUR_S)}
     with pytest.raises(UserError, match="unknown condition 'wify'"):
         conditions_of("locked,wify")
-
-
-def test_the_hosts_time_zone_does_not_matter(tmp_path, monkeypatch):
-    """Times are a wall clock's: over the night in which the host's clock is changed, too."""
-    night = "2020-03-28 22:00:00\tscreen_lock\n2020-03-29 06:00:00\tscreen_unlock\n"
-    path = written(tmp_path, {"0": {"guid": "a", "model": "P", "messages": night}})
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    found = read(path, ["locked"]).columns["availability"]
-    monkeypatch.undo()
-    time.tzset()
-    assert found == [[(22 * HOUR_S, 30 * HOUR_S)]]
 
 
 SAYS = {
@@ -112,47 +98,6 @@ def test_states_and_speeds_of_the_same_users_stay_together(tmp_path):
     assert set(told) <= set(done.dropped)
     strangers = written(tmp_path, {"q": SPEEDS["z"]}, "strangers")
     assert import_traces("flash", [strangers, states], tmp_path / "three").dealt == "independently"
-
-
-def test_messages_that_cannot_be_read_are_counted(tmp_path):
-    """Unknown states and times are left out and counted; so are users who say nothing."""
-    odd = (
-        "2020-02-03 01:00:00\tscreen_lock\n"
-        "yesterday\twifi\n"
-        "2020-02-03 02:00:00+01:00\twifi\n"
-        "2020-02-03 03:00:00\tflying\n"
-        "no tab\n"
-        "2020-02-03 04:00:00\tscreen_unlock\n"
-    )
-    users = {"0": {"guid": "a", "messages": odd}, "1": {"guid": "b", "messages": ""}}
-    done = import_traces("flash", written(tmp_path, users), tmp_path / "phones", ready="locked")
-    assert "4 messages of another state or time" in done.dropped
-    assert "1 user without messages of two times" in done.dropped
-    assert len(rows(done)) == 1
-
-
-WRONG = {
-    "another file": {"0": {"speed": 1}},
-    "messages that are no text": {"0": {"guid": "a", "messages": 5}},
-    "only one time": {"0": {"guid": "a", "messages": "2020-02-03 01:00:00\twifi"}},
-    "nobody ready": {"0": STATES["1"]},
-    "a rate that is a text": {"a": SPEEDS["z"] | {"up_u": "5"}},
-    "a rate that is not a number": {"a": SPEEDS["z"] | {"up_sigma": float("nan")}},
-    "a user that is no object": {"0": 5},
-    "a huge rate": {"a": SPEEDS["z"] | {"up_u": 10**400}},
-    "a user without a rate": SPEEDS | {"a": {"down_u": 1}},
-}
-
-
-@pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
-def test_wrong_content_is_named(data, tmp_path):
-    path = written(tmp_path, data)
-    with pytest.raises(UserError) as raised:
-        read(path, ["locked", "wifi", "charged"])
-    assert str(path) in str(raised.value)
-    if data == WRONG["another file"]:
-        assert "must have guid, messages, or down_u" in str(raised.value)
-        assert "got speed" in str(raised.value)
 
 
 @pytest.mark.parametrize(

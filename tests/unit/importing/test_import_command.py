@@ -6,10 +6,9 @@ import os
 
 import pytest
 from commands import run_command
-from imported import BEHAVIOR, CAPACITY, SPEEDS, pickled, table, written
+from imported import BEHAVIOR, CAPACITY, SPEEDS, pickled, written
 
 import edgefl
-from edgefl.core.yamls import Document
 
 
 @pytest.fixture
@@ -98,20 +97,6 @@ def test_bad_input_is_one_message(trace, arguments, said, capsys):
     assert {path.name for path in trace.parent.iterdir()} == {"capacity", "speeds"}
 
 
-def test_a_link_that_changes_has_no_numbers_to_give(trace, capsys):
-    """Users' links take a latency from ``--link``, which must not follow a trace."""
-    links = trace.parent / "profiles/links"
-    links.mkdir(parents=True)
-    rows = "[{down: '0,8 1,8', up: '0,8 1,8', latency: '0,1 1,1'}]"
-    (links / "moving.yaml").write_text(
-        f"title: x\nradio: {{status: unknown, source: x}}\ntrace: {{rows: {rows}}}\n"
-    )
-    command = ["import", "fedscale", "capacity", "--out", "x", "--link", "moving"]
-    status, _, err = run_command(capsys, *command)
-    assert (status, "the link moving follows a trace" in err) == (2, True)
-    assert not (trace.parent / "x").exists()
-
-
 def test_a_full_disk_leaves_nothing(trace, capsys, monkeypatch):
     """Where the last of three files cannot be written, none is there."""
     pickled(trace.parent, BEHAVIOR, "behavior")
@@ -127,12 +112,3 @@ def test_a_full_disk_leaves_nothing(trace, capsys, monkeypatch):
     assert status == 1
     assert "no space left" in err
     assert not [path for path in (trace.parent / "a").rglob("*") if path.is_file()]
-
-
-def test_the_same_files_make_the_same_profile(trace):
-    """To the byte, whatever the folder; the library does what the command does."""
-    path = table(trace.parent, "down_mbps,slowdown", "1,2", "3,4")
-    done = [edgefl.import_traces("csv", path, out, name="same") for out in ("one", "two")]
-    assert isinstance(done[0], edgefl.Imported)
-    one, two = (Document.read(each.path).data for each in done)
-    assert one == two

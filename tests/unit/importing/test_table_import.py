@@ -27,28 +27,6 @@ def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
     assert done.dropped == ("column 'colour'", "the names of users")
 
 
-@pytest.mark.parametrize(
-    ("column", "field"),
-    [("down", "12 Mbit/s"), ("down_bps", "12000000"), ("down_kbps", "12000"), ("down_gbps", ".012")],
-)
-def test_units_stand_in_the_first_line_or_in_the_fields(column, field, tmp_path, monkeypatch):
-    """12 Mbit/s in every notation; what is not given is the base link's, assumed."""
-    done = import_traces("csv", table(tmp_path, column, field), tmp_path / "office", link="ethernet")
-    (link,) = fleet(done, monkeypatch).links.values()
-    assert link.down.value == pytest.approx(12e6, rel=1e-12)
-    assert (link.up.status, "ethernet" in link.up.source) == ("assumed", True)
-
-
-def test_names_of_the_catalogue_and_slowdowns(tmp_path, monkeypatch):
-    path = table(tmp_path, "link,device,slowdown", "4g,pixel-6,1.5", "ethernet,raspberry-pi-5,1")
-    done = import_traces("csv", path, tmp_path / "office")
-    assert rows(done) == [
-        {"device": "pixel-6", "link": "4g", "slowdown": "1.5"},
-        {"device": "raspberry-pi-5", "link": "ethernet", "slowdown": "1"},
-    ]
-    assert fleet(done, monkeypatch).users.count == 2
-
-
 def test_intervals_are_those_of_their_numbers(tmp_path, monkeypatch):
     """A second file, in either place, has the intervals; users may share them, and have none."""
     users = table(tmp_path, "availability", "5", "2", "4", "5")

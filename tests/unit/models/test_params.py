@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 import pytest
 import torch
 
@@ -14,7 +11,6 @@ from edgefl.models import (
     cnn2,
     fedcka_cnn,
     googlenet,
-    mlp,
     mobilenet_v2,
     resnet18,
     resnet50,
@@ -22,7 +18,6 @@ from edgefl.models import (
     spherefed_convnet,
     vgg13,
 )
-from edgefl.protocol import leaves
 
 
 @pytest.mark.parametrize(
@@ -62,24 +57,3 @@ def test_groups_must_divide_every_layer(model, groups, hint):
     assert f"a divisor of {hint}," in caught.value.hint
     # Batch norm has no groups.
     assert model.Params(norm="batch", groups=groups).build((3, 32, 32), 10).feature_width > 0
-
-
-def test_a_net_keeps_no_tensor_alive():
-    """After a call, failed or not, a weight is freed with the caller's last reference to it."""
-    net = mlp.Params().build((1, 2, 2), 3)
-    weights = net.init(0)
-    watched = [weakref.ref(leaf) for leaf in leaves(weights)]
-    with pytest.raises(RuntimeError):
-        net.features(weights, torch.zeros(1, 5), True)
-    net.logits(weights, torch.zeros(1, 1, 2, 2))
-    del weights
-    gc.collect()
-    assert [watch() for watch in watched] == [None] * 4
-
-
-def test_first_weights_do_not_depend_on_the_default_device(monkeypatch):
-    """A default device other than meta does not decide where the first weights are drawn."""
-    net = mlp.Params().build((1, 2, 2), 3)
-    expected = net.init(0)["body"]["fc1.weight"]
-    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
-    assert torch.equal(expected, net.init(0)["body"]["fc1.weight"])

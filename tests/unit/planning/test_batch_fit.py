@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.errors import ScenarioError
 from edgefl.planning.costs import MARGIN
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -89,14 +89,6 @@ def test_one_more_sample_would_not_fit_with_its_margin(fleet):
     assert found.run_id == planned(boards, batch_size=size).run_id
 
 
-def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
-    """FedCurv's second phase takes as many steps as its 500 samples make batches of that size."""
-    found = planned(fleet("100 kB"), method="fedcurv")
-    size = found.plan.scenario.local.size
-    assert 1 < size < 359
-    assert found.learning.methods[0].exchanges[0].work.phases[-1].passes.steps == math.ceil(500 / size)
-
-
 def test_a_plan_tells_who_has_no_margin(fleet):
     """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused."""
     need = peak(8, fleet("1 MB"))
@@ -134,15 +126,6 @@ def test_what_cannot_train_does_not_count(fleet):
     (wide,) = fleet("10 kB")["members"]
     narrow = {**wide, "dtype": "fp16"}
     assert fitted({"members": [wide, narrow]}) <= fitted({"members": [narrow]})
-
-
-def test_norms_that_need_two_values_get_them(fleet):
-    given = {"model": {"name": "spherefed-convnet", "norm": "batch"}}
-    found = planned(fleet("20 MB"), **given).plan
-    assert found.scenario.local.size >= 2
-    assert found.clients.admitted.all()
-    with pytest.raises(UserError, match="a step of 'train' on a batch of 1 fails"):
-        planned(fleet("20 MB"), batch_size=1, **given)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,13 @@
 """Settings that leave nothing to train on, or to evaluate, are refused before a run, at their line."""
 
-from collections import Counter
-
 import pytest
 import torch
 
-from edgefl.compute.loading import batch_kernels
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
-from edgefl.core.steps import Passes
 from edgefl.data.augmentations import cutout, shift
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.protocol import Phase
 from edgefl.runs.context import Context
 from edgefl.runs.states import States
 
@@ -93,27 +88,6 @@ def test_augmentations_compose_in_order(tmp_path):
     alone = [augmented(tmp_path, one)(x, torch.Generator().manual_seed(0)) for one in ("shift", "[shift]")]
     assert torch.equal(*alone)
     assert augmented(tmp_path, "[none]") is None
-
-
-def test_composed_augmentations_are_priced_together(tmp_path):
-    """The bytes of both, less the batch that is loaded and normalised once."""
-
-    def kernels(augment):
-        phase = Phase("train", lambda carry, _: carry, Passes(epochs=1))
-        (found,) = batch_kernels(phase, augmented(tmp_path, augment), (1, 8, 8), [16]).values()
-        return Counter(kernel for kernel in found if kernel.op not in {"load", "normalise"})
-
-    assert kernels("[shift, cutout]") == kernels("shift") + kernels("cutout")
-
-
-@pytest.mark.parametrize(
-    ("partition", "share"), [("iid", 0.001), ("dirichlet", 0.02), ("{name: shards, shard_size: 30}", 0.05)]
-)
-def test_a_share_that_leaves_too_few(tmp_path, partition, share):
-    """The share is named, not the clients or the partition that it is not enough for."""
-    error = refused(tmp_path, partition=f"{partition}\n  share: {share}")
-    assert "mine.yaml:5" in error.where
-    assert error.hint.startswith("raise task.share")
 
 
 @pytest.mark.parametrize(

@@ -18,20 +18,6 @@ from edgefl.planning.describe import describe
 from edgefl.planning.schema import schema
 
 
-def test_a_link_shows_between_what_it_changes(tmp_path, monkeypatch):
-    (tmp_path / "profiles" / "links").mkdir(parents=True)
-    rows = "{down: '0,8e6 5,0 10,0', up: '0,2e6 10,0', latency: '0,0.05 5,0.15 10,0'}"
-    text = f"title: A bus\nradio: {{status: unknown, source: s}}\ntrace: {{rows: [{rows}]}}\n"
-    (tmp_path / "profiles" / "links" / "bus.yaml").write_text(text, encoding="utf-8")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
-    bus = describe("link", "bus")
-    assert bus.text == (
-        "A bus\nfollows a trace of 10 s, which repeats, from a random time on: "
-        "down 0 bit/s to 8 Mbit/s, up 2 Mbit/s, latency 50 to 150 ms"
-    )
-    assert bus.rows[0] == ("down", "4 Mbit/s", "derived", "mean over time of the link's trace")
-
-
 @pytest.mark.parametrize("kind", ["optimizers", "samplers", "schedules", "policies", "selectors", "methods"])
 def test_every_parameter_has_a_meaning(kind):
     for name in catalogue.entries(kind):

@@ -84,26 +84,6 @@ def test_the_largest_length_that_fits(unit, most, least, method):
             )
 
 
-def test_a_time_that_fits_exactly_is_enough():
-    """A client's own time for four epochs gives it four, and a little less gives it three."""
-    four = planned({"epochs": 4})
-    client = int(np.flatnonzero(four.plan.clients.admitted)[0])
-    time_s, steps = float(seconds(four)[client]), int(column(four, "steps")[client])
-    for share, epochs in ((1, 4), (1 - 1e-6, 3)):
-        found = planned({"epochs": {"fit": f"{time_s * share!r} s", "most": 9}})
-        assert column(found, "steps")[client] * 4 == steps * epochs
-
-
-def test_a_fitted_batch_comes_first():
-    """``batch_size: fit`` is found for the whole fleet, and lengths are those of its batches."""
-    length = {"epochs": {"fit": "500 ms", "most": 9}}
-    found = planned({**length, "batch_size": "fit"}, fleet="home-lab-heavy-tail")
-    size = found.plan.scenario.local.size
-    same = planned({**length, "batch_size": size}, fleet="home-lab-heavy-tail")
-    assert len(found.plan.prices[0].steps) == len(same.plan.prices[0].steps)
-    np.testing.assert_array_equal(column(found, "steps"), column(same, "steps"))
-
-
 def test_a_run_does_what_fits(tmp_path):
     """Jobs have their clients' steps and FLOPs, and the plan read back is the one that was written."""
     local = {"epochs": {"fit": "300 ms", "most": 5}, "batch_size": 16}
@@ -150,9 +130,3 @@ def test_other_phases_before_are_done_in_full():
     assert len(set(epochs[admitted].tolist())) > 2
     assert (epochs[admitted & (times >= time_s)] == 1).all()
     assert (seconds(found)[admitted & (times < time_s)] <= time_s * (1 + 1e-6)).all()
-
-
-def test_another_phase_after_local_training_is_refused():
-    with pytest.raises(ScenarioError, match="has another one after it") as caught:
-        planned({"epochs": {"fit": "1 s", "most": 5}}, method="fedcurv")
-    assert "local.epochs" in caught.value.where

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
@@ -58,34 +54,6 @@ def test_they_are_missing_from_no_total():
     named = planned("task.public={samples: 70, dataset: digits}")
     assert torch.equal(found.learning.federation.public_x, named.learning.federation.public_x)
     assert found.plan.clients.samples.tolist() == named.plan.clients.samples.tolist()
-
-
-def test_another_dataset_leaves_the_tasks_own_alone():
-    """Fashion images are public for clients of digits: they keep all their images, also without files."""
-    task = ["task.dataset=mnist", "task.public={samples: 70, dataset: fashion-mnist}"]
-    found = planned(*task, need="nothing")
-    assert found.plan.clients.samples.sum() == 60_000
-    federation = found.learning.federation
-    assert federation.public_x.shape == (70, 1, 28, 28)
-    assert federation.public_x.dtype == torch.uint8
-
-
-def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = []
-    for seed, name in enumerate(("task", "one", "other")):
-        rng, root = np.random.default_rng(seed), tmp_path / name
-        for folder, count in (("train/a", 9), ("train/b", 9), ("test/a", 2), ("test/b", 2)):
-            (root / folder).mkdir(parents=True)
-            for place in range(count):
-                pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
-                Image.fromarray(pixels).save(root / folder / f"{place}.png")
-    for name in ("one", "other"):
-        task, public = (f"{{name: folder, path: '{tmp_path / each}', size: 4}}" for each in ("task", name))
-        whole = f"task={{dataset: {task}, clients: 2, public: {{samples: 5, dataset: {public}}}}}"
-        found.append(planned(whole, need="pixels"))
-    assert all(one.learning.federation.public_x.any() for one in found)
-    assert len({one.resolved["public_data"] for one in found}) == len({one.run_id for one in found}) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from edgefl.core.errors import UserError
@@ -22,9 +20,7 @@ SCENARIO = {
 }
 ROUNDS = {"rounds": 30}
 COSINE = {"local": {"optimizer": {"name": "sgd", "lr": 0.1, "schedule": "cosine"}}}
-STEPS = {"local": {"optimizer": {"name": "sgd", "lr": 0.1, "schedule": {"name": "step", "every": 2}}}}
 BY_ROUND = {"name": "flexchill", "temperature": {"by": "round", "start": 1.0, "end": 0.5}}
-BY_WORK = {"name": "flexchill", "temperature": {"by": "work"}}
 
 
 def planned(until, **more):
@@ -58,13 +54,6 @@ def test_what_is_not_a_larger_limit_is_refused(until, text, what, hint):
     assert text in caught.value.where or "server.until" in caught.value.where
 
 
-def test_all_mistakes_are_told_at_once():
-    with pytest.raises(UserError) as caught:
-        with_limits(planned(ROUNDS), "seed=3", "task.clients=9")
-    found = [one.what.split()[0] for one in (caught.value, *caught.value.others)]
-    assert found == ["'seed'", "'task.clients'"]
-
-
 @pytest.mark.parametrize(
     ("more", "who"),
     [(COSINE, "the schedule 'cosine'"), ({"method": BY_ROUND}, "the method 'flexchill'")],
@@ -78,34 +67,3 @@ def test_more_rounds_are_refused_where_what_was_done_depends_on_their_number(mor
         assert caught.value.what.startswith(who)
         assert f"server.until.rounds={rounds}" in caught.value.where
     assert with_limits(found, "server.until.time=2 h").plan.scenario.server.until.time == 7200
-
-
-def test_what_changes_nothing_is_fine():
-    """More rounds where a rate falls every two rounds, or a temperature by work; limits as they were."""
-    for more in (STEPS, {"method": BY_WORK}):
-        until = with_limits(planned(ROUNDS, **more), "server.rounds=40").plan.scenario.server.until
-        assert until.rounds == 40
-    found = planned(ROUNDS)
-    assert with_limits(found) is with_limits(found, "server.until={rounds: 30}") is found
-
-
-def test_a_schedule_of_ones_own_is_asked_round_by_round():
-    """One that reads the number of rounds without saying so is found out by its factors."""
-
-    class Secret(type(planned(ROUNDS).plan.scenario.local.optimizer.schedule)):
-        def factor(self, round_, rounds):
-            return 1.0 if round_ < rounds - 1 else 0.1
-
-    found = planned(ROUNDS)
-    optimizer = found.plan.scenario.local.optimizer.model_copy(update={"schedule": Secret()})
-    local = found.plan.scenario.local.model_copy(update={"optimizer": optimizer})
-    scenario = found.plan.scenario.model_copy(update={"local": local})
-    found = replace(found, plan=replace(found.plan, scenario=scenario))
-    with pytest.raises(UserError, match="depends on the number of rounds"):
-        with_limits(found, "server.rounds=40")
-
-
-def test_a_limit_that_would_never_be_met_cannot_stay_alone():
-    found = planned({**ROUNDS, "bytes": "1 MB"}, method="local", evaluate={"models": ["personal"]})
-    with pytest.raises(UserError, match="the rounds would never end: the method sends nothing"):
-        with_limits(found, "server.until.rounds=null")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from interrupted import interrupted
-from plans import sourced
 from replayed import SMALL
 from resumed import same_runs
 
@@ -13,7 +12,6 @@ import edgefl
 from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs.group import drafts
 from edgefl.store import read, read_plan
 
@@ -52,15 +50,6 @@ def test_clients_are_the_users_and_the_plan_says_so():
     assert apart.run_id != together.run_id
 
 
-def test_a_recorded_slowdown_is_the_clients():
-    """Prices are those of the device; the sampler is not asked, and the rest is dealt as without a table."""
-    found = planned({"like": "home-lab", "users": {"rows": "slowdown\n3.5\n0.25"}})
-    plain = planned("home-lab")
-    assert sorted(found.plan.clients.slowdown) == [0.25] * 4 + [3.5] * 4
-    for name in ("device", "link", "dtype", "kind", "user"):
-        np.testing.assert_array_equal(getattr(found.plan.clients, name), getattr(plain.plan.clients, name))
-
-
 def test_availability_is_that_of_the_users_number():
     """A table of the clients' own numbers changes nothing; otherwise a client has the times of its user."""
     numbers = [7, 3, 3, 0, 1, 2, 0, 5]
@@ -75,13 +64,6 @@ def test_availability_is_that_of_the_users_number():
     everyone = np.tile(np.arange(8), 9)
     for one, other in zip(mine.at(everyone, t_s), own.at(found.clients.user[everyone], t_s), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_one_link_for_all_replaces_that_of_users():
-    """``link`` is everybody's, the rest of users stays together; names are matched in any case."""
-    found = planned({**FLEET, "users": {"rows": ROWS.replace("laptop", "Laptop", 1)}, "link": "4g"})
-    expected = {",".join([row.split(",")[0], "4g", row.split(",")[2]]) for row in USERS}
-    assert set(whose(found.plan.clients)) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,23 +104,3 @@ def test_a_run_is_saved_resumed_and_read_back(tmp_path, monkeypatch):
         assert reader.meta["run_id"] == planned().run_id
         assert f"{SAID} stay together" in reader.meta["assumed"]
         assert whose(found.clients) == whose(clients)
-
-
-def test_a_profile_of_many_links_is_short():
-    """Of 128 links of a device three are shown, by their uploads, and a note says so; ``--link`` is one."""
-    mbps = np.random.default_rng(1).permutation(128) + 1
-    numbers = {"down": "1 Mbit/s", "latency": "1 ms", "radio": {"base": "1 W"}}
-    cable = {"title": "x", **{name: sourced(value) for name, value in numbers.items()}}
-    links = {f"l{each}": {**cable, "up": sourced(f"{each} Mbit/s")} for each in mbps.tolist()}
-    rows = "\n".join(["device,link", *(f"laptop-cpu,{name}" for name in links), "raspberry-pi-5,l7"])
-    fleet = {"like": "home-lab", "links": links, "users": {"rows": rows}}
-    (draft,) = drafts({**SMALL, "fleet": fleet})
-    found = profile(draft)
-    shown = [(one["device"], one["link"]) for one in found.prices]
-    few = [("laptop-cpu", name) for name in ("l1", "l128", "l64")]
-    assert sorted(shown) == [*few, ("raspberry-pi-5", "l7")]
-    assert found.assumed[-1] == (
-        "of 128 links, those of each device's slowest, median and fastest upload are shown"
-    )
-    (one,) = profile(draft, ProfileOptions(("laptop-cpu",), link="4g")).prices
-    assert one["link"] == "4g"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 
-import numpy as np
 import pytest
 from commands import run_command, shown
 from plans import board, link, sourced
@@ -51,18 +48,6 @@ def test_the_value_at_which_the_order_turns_is_found():
     assert f"and in {verdict.holds:.1%} of 256 samples" in text
 
 
-def test_a_number_that_may_be_nothing_is_shown_first():
-    """A power of which only the most is known changes the energy by more than any ratio."""
-    most = {"high": 10.0, **GUESS}
-    record = board(idle=most, active=most, single_core=ACTIVE)
-    result = found(lambda one: active(one) * one.power.single_core.value, lambda _: math.nan, record)
-    assert [effect.number for effect in result.effects] == ["board power.active", "board power.single_core"]
-    assert result.verdicts == []
-    text = shown(sensitivity(result), 120)
-    assert re.search(r"board power.active +│ 0 to 10 W", text)
-    assert "energy of two is unknown, so it is not compared" in text
-
-
 def test_figures_that_overlap_may_keep_their_order():
     """Both sides run on the same device: twice its power is less than three times it, whatever it is."""
     result = found(lambda one: 2 * active(one), lambda one: 3 * active(one), board(active=ACTIVE))
@@ -93,21 +78,6 @@ def test_numbers_that_turn_it_only_together_are_found(limit, all_samples):
         assert verdict.ratio == pytest.approx((47.9 / 48, 47.9 / (5 / 16)))
         text = " ".join(shown(sensitivity(result), 120).split())
         assert "in 100% of 256 samples; no number alone turns it, several together do" in text
-
-
-def test_samples_are_the_same_each_time_and_cover_every_range():
-    """The seed is fixed; each number has one sample in each 256th of its range."""
-    seen = []
-
-    def figure(one):
-        seen.append(active(one))
-        return 1.0
-
-    first, second = (found(figure, lambda _: 2.0, board(active=ACTIVE)) for _ in range(2))
-    assert first == second
-    drawn = np.array(seen[3 : 3 + 256])
-    shares = np.where(drawn < 6.0, np.log(drawn / 6) / np.log(6 / 5), np.log(drawn / 6) / np.log(15 / 6))
-    assert sorted(np.floor((shares + 1) * 128).astype(int)) == list(range(256))
 
 
 def test_assumed_numbers_are_swept_by_the_factor():

@@ -6,7 +6,6 @@ import pytest
 from plans import link, plan, prices, sourced
 
 from edgefl.core.fleet import Fleet
-from edgefl.planning.assumed import of_cells
 from edgefl.planning.costs import shared_links
 from edgefl.world.policies import fedasync, overselect
 
@@ -64,14 +63,3 @@ def test_a_cell_is_shared_by_its_own_clients():
     assert (home.clients, home.at_least_s, home.alone_s) == (4, 16, (2.5, 2.5))
     home = shared(cells=CELLS, clients=2)["cell home, up"]
     assert (home.clients, home.at_least_s) == (1, 4)
-
-
-def test_assumptions_of_cells_are_told():
-    """As those of devices and links are; and cells that nobody is in, because their members do not say so."""
-    for cell, line in (
-        ({"cell": "home"}, "assumed down, up"),
-        ({}, "no member of the fleet names it, so it limits nobody"),
-    ):
-        members = [{"device": "board", "link": "cable", **cell}]
-        fleet = Fleet.model_validate({"members": members, "cells": CELLS})
-        assert list(of_cells(fleet)) == [f"cell home: {line}"]

@@ -25,12 +25,6 @@ power:
   idle: {{value: {idle}, status: assumed, source: made up}}
   active: {{value: {active}, status: assumed, source: made up}}
 """
-# A runtime for inference, which differs in its launch overhead.
-INFERENCE = """inference:
-  runtime: made up
-  efficiency: *efficiency
-  launch_overhead: {value: 0.5 us, status: assumed, source: made up}
-"""
 FILE = """title: steps on my board
 board: {board}
 measures: {measures}
@@ -167,19 +161,6 @@ def test_a_share_is_at_most_1(own, dense):
         assert row.predicted == pytest.approx(most[name])
 
 
-def test_steps_and_inference_have_their_own_runtimes(own):
-    """A board's figures for inference hold for it alone; what was fitted to steps says nothing of them."""
-    own.board(launch="1 ms")
-    training = own.measured(f"{SMALL}, time: 1 s, {DENSE}", name="training")
-    kinds = ("inference", "forward pass")
-    paths = [own.measured(f"{SMALL}, time: 1 s", name=one[:7], measures=one) for one in kinds]
-    alone = rows_of(validation([paths[0]]))["small"].predicted
-    own.board(launch="1 ms", more=INFERENCE)
-    step, inference, forward = (each.rows[0] for each in validation([training, *paths]).comparisons)
-    assert inference.predicted < 0.9 * alone < alone <= forward.predicted < step.predicted
-    assert (step.counted, inference.counted, forward.counted) == (False, True, False)
-
-
 def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
     """Its row does not count, nor does the same network's at another batch size, or in another file."""
     rows = [
@@ -193,31 +174,6 @@ def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
     assert (found.score.rows, found.score.left_out) == (1, 2)
     other = own.held(dict.fromkeys(NETWORKS, 1), "", name="second")
     assert [name for name, row in other.items() if not row.counted] == ["small"]
-
-
-def test_only_what_a_number_was_fitted_to_fits_it_again(own):
-    """However wrong other rows are; a number that only one network knows keeps its value, and its bounds."""
-    own.board(launch="10 us, low: 1 us")
-    truth = own.truth(dense=0.3)
-    rows = [f"{NETWORKS[name]}, time: {truth[name]} s, {DENSE}" for name in ("small", "large")]
-    found = rows_of(validation([own.measured(*rows, f"{NETWORKS['middle']}, time: 1 h")]))
-    assert found["large"].error == pytest.approx(0, abs=1e-3)
-    # What was refitted has none: the intervals are those of the board's file.
-    assert (found["large"].low, found["large"].high) == (None, None)
-    assert found["middle"].low < found["middle"].predicted
-    rows[0] = rows[0].replace("dense]", "dense, launch_overhead]")
-    found = rows_of(validation([own.measured(*rows)]))["small"]
-    assert (found.counted, found.predicted) == (False, pytest.approx(own.truth()["small"]))
-
-
-def test_energies_depend_on_what_was_fitted_to_times(own):
-    """A network's energy is not held against a number that its own time gave; a row may have its status."""
-    rows = f"{SMALL}, time: 1 s, {DENSE}", f"{SMALL}, energy: 1 J, status: derived"
-    found = validation([own.measured(*rows)])
-    row = rows_of(found, "energy")["small"]
-    assert (row.counted, row.status) == (False, "derived")
-    totals = {one.quantity: (one.boards, one.networks) for one in found.totals}
-    assert totals == {"time": (0, 0), "energy": (0, 0)}
 
 
 def test_bounds_are_those_of_the_boards_numbers(own):
@@ -259,18 +215,6 @@ def test_energies_and_their_bounds(own, share, idle, active, expected, remark):
     for figure, watts in zip((row.low, row.predicted, row.high), expected, strict=True):
         assert figure == (None if watts is None else pytest.approx(watts * seconds))
     assert row.remark == remark
-
-
-def test_an_unknown_number_is_told(own, capsys):
-    """Without a power an energy counts for nothing; without a bandwidth its file is refused."""
-    path, board = own.measured(f"{SMALL}, energy: 1 J"), own.path / "devices" / "my-board.yaml"
-    text = board.read_text("utf-8")
-    board.write_text(text.replace("{value: 10 W, status: assumed", "{status: unknown"), "utf-8")
-    row = rows_of(validation([path]), "energy")["small"]
-    assert (row.predicted, row.counted, row.remark) == (None, False, "a power is unknown")
-    board.write_text(text.replace("{value: 10 GB/s, status: assumed", "{status: unknown"), "utf-8")
-    status, _, err = run_command(capsys, "validate", path)
-    assert (status, "no value for memory_bandwidth" in err) == (2, True)
 
 
 def test_own_files_on_the_path_are_found_by_name(own, capsys):

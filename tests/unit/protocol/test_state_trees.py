@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.protocol import (
-    bytes_by_part,
     flatten,
     leaves,
-    nbytes,
     rebuild,
     tree_map,
     unflatten,
@@ -65,17 +63,6 @@ def test_a_key_that_cannot_be_in_a_path_is_refused(key: str):
         flatten({"body": {key: torch.zeros(1)}})
 
 
-def test_bytes_are_counted_by_the_first_level():
-    """Elements times their size, of any type; a part without tensors counts 0."""
-    payload = {
-        "body": {"w": torch.zeros(3, 4), "deep": {"b": torch.zeros(2, dtype=torch.float16)}},
-        "labels": torch.zeros(5, dtype=torch.int64),
-        "buffers": {},
-    }
-    assert bytes_by_part(payload) == {"body": 48 + 4, "labels": 40, "buffers": 0}
-    assert nbytes(payload) == 92
-
-
 def test_a_mean_by_hand():
     """(1 * 2 + 3 * 6) / 4 = 5, matched by key whatever the order; the inputs stay. One tree is itself."""
     trees = [
@@ -88,18 +75,3 @@ def test_a_mean_by_hand():
     found = weighted_mean([tree], [17])
     assert torch.equal(found["w"], tree["w"])
     assert found["w"] is not tree["w"]
-
-
-@pytest.mark.parametrize(
-    ("trees", "weights", "error"),
-    [
-        ([], [], ValueError),
-        ([{"a": torch.zeros(1)}], [0], ValueError),
-        ([{"a": torch.zeros(1)}], [1, 1], ValueError),
-        ([{"a": torch.zeros(1)}, {"a": torch.zeros(1), "b": torch.zeros(1)}], [1, 1], KeyError),
-    ],
-)
-def test_means_that_do_not_exist_are_refused(trees, weights, error):
-    """No trees, no weight, too many weights, and trees of different keys are errors."""
-    with pytest.raises(error):
-        weighted_mean(trees, weights)

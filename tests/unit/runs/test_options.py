@@ -1,16 +1,11 @@
 """Options that are short for a setting: what they do, and where their mistakes are placed."""
 
-import errno
 import json
-import os
-import sys
-from pathlib import Path
 
 import pytest
 from commands import run_command
 
 import edgefl
-from edgefl.cli import main
 from edgefl.store import read
 
 SCENARIO = ["quickstart", "--set", "sweep=null", "--set", "server.rounds=1"]
@@ -74,22 +69,3 @@ def test_a_path_that_is_too_long_is_refused(capsys):
         status, _, err = run_command(capsys, *given)
         assert (status, err.count("edgefl failed")) == (2, 0), command
         assert "too long" in err, command
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a file that not even root may remove")
-def test_a_path_that_is_not_for_this_user_is_named(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main("/proc/self/status", os.unlink)
-    assert ended.value.code == 2
-    assert "cannot use /proc/self/status: " in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_list_of_runs_goes_on_without_a_folder_that_may_not_be_read(tmp_path, capsys, monkeypatch):
-    """It may be another user's."""
-    (tmp_path / "locked").mkdir()
-
-    def refused(path):
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "is_file", refused)
-    assert run_command(capsys, "runs", tmp_path)[:2] == (0, f"no runs in {tmp_path}\n")

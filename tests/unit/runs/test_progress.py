@@ -65,14 +65,6 @@ def test_a_terminal_shows_progress_unless_asked_otherwise(tmp_path, monkeypatch,
         assert options["callbacks"].calls == CALLS
 
 
-@pytest.mark.parametrize(("callbacks", "hint"), [(_Seen, "pass an object, not its class"), (print, "")])
-def test_what_is_no_object_of_callbacks_is_refused(callbacks, hint, tmp_path):
-    with pytest.raises(edgefl.UserError, match=r"subclass of edgefl\.Callbacks") as caught:
-        edgefl.run("quickstart", callbacks=callbacks, out=tmp_path / "runs")
-    assert caught.value.hint == hint
-    assert not (tmp_path / "runs").exists()
-
-
 FIGURES = {
     "virtual_s": 11_520.0,
     "bytes": 1_234_000_000,
@@ -146,21 +138,6 @@ def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
     ]
     assert printed.splitlines()[0].endswith("1.23 GB, 12% wasted, 2 min 10 s left")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "kind"),
-    [
-        ("TERM", "dumb", {"force_terminal": True}),
-        ("FORCE_COLOR", "1", {}),
-        ("X", "", {"force_jupyter": True}),
-    ],
-)
-def test_where_nothing_can_be_redrawn(variable, value, kind, monkeypatch):
-    """A dumb terminal, a log whose owner wants colours, and a notebook, get lines that stay."""
-    monkeypatch.setenv(variable, value)
-    file = _Terminal() if "force_terminal" in kind else io.StringIO()
-    assert not Display(Console(file=file, **kind)).redraws
 
 
 def test_failures_and_interrupts_are_said():

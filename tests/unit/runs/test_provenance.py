@@ -135,20 +135,3 @@ def test_a_users_files_are_those_that_the_run_uses(own):
         f"{own.name}/helping_hand.py has changed since",
         "methods/mine.py has changed since",
     ]
-
-
-@pytest.mark.parametrize(
-    ("key", "then", "now", "words"),
-    [
-        ("versions", {"torchvision": "0.2"}, {}, ["torchvision: 0.2 then, none now"]),
-        ("machine", {"capability": "AVX2"}, {"capability": "AVX512"}, ["AVX2 then, AVX512 now"]),
-        ("code", {"core": "1", "world": "1"}, {"core": "2"}, ["core and world have changed since"]),
-        ("files", {}, {"methods/mine.py": "2"}, ["methods/mine.py is new"]),
-        ("code", {"core": "1"}, {"core": "1"}, []),
-    ],
-)
-def test_differences_in_words(key, then, now, words):
-    found = differences({key: then}, {key: now})
-    assert len(found) == len(words)
-    for line, expected in zip(found, words, strict=True):
-        assert expected in line

@@ -4,12 +4,9 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from unfinished import UNPOWERED, write
 
 import edgefl
-from edgefl.core import catalogue
 from edgefl.runs import so_far
-from edgefl.runs.group import run_notes
 
 approx = partial(pytest.approx, rel=0.05)
 
@@ -69,15 +66,6 @@ def test_progress_is_told_after_each_merge_and_evaluation_and_at_the_end(tmp_pat
     assert _losses(seen.progress[-1].figures) == {f"loss.{row['model']}": row["loss"] for row in rows}
 
 
-def test_an_unknown_energy_is_left_out(tmp_path, monkeypatch):
-    """And not 0; on the null engine jobs are charged late."""
-    monkeypatch.setenv("EDGEFL_PATH", str(write(tmp_path / "own")))
-    fleet = {"members": [{"device": UNPOWERED, "link": "4g"}]}
-    seen, _ = told(tmp_path / "run", engine="null", fleet=fleet)
-    assert [one.figures["jobs"] for one in seen.progress[:3]] == [0, 4, 8]
-    assert not any({"joules", "training_loss"} & one.figures.keys() for one in seen.progress)
-
-
 def test_the_time_left_by_hand(tmp_path, monkeypatch):
     """Half a second a merge: the limit that is met first counts; nothing is left at the end."""
     now = iter(range(100))
@@ -89,17 +77,3 @@ def test_the_time_left_by_hand(tmp_path, monkeypatch):
     until = {"rounds": 100, "bytes": f"{int(4 * bytes_)} B"}
     seen, _ = told(tmp_path / "bytes", engine="null", server={"participants": 4, "until": until})
     assert seen.progress[2].left_s == approx(1.0)
-
-
-TOLD = [("oort", False, "loss_rms"), ("tiers", False, "loss"), ("oort", True, ""), ("fastest", False, "")]
-
-
-@pytest.mark.parametrize(("selector", "trains", "lacks"), TOLD)
-def test_a_selection_that_lacks_losses_says_so(selector, trains, lacks):
-    """One line where nothing is trained and the selector reads what training reports."""
-    server = SimpleNamespace(selector=catalogue.load("selectors", selector).Params())
-    scenario = SimpleNamespace(name="mine", server=server)
-    plan = SimpleNamespace(scenario=scenario, refusals=(), clients=range(3))
-    planned = SimpleNamespace(plan=plan, learning=SimpleNamespace(measures=()))
-    line = f"mine: selection reads {lacks}, and nothing is trained: it uses its cold-start values"
-    assert run_notes(planned, trains=trains) == ([line] if lacks else [])

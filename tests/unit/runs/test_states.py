@@ -51,30 +51,6 @@ def test_without_a_folder_everything_stays_in_memory():
     assert (states.held_bytes, states.path(0), states.path(3)) == (3 * SIZE, None, None)
 
 
-VIEWS = {
-    "a column": lambda: torch.arange(600.0).reshape(3, 200)[:, 1],
-    "nothing of a stack": lambda: torch.arange(600.0)[:0],
-    "a transposed stack": lambda: torch.arange(600.0).reshape(3, 200).T,
-    "one value many times": lambda: torch.ones(1).expand(50),
-    "a parameter": lambda: torch.nn.Parameter(torch.ones(3)),
-}
-
-
-@pytest.mark.parametrize("make", VIEWS.values(), ids=VIEWS.keys())
-@pytest.mark.parametrize("budget", [0, 10**6])
-def test_a_state_holds_its_own_memory_alone(tmp_path, make, budget):
-    """A view keeps no stacked tensor alive; layout and gradients are the same with and without a file."""
-    view = make()
-    states = States(tmp_path, budget)
-    states.put(0, 1, {"x": view, "y": torch.ones(3)})
-    for leaf, given_leaf in zip(leaves(states.get(0)), (view, torch.ones(3)), strict=True):
-        assert leaf.untyped_storage().nbytes() == leaf.nbytes
-        assert leaf.is_contiguous()
-        assert leaf._base is None  # noqa: SLF001 - a view's own tensor
-        assert not leaf.requires_grad
-        assert torch.equal(leaf, given_leaf)
-
-
 @pytest.mark.skipif(not MAPS.exists(), reason="only Linux lists a process's mappings")
 def test_a_state_that_was_read_keeps_no_mapping(tmp_path):
     """A process may have only so many, and a mapped tensor has an odd address."""

@@ -70,18 +70,6 @@ def test_what_cannot_be_drawn_is_left_out_with_a_note():
         chart_of({"a": [[history([0.1])]]}, PlotChoice(log_x=True))
 
 
-def test_the_model_is_global_unless_none_was_evaluated():
-    """A run without the model is left out, with a note, and the other lines keep their looks."""
-    personal = history([0.3, 0.4], model="personal")
-    groups = {"own": [[personal]], "both": [[history([0.1, 0.2]), personal]]}
-    chart = chart_of(groups)
-    ((name, line),) = lines_of(chart).items()
-    assert (name, line.get_color()) == ("both", styles(list(groups))[1][0])
-    assert chart.notes == ["own is left out: it has no evaluation of a global model"]
-    assert axes_of(chart_of({"own": [[personal]]})).get_ylabel() == "accuracy of personal models (%)"
-    assert len(lines_of(chart_of(groups, PlotChoice(model="personal")))) == 2
-
-
 def test_an_unknown_energy_is_left_out_and_said():
     """Of one run a note, of all an error with the axes that are known; of some, axis and caption say so."""
     unknown = [[history([0.1, 0.2], joules=math.nan)]]

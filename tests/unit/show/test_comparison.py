@@ -3,13 +3,9 @@
 from dataclasses import replace
 
 from commands import shown
-from compared import cells, dry, every, lines_of, run_of, seeds, tables_of, to_target, took
+from compared import cells, every, lines_of, run_of, seeds, tables_of, to_target, took
 
-from edgefl.analysis.groups import seeds_together
-from edgefl.analysis.sums import Turnout
-from edgefl.show.compare import comparison, few
-
-CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
+from edgefl.show.compare import comparison
 
 
 def test_more_than_three_runs_have_a_row_each():
@@ -57,15 +53,3 @@ def test_what_became_of_a_run_is_told():
         assert f"a {told}" in lines_of(every([run]))
     assert "a failed" in lines_of(comparison([replace(run, status="failed")], reasons=False))
     assert not any(line.startswith("a ") for line in lines_of(every([run_of(0.5, name="a")])))
-
-
-def test_rounds_of_few_of_those_asked_for_say_so():
-    """One line, the mean of the seeds; a stream asks for no rounds that few may miss."""
-    runs = [replace(run, turnout=Turnout(10, 1 + run.seed, 1)) for run in seeds("a", [0.5, 0.5, 0.5])]
-    (line,) = few(seeds_together(runs))
-    assert line.startswith("a: on average, 1.0 of the 10 clients asked for")
-    assert line.endswith("7.0 were away or busy and 2.0 were late or lost")
-    assert few(seeds_together([dry("server.rounds=1")])) == []
-    assert dry("server.policy=fedasync", CHURN, "server.rounds=4").turnout is None
-    away = dry("server.rounds=4", CHURN, "server.participants=null")
-    assert (away.turnout.asked, away.turnout.merged < 10) == (20, True)

@@ -8,7 +8,7 @@ matplotlib = pytest.importorskip(
     "matplotlib", reason="Matplotlib, which the extra plot brings, is not installed"
 )
 
-from charted import chart_of, history, target_chart  # noqa: E402
+from charted import chart_of, history  # noqa: E402
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: E402
 from matplotlib.text import Text  # noqa: E402
 
@@ -46,22 +46,6 @@ def test_figures_have_the_width_of_a_paper_and_texts_that_can_be_read(columns, w
     assert 100 < made.axes[0].get_ylim()[1] <= 101
     two = [[history([0.1, 0.5])], [history([0.9, 0.6])]]
     assert figure(chart_of({"a": two})).axes[0].get_ylim() == (-1, 101)
-
-
-def test_the_legend_is_outside_the_axes_whatever_the_names_are():
-    """Above them, where long names are wrapped; the axes keep their size."""
-    short = figure(chart_of({"a": SEEDS}))
-    name = "fedavg, local.optimizer.lr 0.05, server.participants 10, compression top-k of 0.01, seed 12345"
-    long = figure(chart_of({name: SEEDS, **{f"{name} {place}": SEEDS for place in range(5)}}))
-    sizes = []
-    for made in (short, long):
-        texts(made)
-        (axes,), (legend,) = made.axes, made.legends
-        assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
-        assert legend.get_window_extent().width <= made.bbox.width
-        sizes.append(axes.get_window_extent().height / made.dpi)
-    assert long.get_figheight() > short.get_figheight() + 1
-    assert sizes[1] == pytest.approx(sizes[0], abs=0.15)
 
 
 def test_lines_differ_without_their_colours():
@@ -103,17 +87,3 @@ def test_the_same_chart_gives_the_same_bytes(kind, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"first.{kind}", f"second.{kind}"]
     _, (note,) = write_figure([chart_of({"中": SEEDS})], tmp_path / f"glyph.{kind}")
     assert "Glyph 20013" in note
-
-
-@pytest.mark.parametrize(("columns", "x", "count"), [(1, "time", 8), (2, "time,bytes,joules", 2)])
-def test_rows_of_runs_fit_and_do_not_overlap(columns, x, count):
-    """Of two targets, with long names and one run that reached neither; one panel, or three abreast."""
-    spent = {f"a rather long name of run {place}": [place + 1.0, place + 2.0] for place in range(count - 1)}
-    choices = [PlotChoice(axis, "target", None, columns, target=[0.5, 0.75]) for axis in x.split(",")]
-    made = figure(*(target_chart({**spent, "none": [None]}, choice) for choice in choices))
-    assert len(made.axes) == len(choices)
-    # A tick's label beyond the axes is there and not drawn.
-    ticks = {label for axes in made.axes for label in axes.get_xticklabels()}
-    boxes = [text.get_window_extent() for text in texts(made) if text not in ticks]
-    assert not [1 for place, box in enumerate(boxes) for other in boxes[:place] if box.overlaps(other)]
-    assert is_inside(made)

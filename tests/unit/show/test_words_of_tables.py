@@ -1,9 +1,7 @@
-"""Tables of images and exported models, where tables are made, and the colours of runs."""
+"""Tables of images and exported models, where tables are made."""
 
 import re
 from pathlib import Path
-
-from edgefl.show.colours import COLOURS, DASHES, styles
 
 
 def test_markup_has_no_way_in():
@@ -18,17 +16,3 @@ def test_markup_has_no_way_in():
             assert not re.search(r"add_row\((?!Text\()", text), path
         for call in re.findall(r"(?<!\w)Console\((.+)\)", text):
             assert "markup=False" in call, path
-
-
-def test_colour_and_dash_tell_48_runs_apart():
-    """Eight differ in colour, six in dash, in any order; so do names that are equal, empty or no UTF-8."""
-    names = [f"run {number}" for number in range(12)]
-    found = dict(zip(names, styles(names), strict=True))
-    for shift in range(len(names)):
-        turned = [*names[shift:], *names[:shift]][::-1]
-        assert dict(zip(turned, styles(turned), strict=True)) == found
-    for count in range(1, 49):
-        found = styles(["", "", "\udcff", "x" * 10_000, *map(str, range(44))][:count])
-        assert len(set(found)) == count == len(found)
-        assert len({colour for colour, _ in found}) == min(count, len(COLOURS))
-        assert len({dash for _, dash in found}) == min(count, len(DASHES))

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import version
 from edgefl.core.sourced import sourced
-from edgefl.core.yamls import dump
+from edgefl.core.yamls import RESOLVED, dump
+from edgefl.planning.carbon import Carbon
 from edgefl.planning.describe import written_number
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.show.page.cells import PageTable, TableCell, once, shortened
@@ -138,9 +139,10 @@ def _numbers(of: str, record: BaseModel) -> Iterator[tuple[str, str, str, str, s
 def _carbon(fleet: Fleet) -> Iterator[tuple[str, str, str, str, str]]:
     if fleet.carbon is None:
         return
-    for name, region in fleet.carbon.regions.items():
+    carbon = Carbon.model_validate(fleet.carbon, context=RESOLVED)
+    for name, region in carbon.regions.items():
         hours = list(map(float, (region.g_per_kwh or "").split()))
         span = " to ".join(f"{value:g}" for value in sorted({min(hours), max(hours)}))
         value = f"{span} g/kWh" + (f" in {len(hours):,} hours" if len(hours) > 1 else "")
         yield "carbon", f"regions.{name}", value, str(region.status), str(region.source)
-    yield from _numbers("carbon", fleet.carbon)
+    yield from _numbers("carbon", carbon)

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from commands import run_command
 
-from edgefl.core.carbon import Carbon, Making, Region
 from edgefl.core.catalogue import entries
 from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
-from edgefl.planning.carbon import completed, shipped, table, with_carbon
+from edgefl.planning.carbon import Carbon, Making, Region, complete, completed, shipped, table
 from edgefl.planning.fleets import profile
-from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
 DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
@@ -145,48 +143,7 @@ def test_what_is_read_back_is_what_was_completed():
 
 def test_the_clock_begins_where_availability_does():
     assert [whole().start, whole(start=0).start, whole(start=3).start] == [18, 0, 3]
-    fleet = profile("city-phones-at-night").model_copy(update={"carbon": Carbon(regions={"DE": Region()})})
-    assert with_carbon(fleet, {}).carbon.start == 18.0
-
-
-def rows(hours):
-    return ["region,hour,g_per_kwh", *(f"X,{hour},100" for hour in range(hours))]
-
-
-def test_a_users_file_comes_before_the_table(own):
-    """Its regions, also the server's, are kept with the record, which needs the file no more."""
-    path = own("grid.csv", "\n".join([*rows(24), "", "DE, 0, 7.5", "Y,0,6"]))
-    server = {"power": "1 W", "region": "Y"}
-    found = whole(regions=["X", "DE", "FR"], grid=str(path), server=server)
-    assert [len(region.g_per_kwh.split()) for region in found.regions.values()] == [24, 1, 24, 1]
-    assert [found.regions[name].g_per_kwh for name in ("DE", "Y")] == ["7.5", "6"]
-    assert found.regions["Y"].share == 0
-    assert found.regions["DE"].source == f"the user's file {path}"
-    assert found.grid is None
-
-
-@pytest.mark.parametrize(
-    ("lines", "line", "what"),
-    [
-        ([""], 1, "the first line must be region,hour,g_per_kwh"),
-        ([*rows(3), "X,4,1"], 5, "the next hour of X must be 3"),
-        ([*rows(0), "X,0,nan"], 2, "g_per_kwh 'nan': Input should be a finite number"),
-    ],
-)
-def test_a_wrong_file_is_named(own, capsys, lines, line, what):
-    """With the line, if one is to blame; ``grid.csv`` looks like the key ``csv`` of ``grid``, but is none."""
-    path = own("grid.csv", "\n".join(lines))
-    fleet = "fleet={like: home-lab, carbon: {regions: X, grid: grid.csv}}"
-    status, _, err = run_command(capsys, "check", "quickstart", "--set", fleet)
-    assert status == 2
-    assert what in err
-    assert f"where: {path}:{line}\n" in err if line else f"where: {path}\n" in err
-
-
-def test_editors_are_told_every_form():
-    found = schema()["$defs"]["Carbon"]["properties"]
-    assert all({"type": "string"} in found[key]["anyOf"] for key in ("regions", "network"))
-    assert {"enum": ["busy", "owned"], "type": "string"} in found["embodied"]["anyOf"]
+    assert complete(Carbon(regions={"DE": Region()}), profile("city-phones-at-night"), {}).start == 18.0
 
 
 def test_the_page_lists_every_key():
