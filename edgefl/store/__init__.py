@@ -27,7 +27,7 @@ from edgefl.store.folders import (
     runs_in,
     write_group,
 )
-from edgefl.store.locks import GROUP, is_locked, locked, locked_run
+from edgefl.store.locks import GROUP, is_locked, locked
 from edgefl.store.plans import read_plan, read_prices, read_traced
 from edgefl.store.reader import (
     OtherFormatError,
@@ -65,7 +65,6 @@ __all__ = [
     "is_run",
     "is_settled",
     "locked",
-    "locked_run",
     "lost_from",
     "made_in",
     "read",
