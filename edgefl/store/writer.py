@@ -288,8 +288,9 @@ class Store:
             self._db.execute("DELETE FROM plan")
             self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
             self._set_meta(facts)
-            self._commit_to_disk()
+            # First, so that of a new run that cannot be written nothing is left.
             self._write_plan_file()
+            self._commit_to_disk()
 
     def _write_plan_file(self) -> None:
         """Writes ``plan.yaml``, the settings for people."""
