@@ -11,7 +11,6 @@ from edgefl.store.checkpoints import (
     CheckpointPlace,
     Saved,
     SavedFile,
-    SavedState,
     checkpoints_of,
     state_file,
 )
@@ -52,7 +51,6 @@ __all__ = [
     "Removal",
     "Saved",
     "SavedFile",
-    "SavedState",
     "Store",
     "check_table",
     "checkpoints_of",
