@@ -71,7 +71,7 @@ def _inherited(kind: str, own: Document, where: str, *, deep: bool) -> Document:
 
 
 def _over(own: Document, base: Document, *, deep: bool) -> Document:
-    """A mapping over another: each key replaces the other's, or if ``deep`` is merged with it, but numbers."""
+    """A mapping over another: each key replaces the other's; if ``deep``, mappings but numbers are merged."""
     for key, part in own.inside().items():
         found, below = part, base.at(key) if deep else None
         if deep and part.data is None:
