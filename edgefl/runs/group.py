@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from copy import deepcopy
 from operator import attrgetter
 from pathlib import Path
@@ -26,7 +25,7 @@ from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.tracking import Trackers, trackers_of
 from edgefl.show.answers import several
-from edgefl.store import claimed, discard, locked, write_group
+from edgefl.store import claimed, discard, write_group
 from edgefl.trackers import Began, Callbacks
 
 
@@ -267,9 +266,7 @@ def executed(
             notes=notes,
         )
         notes = []
-        # The group's own lock is that of its only run.
-        with nullcontext() if folder == run.folder else locked(run.folder):
-            found.append(RunResult(scenario.name, run.folder, *execute(run, began, callbacks)))
+        found.append(RunResult(scenario.name, run.folder, *execute(run, began, callbacks)))
     return Result(folder, tuple(found))
 
 

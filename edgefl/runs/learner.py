@@ -25,7 +25,7 @@ from edgefl.protocol.sample_losses import summarised
 from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer, Trained
-from edgefl.store import Checkpoint, Reader, Saved, SavedFile, SavedState
+from edgefl.store import Checkpoint, Reader, Saved, SavedFile
 from edgefl.world.needs import Evaluate, Merge
 
 _STATE = "a server state (a dict)"
@@ -163,7 +163,7 @@ class Learner:
         self.host_s["measure"] += time.perf_counter() - start
         return rows
 
-    def saved(self, states: Mapping[int, SavedState]) -> Saved:
+    def saved(self, states: Mapping[int, tuple[int, SavedFile]]) -> Saved:
         """What it needs to go on.
 
         Outcomes that are not merged yet are part of it: an engine that stacks jobs may give other bits if it

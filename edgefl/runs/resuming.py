@@ -36,7 +36,6 @@ from edgefl.store import (
     is_group,
     is_settled,
     locked,
-    locked_run,
     made_in,
     read_group,
     read_plan,
@@ -89,9 +88,8 @@ def resume(
 
 
 def _resume(folder: Path, given: Sequence[Override], access: DataAccess, callbacks: Callbacks) -> Result:
-    group = is_group(folder)
     name, runs = _runs_of(folder)
-    with locked(folder) if group else locked_run(folder):
+    with locked(folder):
         settings = Settings.of(given)
         executions = [_execution(run, settings, access, alone=len(runs) == 1) for run in runs]
         return executed(executions, name, folder, callbacks, _notes(executions))

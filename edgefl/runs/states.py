@@ -12,7 +12,7 @@ from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
-from edgefl.store import SavedState, state_file
+from edgefl.store import SavedFile, state_file
 
 
 class StateFile(NamedTuple):
@@ -125,13 +125,13 @@ class States:
         return self._folder / state_file(self._jobs[client])
 
     @contextmanager
-    def saving(self) -> Iterator[dict[int, SavedState]]:
+    def saving(self) -> Iterator[dict[int, tuple[int, SavedFile]]]:
         """A checkpoint: the states that changed since the last one, all in files, for ``Store.checkpoint``.
 
         They count as saved if the block ends without an error.
 
         Yields:
-            By client, the states that changed.
+            By client, the states that changed, as of ``Saved``.
 
         Raises:
             RunError: one cannot be written; no state is lost.
@@ -139,14 +139,15 @@ class States:
         for client in sorted(self._changed):
             self._file(client)
         changed = {
-            client: SavedState(self._jobs[client], self._filed[client]) for client in sorted(self._changed)
+            client: (job := self._jobs[client], SavedFile(f"states/{state_file(job)}", self._filed[client]))
+            for client in sorted(self._changed)
         }
         self._saving = True
         try:
             yield changed
         finally:
             self._saving = False
-        self._changed -= {client for client, saved in changed.items() if self._jobs[client] == saved.job}
+        self._changed -= {client for client, (job, _) in changed.items() if self._jobs[client] == job}
         self._shrink()
 
     def _file(self, client: int) -> None:

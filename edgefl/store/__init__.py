@@ -11,7 +11,6 @@ from edgefl.store.checkpoints import (
     CheckpointPlace,
     Saved,
     SavedFile,
-    SavedState,
     checkpoints_of,
     state_file,
 )
@@ -27,7 +26,7 @@ from edgefl.store.folders import (
     runs_in,
     write_group,
 )
-from edgefl.store.locks import GROUP, is_locked, locked, locked_run
+from edgefl.store.locks import GROUP, is_locked, locked
 from edgefl.store.plans import read_plan, read_prices, read_traced
 from edgefl.store.reader import (
     OtherFormatError,
@@ -52,7 +51,6 @@ __all__ = [
     "Removal",
     "Saved",
     "SavedFile",
-    "SavedState",
     "Store",
     "check_table",
     "checkpoints_of",
@@ -65,7 +63,6 @@ __all__ = [
     "is_run",
     "is_settled",
     "locked",
-    "locked_run",
     "lost_from",
     "made_in",
     "read",

@@ -23,15 +23,8 @@ _MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
 
 
 def state_file(job: int) -> str:
-    """The name of the file with the state that a job wrote, or with its outcome; each in its own folder."""
+    """The name of the file with the state that a job wrote, in the folder ``states``."""
     return f"{job:08d}.safetensors"
-
-
-class SavedState(NamedTuple):
-    """A client's state on disk: the job that wrote it, and its file's SHA-256."""
-
-    job: int
-    sha256: str
 
 
 class CheckpointPlace(NamedTuple):
@@ -54,28 +47,28 @@ class CheckpointPlace(NamedTuple):
     t_s: float
 
 
+class SavedFile(NamedTuple):
+    """A file in a run's directory, and its SHA-256."""
+
+    file: str
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Saved:
     """What a run needs to go on from a checkpoint.
 
     Attributes:
         servers: server states, by version; those that are on disk already are not written again.
-        states: by client, those that changed since the last checkpoint; their files are written.
+        states: by client, those that changed since the last checkpoint: the jobs that wrote them, and files.
         outcomes: what was trained and not merged yet, each under a number of its own: a tree, and plain data.
         content: what else there is to know, as plain data.
     """
 
     servers: Mapping[int, Any]
-    states: Mapping[int, SavedState] = field(default_factory=dict)
+    states: Mapping[int, tuple[int, SavedFile]] = field(default_factory=dict)
     outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict)
-
-
-class SavedFile(NamedTuple):
-    """A file in a run's directory, and its SHA-256."""
-
-    file: str
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -184,10 +177,7 @@ def add_checkpoint(
         for number, file in files["outcomes"].items()
     ]
     database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
-    states = [
-        (state.job, client, f"states/{state_file(state.job)}", state.sha256, number)
-        for client, state in saved.states.items()
-    ]
+    states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
     database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
     _keep_newest(database, _KEPT, since=oldest or 0)
 

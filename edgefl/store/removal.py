@@ -9,13 +9,12 @@ from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, is_group, leave_group, made_in, runs_in
-from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
+from edgefl.store.locks import GROUP, LOCK, locked
 from edgefl.store.sums import STAMP
 
 # How the names of what edgefl writes begin, in a group's directory and in a run's.
 _OF_GROUPS = (GROUP, LOCK, "report.html")
 _OF_RUNS = (*_OF_GROUPS, DATABASE, PLAN, HOST, STAMP, "traceback.txt", *FILES, "export", "tensorboard")
-_WAIT = "nothing of it was removed; wait until it has ended"
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,13 @@ class Removal:
     runs: tuple[Path, ...]
     size_bytes: int
 
-    @property
-    def group(self) -> Path | None:
-        """The group that it is, or of which it is a run."""
-        return next(filter(is_group, (self.folder, group_of(self.folder))), None)
-
     def held(self) -> AbstractContextManager[None]:
-        """Locks it: a group with its runs; a run that has a group with that, whose list it leaves.
+        """Locks it.
 
         Raises:
             UserError: a command works on it.
         """
-        return locked(self.group, hint=_WAIT) if self.group else locked_run(self.folder, hint=_WAIT)
+        return locked(self.folder, hint="nothing of it was removed; wait until it has ended")
 
 
 def size_of(folder: Path) -> int:
@@ -139,7 +133,7 @@ def remove(removal: Removal) -> int:
         UserError: a command works on it; nothing was removed.
         RunError: a file cannot be removed.
     """
-    folder, group = removal.folder, removal.group
+    folder, group = removal.folder, removal.folder.parent if is_group(removal.folder.parent) else None
     with removal.held():
         leave_group(folder)
         try:
@@ -147,8 +141,9 @@ def remove(removal: Removal) -> int:
         except OSError as error:
             raise RunError(f"cannot remove {error.filename}: {error.strerror}", where=str(folder)) from error
     for around in folder.parents:
-        if around == group or around.is_relative_to(removal.within):
-            _remove_empty(around)
+        if (around == group or around.is_relative_to(removal.within)) and around.resolve() != Path.cwd():
+            with suppress(OSError):
+                around.rmdir()
     return removal.size_bytes
 
 
@@ -160,13 +155,3 @@ def _remove(folder: Path) -> None:
         else:
             path.unlink(missing_ok=True)
     folder.rmdir()
-
-
-def _remove_empty(folder: Path) -> None:
-    """Removes a directory with nothing in it, but perhaps a lock's file that a killed command left."""
-    with suppress(OSError, UserError):
-        if [path.name for path in folder.iterdir()] == [LOCK]:
-            with locked(folder):
-                pass
-        if folder.resolve() != Path.cwd():
-            folder.rmdir()

@@ -25,7 +25,6 @@ from edgefl.store.checkpoints import (
     add_checkpoint,
     keep_one,
     rewind,
-    state_file,
     sweep,
 )
 from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
@@ -288,8 +287,9 @@ class Store:
             self._db.execute("DELETE FROM plan")
             self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
             self._set_meta(facts)
-            self._commit_to_disk()
+            # First, so that of a new run that cannot be written nothing is left.
             self._write_plan_file()
+            self._commit_to_disk()
 
     def _write_plan_file(self) -> None:
         """Writes ``plan.yaml``, the settings for people."""
@@ -336,7 +336,7 @@ class Store:
             for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
         }
         names = [file.file for written in files.values() for file in written.values()]
-        names += [f"states/{state_file(state.job)}" for state in saved.states.values()]
+        names += [file.file for _, file in saved.states.values()]
         with self._writing():
             all_on_disk(self.folder / name for name in [*names, *FILES])
             add_checkpoint(self._db, place, saved, files, self._events.text(), best=best)

@@ -37,7 +37,7 @@ def test_nothing_is_written_within_the_budget(tmp_path):
     assert states.path(1) == file == tmp_path / state_file(11)
     before = file.stat()
     with states.saving() as changed:
-        assert {client: saved.job for client, saved in changed.items()} == {0: 10, 1: 11, 2: 12, 3: 13}
+        assert {client: job for client, (job, _) in changed.items()} == {0: 10, 1: 11, 2: 12, 3: 13}
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     with states.saving() as changed:
         assert changed == {}

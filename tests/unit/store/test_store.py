@@ -20,7 +20,7 @@ from edgefl.store import (
     CheckpointPlace,
     Reader,
     Saved,
-    SavedState,
+    SavedFile,
     Store,
     is_run,
     read,
@@ -55,7 +55,7 @@ def _checkpoint(store, version, states, *, best):
     saved = {}
     for client, job in states.items():
         path = store.folder / "states" / state_file(job)
-        saved[client] = SavedState(job, write_tree(path, _tree(job)))
+        saved[client] = job, SavedFile(f"states/{path.name}", write_tree(path, _tree(job)))
     place = CheckpointPlace(
         needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
     )
