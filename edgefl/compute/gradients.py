@@ -48,7 +48,7 @@ class Gradients:
                 inputs = _Inputs(trees)
                 tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if recorded else None
             given = inputs.of(batch, buffers)
-            losses, *others = function(*given) if tape is None else tape(given)
+            losses, *others = function(*given) if tape is None else tape(*given)
             sums["loss"] = sums["loss"] + losses
             if measures:
                 sums[SQUARES] = sums[SQUARES] + others.pop()
