@@ -173,7 +173,9 @@ class Parallel(ABC):
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
         while waiting or flying:
-            while waiting and len(flying) < self._most(waiting[0], *flying.values()):
+            # Where a worker dies, all units on their way are lost: its last attempt a unit has alone.
+            last = any(attempt == TRIES for attempt, _ in (*waiting, *flying.values()))
+            while waiting and len(flying) < (1 if last else self.most):
                 attempt, together = waiting.popleft()
                 order = self._order(together)
                 flying[self.submit(order)] = attempt, order
@@ -188,14 +190,6 @@ class Parallel(ABC):
                     waiting.appendleft((attempt + 1, order.jobs))
                 else:
                     yield from found
-
-    def _most(self, *tried: tuple[Any, ...]) -> int:
-        """How many units may be on their way.
-
-        Where a worker dies, all of them are lost; before its last attempt fails, a unit was alone.
-        """
-        last = any(attempt == TRIES for attempt, *_ in tried)
-        return 1 if last else self.most
 
     def _taken(self, answer: Any) -> list[Outcome]:
         if isinstance(answer, EdgeflError):
