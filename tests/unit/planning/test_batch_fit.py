@@ -105,6 +105,7 @@ def test_a_plan_tells_who_has_no_margin(fleet):
     assert (smallest.scenario.local.size, smallest.clients.admitted.all()) == (1, True)
 
 
+@pytest.mark.nightly
 def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
     """The batch grows with the smallest board, and ends at the largest client's samples."""
     sizes = [fitted(fleet(memory)) for memory in ("30 kB", "60 kB", "1 GB")]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nightly import sampled
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -42,7 +43,8 @@ class _Terminal(io.StringIO):
 CALLS = [NAME, "ready", "merged", "merged", "over", "done"]
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("terminal", "options", "shows"),
     [
         (True, {}, True),
