@@ -71,10 +71,10 @@ def test_the_edge_tpu_refuses_more_than_the_last_layer():
     assert coral.refusal(_step(body=[FORWARD], head=[FORWARD, GRAD_WEIGHT]), "int8") == ""
 
 
-MCUS = tuple(name for name in DEVICES if device(name).category == "mcu")
+MCUS = ("arduino-nano-33-ble", "stm32f746")
 
 
-@pytest.mark.parametrize("name", MCUS[:2])
+@pytest.mark.parametrize("name", MCUS)
 def test_a_microcontroller_infers_and_trains_the_last_layer(name):
     """In fp32 and int8, with time and energy; deeper training in fp32 alone; every such number is assumed."""
     board = device(name)

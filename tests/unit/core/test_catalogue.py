@@ -6,7 +6,6 @@ import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.components import component as component_of
-from edgefl.core.drafts import load
 from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.core.notes import note
 from edgefl.core.yamls import Document
@@ -138,15 +137,6 @@ def test_an_alias_is_no_name_and_leads_to_one():
             component_of(catalogue.kind_of(one), given, Document("x", {}))
 
 
-def test_a_hint_to_another_kind_works_as_pasted():
-    scenario = catalogue.find("scenarios", "quickstart").path
-    for kind, setting in catalogue.SETTINGS.items():
-        name = {"device": "jetson-nano", "measure": "linear-cka", "policy": "fedasync"}.get(kind)
-        name = name or {"method": "fedopt", "selector": "tiers"}[kind]
-        (draft,) = load(scenario, ["sweep=null", setting.format(name)])
-        assert f"'{name}'" in str(draft.scenario.resolved())
-
-
 def test_a_name_alone_has_its_kind(own):
     """Where one kind has it; else both are told, or where to look."""
     own("methods/raspberry_pi_4.py", METHOD)
@@ -199,15 +189,3 @@ def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, not
     monkeypatch.chdir(catalogue.shipped("devices").parent)
     assert catalogue.find("devices", "laptop-cpu").path.parent == catalogue.shipped("devices")
     assert noted() == []
-
-
-def test_code_in_the_working_directory_is_pointed_out(own, tmp_path, monkeypatch):
-    path = own("models/small_net.py", "raise SystemExit\n")
-    monkeypatch.delenv("EDGEFL_PATH")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownNameError) as caught:
-        catalogue.find("models", "small-net")
-    told = "./models/small_net.py is read only if EDGEFL_PATH lists this directory"
-    assert caught.value.hint.startswith(told)
-    monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:")
-    assert catalogue.find("models", "small-net").path == path

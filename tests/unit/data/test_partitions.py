@@ -70,19 +70,6 @@ def test_dirichlet_follows_alpha():
     assert skew(0.1) > skew(1.0) + 0.1 > skew(100.0) + 0.2
 
 
-@pytest.mark.parametrize("few", [0, 1000])
-def test_dirichlet_gives_full_clients_nothing_more(monkeypatch, few):
-    """A client with n/N samples gets none of the following classes; one with less may."""
-    _patched(monkeypatch, _FEW=few)
-    counts = _counts(dirichlet.Params(alpha=0.1), clients=5)
-    held_before = np.cumsum(counts, axis=1) - counts
-    assert (held_before[counts > 0] < 1000 / 5).all()
-    # Of four classes that go whole to one of two clients, each gets two: with half of all, a client is full.
-    for seed in range(20):
-        counts = _counts(dirichlet.Params(alpha=1e-6, min_samples=1), np.repeat(range(4), 10), 2, 4, seed)
-        assert counts.sum(axis=1).tolist() == [20, 20]
-
-
 def test_dirichlet_refuses_or_gives_up():
     """With too few samples, and after 101,000 draws; the hint names what a draw gave, and it is enough."""
     with pytest.raises(UserError, match=r"\(1000\) to give 101 clients 10 each"):
@@ -97,22 +84,6 @@ def test_dirichlet_refuses_or_gives_up():
     best = int(re.search(r"such as (\d+)", caught.value.hint)[1])
     dirichlet.Params(alpha=0.5, min_samples=best).split(ones, 1, 8, _rng())
     assert 3 < best < 12
-
-
-@pytest.mark.parametrize("alpha", [0.05, 20.0])
-def test_draws_made_together_are_distributed_as_single_ones(monkeypatch, alpha):
-    """The largest client and the sum of squares of the counts agree within five standard errors."""
-    labels, params = np.repeat([0, 2, 3], [40, 25, 35]), dirichlet.Params(alpha=alpha, min_samples=1)
-
-    def figures():
-        counts = np.stack([_counts(params, labels, 5, 4, seed) for seed in range(300)])
-        return counts.sum(axis=2).max(axis=1), (counts**2).sum(axis=(1, 2))
-
-    alone = figures()
-    _patched(monkeypatch, _FEW=0, _AT_ONCE=5)
-    for one, other in zip(figures(), alone, strict=True):
-        error = np.sqrt((one.var() + other.var()) / len(one))
-        assert abs(one.mean() - other.mean()) <= 5 * error
 
 
 @pytest.mark.parametrize(
@@ -148,19 +119,6 @@ def test_shards_share_everything_equally(labels, clients, each, seed):
     assert np.sort(np.concatenate(parts)).tolist() == list(range(len(labels)))
     size = len(labels) // (clients * each)
     assert all(each * size <= one <= each * (size + 1) for one in _sizes(parts))
-
-
-@given(labels_of_any_kind, st.integers(1, 10), st.integers(1, 20), seeds)
-def test_shards_of_a_given_size_hold_one_class(labels, clients, size, seed):
-    """All clients hold equally many shards of exactly this size; no sample goes to two."""
-    try:
-        parts = shards.Params(shard_size=size).split(labels, 5, clients, _rng(seed))
-    except UserError:
-        assert (np.bincount(labels) // size).sum() < clients
-        return
-    assert len(set(_sizes(parts))) == 1
-    assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
-    assert all((np.bincount(labels[part]) % size == 0).all() for part in parts)
 
 
 def test_shards_of_the_papers():
