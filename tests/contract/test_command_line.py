@@ -95,6 +95,7 @@ def test_a_fleet_is_also_given_by_its_path(capsys, tmp_path, monkeypatch):
     assert run_command(capsys, "replay", "one", "--fleet", "../my fleet.yaml", "--out", "two")[0] == 0
 
 
+@pytest.mark.nightly
 def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
     """Ranges over the runs, of which one of each kind is planned; a wrong file does not stop the others."""
     names, real = ("quickstart", "async"), catalogue.entries

@@ -199,6 +199,7 @@ def test_two_nodes_give_the_loops_bits(cluster, loop, mine, tmp_path):
     assert len(nodes) == 2
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_a_killed_worker_changes_nothing(cluster, loop, mine, tmp_path):
     found = far_run(cluster, tmp_path / "far", method=mine(WORKER))
@@ -218,6 +219,7 @@ def test_a_killed_node_changes_nothing(cluster, loop, mine, tmp_path):
     assert same(found, loop)
 
 
+@pytest.mark.nightly
 @needs_ray
 def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
     from edgefl.compute import on_ray
@@ -228,6 +230,7 @@ def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
         far_run(cluster, tmp_path / "far", workers=1)
 
 
+@pytest.mark.nightly
 @needs_ray
 @pytest.mark.usefixtures("cluster")
 def test_without_an_address_a_cluster_lives_for_the_run(loop, mine, tmp_path):

@@ -23,6 +23,7 @@ def test_nothing_that_a_run_reads_is_executed():
     assert [robustness.attempted(attempt, f"1 not_executed {nth}") for nth in range(5)] == [""] * 5
 
 
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_rounds(tmp_path):
     seed = random.Random(1)  # noqa: S311 - nothing is secret
     assert robustness.flat_memory(seed, tmp_path, rounds=200) == ""
