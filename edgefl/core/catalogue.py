@@ -224,7 +224,7 @@ def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> s
 
 
 def _mentioning(name: str, kinds: Iterable[str]) -> str:
-    """A hint to the one file of code whose summary has a name, as FedOpt's has FedAdam; "" if there is none."""
+    """A hint to the one file of code whose summary has a name, as FedOpt's has FedAdam; "" for none."""
     word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
     every = [entry for kind in kinds if kind in _CODE for entry in entries(kind).values()]
     found = [entry.name for entry in every if word.search(summary(entry))]
