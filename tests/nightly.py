@@ -1,4 +1,4 @@
-"""Products of parameters: a covering sample in every run, the rest under ``pytest -m nightly``."""
+"""What takes long: a sample of its cases in every run, the rest under ``pytest -m nightly``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+
+
+def sampled(most: int, names: str | tuple[str, ...], cases: Iterable[Any], **more: Any) -> Any:
+    """As ``pytest.mark.parametrize``, of whose cases by day run so many, at even distances.
+
+    Cases that run at night already stay so.
+    """
+    one = isinstance(names, str)
+    given = [case if hasattr(case, "marks") else pytest.param(*((case,) if one else case)) for case in cases]
+    by_day = [place for place, case in enumerate(given) if not case.marks]
+    kept = {by_day[(2 * nth + 1) * len(by_day) // (2 * most)] for nth in range(most)}
+    marked = [
+        case if place in kept else pytest.param(*case.values, marks=pytest.mark.nightly, id=case.id)
+        for place, case in enumerate(given)
+    ]
+    return pytest.mark.parametrize(names, marked, **more)
 
 
 def paired(rows: Iterable[Any], columns: Collection[Any], also: Collection[Any] = ()) -> list[Any]:

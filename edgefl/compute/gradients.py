@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import torch
@@ -39,25 +39,24 @@ class Gradients:
         slots, function, shift = unwrapped(carry["slots"][step.key]), None, unwrapped(step.shift(carry))
         measures = SQUARES in scalars
         sums = {name: total.value for name, total in scalars.items() if name in {"loss", SQUARES, SAMPLES}}
-        buffers: Sequence[Tensor] = [leaf.value for leaf in leaves(weights[BUFFERS])]
+        count = len(leaves(weights[BUFFERS]))
         for batch in batches:
+            trees = weights, Batch._make(map(Stack, batch)), rest
+            given = unwrapped([leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))])
             if function is None:
-                stacked: Any = Batch._make(map(Stack, batch))
-                trees = (weights, stacked, rest)
                 function = _function(step, trees)
-                inputs = _Inputs(trees)
-                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if recorded else None
-            given = inputs.of(batch, buffers)
-            losses, *others = function(*given) if tape is None else tape(given)
+                function = (recorded and self._tape(step, trees, function, given)) or function
+            losses, *others = function(*given)
             sums["loss"] = sums["loss"] + losses
             if measures:
                 sums[SQUARES] = sums[SQUARES] + others.pop()
                 sums[SAMPLES] = sums[SAMPLES] + batch.y.shape[1]
-            buffers, gradients = others[: len(buffers)], others[len(buffers) :]
+            buffers, gradients = others[:count], others[count:]
+            weights = {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))}
             slots = updated(step.optimizer, values, gradients, slots, carry["lr"], shift=shift, clients=True)
         return {
             **carry,
-            "weights": {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))},
+            "weights": weights,
             "slots": {**carry["slots"], step.key: wrapped(slots)},
             "scalars": {**scalars, **wrapped(sums)},
         }
@@ -75,25 +74,6 @@ class Gradients:
                 tape = None
             self._tapes[key] = step, tape
         return self._tapes[key][1]
-
-
-class _Inputs:
-    """The tensors of (weights, batch, rest of the carry); batch and buffers change with every step."""
-
-    def __init__(self, trees: tuple[Any, Batch, Any]) -> None:
-        weights, batch, _ = trees
-        given = [leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))]
-        self._tensors = [leaf.value if isinstance(leaf, Stack) else leaf for leaf in given]
-        places = {id(leaf): place for place, leaf in enumerate(given)}
-        self._batch = [places[id(leaf)] for leaf in batch]
-        self._buffers = [places[id(leaf)] for leaf in leaves(weights[BUFFERS])]
-
-    def of(self, batch: Batch, buffers: Sequence[Tensor]) -> list[Tensor]:
-        """All tensors, for one step."""
-        tensors = list(self._tensors)
-        for place, tensor in zip((*self._batch, *self._buffers), (*batch, *buffers), strict=True):
-            tensors[place] = tensor
-        return tensors
 
 
 def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[..., list[Tensor]]:

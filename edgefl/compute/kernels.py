@@ -12,6 +12,7 @@ counter is not used here: it over-counts the backward of grouped convolutions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, prod
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from torch import Tensor
 
 from edgefl.core.cost import (
+    FORWARD,
     GRAD_INPUT,
     GRAD_WEIGHT,
     Kernel,
@@ -111,27 +113,21 @@ class UnknownOperatorError(UserError):
     """An operator that no table has, so that its cost is unknown."""
 
 
+@dataclass
 class Roles:
-    """The tracer's knowledge beyond one call: the stage, and the weights.
+    """The tracer's knowledge beyond one call: the stage, and the weights of a step.
 
     Attributes:
         stage: the pass.
         weights: storage -> the part whose weight it holds.
         shapes: shape -> the part that has weights of it; the last one if several have.
-        inputs: collects the storages that weights were multiplied with; the calls of one step share it.
+        inputs: the storages that weights were multiplied with.
     """
 
-    def __init__(
-        self,
-        stage: str,
-        weights: Mapping[int, str],
-        shapes: Mapping[tuple[int, ...], str],
-        inputs: set[int] | None = None,
-    ) -> None:
-        self.stage = stage
-        self.weights = weights
-        self.shapes = shapes
-        self.inputs = set() if inputs is None else inputs
+    stage: str = FORWARD
+    weights: Mapping[int, str] = field(default_factory=dict)
+    shapes: Mapping[tuple[int, ...], str] = field(default_factory=dict)
+    inputs: set[int] = field(default_factory=set)
 
     def of_product(self, operands: Sequence[Tensor], result: Tensor) -> tuple[str, str]:
         """Which pass a matrix product belongs to, and which part's weights it has.

@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib.metadata import version as installed
@@ -31,12 +31,10 @@ from torch import Tensor
 from edgefl.compute.parallel import Order, Parallel, ParallelContext, Setup, unit
 from edgefl.compute.trees import read, write
 from edgefl.core import catalogue
-from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import cores
 
 _ANSWER_S = 5.0
-# Ray's socket paths have to be short, which the temporary folder of some systems is not.
-_SHORT = Path("/tmp")  # noqa: S108 - a fresh folder in it
 _HOW = "start one with `ray start --head`, or omit engine.address to start one for this run"
 
 
@@ -63,13 +61,11 @@ class Objects(NamedTuple):
         """Nothing to do: the caller's reference was the last."""
 
 
-def versions() -> dict[str, str]:
+def versions() -> str:
     """The versions that must be the same on all computers; builds of torch may differ."""
-    return {
-        "edgefl": installed("edgefl-emulator"),
-        "torch": installed("torch").partition("+")[0],
-        "python": ".".join(platform.python_version_tuple()[:2]),
-    }
+    torch_version = installed("torch").partition("+")[0]
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"edgefl {installed('edgefl-emulator')}, torch {torch_version}, Python {python}"
 
 
 @dataclass(frozen=True)
@@ -79,12 +75,12 @@ class Build:
     Attributes:
         build: as in ``Setup``.
         versions: the driver's.
-        folders: each directory on the driver's ``EDGEFL_PATH``, and its files of components by their paths.
+        folders: of each directory on the driver's ``EDGEFL_PATH``, its files of components by their paths.
     """
 
     build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
-    versions: Mapping[str, str]
-    folders: Mapping[str, Mapping[str, bytes]]
+    versions: str
+    folders: Sequence[Mapping[str, bytes]]
 
     def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
         """Builds it, with the user's components where the catalogue looks for them.
@@ -92,47 +88,31 @@ class Build:
         Raises:
             UserError: this computer has other versions.
         """
-        here = versions()
-        other = {name: found for name, found in here.items() if found != self.versions[name]}
-        if other:
-            ours = {name: self.versions[name] for name in other}
+        if versions() != self.versions:
             raise UserError(
-                f"the cluster's {platform.node()} has {_names(other)}, the driver has {_names(ours)}",
+                f"the cluster's {platform.node()} has {versions()}, the driver has {self.versions}",
                 hint="install the same versions on every computer of the cluster",
             )
-        _roots.clear()
-        for name, files in self.folders.items():
-            root = Path(tempfile.mkdtemp(prefix="edgefl-"))
-            atexit.register(shutil.rmtree, root, ignore_errors=True)
-            _roots[str(root)] = name
+        root = Path(tempfile.mkdtemp(prefix="edgefl-"))
+        atexit.register(shutil.rmtree, root, ignore_errors=True)
+        for nth, files in enumerate(self.folders):
             for place, content in files.items():
-                path = root / place
+                path = root / str(nth) / place
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-        os.environ["EDGEFL_PATH"] = os.pathsep.join(_roots)
+        os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))
         return self.build(settings, tensors)
 
 
-# In a worker: where the user's folders are, and what the driver calls them.
-_roots: dict[str, str] = {}
-
-
 def far_unit(setup: list[Any], order: Order) -> Any:
-    """A worker's: see ``unit``; an error has the driver's paths of the user's files."""
+    """A worker's; see ``unit``."""
     torch.set_num_threads(1)
-    answer = unit(Objects(), setup[0], order)
-    if isinstance(answer, EdgeflError):
-        for here, there in _roots.items():
-            answer.what, answer.where, answer.trace = (
-                text.replace(here, there) for text in (answer.what, answer.where, answer.trace)
-            )
-    return answer
+    return unit(Objects(), setup[0], order)
 
 
 class Cluster(Parallel):
     """The workers of a cluster, one for each CPU, which Ray starts where it has room."""
 
-    shares_files = False
     lost = RayError
 
     def __init__(
@@ -150,7 +130,6 @@ class Cluster(Parallel):
             UserError: there is no such cluster, or it is too small.
             RunError: a fresh one cannot be started.
         """
-        self._folder: str | None = None
         self._joined = not ray.is_initialized()
         if self._joined:
             self._join(workers, address)
@@ -164,8 +143,7 @@ class Cluster(Parallel):
             )
         # Retries are the engine's.
         self._unit = ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(far_unit)
-        folders = dict(zip(map(str, catalogue.user_folders()), catalogue.user_files(), strict=True))
-        setup = setup._replace(build=Build(setup.build, versions(), folders))
+        setup = setup._replace(build=Build(setup.build, versions(), catalogue.user_files()))
         super().__init__(context, setup, Objects(), workers or cpus)
 
     def _join(self, workers: int | None, address: str | None) -> None:
@@ -174,9 +152,7 @@ class Cluster(Parallel):
         before = signal.getsignal(signal.SIGTERM)
         try:
             if address is None:
-                self._folder = tempfile.mkdtemp(prefix="ray-", dir=_SHORT if _SHORT.is_dir() else None)
-                own = {"num_cpus": workers or cores(), "include_dashboard": False, "_temp_dir": self._folder}
-                ray.init(address="local", **own, **quiet)
+                ray.init(address="local", num_cpus=workers or cores(), include_dashboard=False, **quiet)
             else:
                 ray.init(address=address, **quiet)
         except Exception as error:
@@ -201,8 +177,6 @@ class Cluster(Parallel):
         """Leaves the cluster, or ends it if it was started here."""
         if self._joined:
             ray.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def check_address(address: str | None) -> None:
@@ -222,10 +196,6 @@ def check_address(address: str | None) -> None:
         raise UserError(
             f"no Ray cluster answers at {where}: {error}", where="engine.address", hint=_HOW
         ) from error
-
-
-def _names(found: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {number}" for name, number in found.items())
 
 
 def _said(error: Exception) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import multiprocessing.resource_tracker
 import os
-import re
 import shutil
 import signal
 import threading
@@ -88,8 +87,8 @@ class ParallelContext(EngineContext, Protocol):
         """What workers need."""
         ...
 
-    def sent_state(self, job: TrainingJob) -> Any:
-        """The state that a job begins with: a tree, None, or a small object whose ``read()`` returns it."""
+    def begins(self, job: TrainingJob) -> Tree | None:
+        """The state that a job begins with."""
         ...
 
 
@@ -119,8 +118,7 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
             {ref: known[ref] if ref in known else trees.get(ref) for ref in order.servers.values()}
         )
         servers = {version: _servers[ref] for version, ref in order.servers.items()}
-        states = {client: _read(state) for client, state in trees.get(order.states).items()}
-        return trees.put(list(trainer.work(grouped(order.jobs, servers, states))))
+        return trees.put(list(trainer.work(grouped(order.jobs, servers, trees.get(order.states)))))
     except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver tells
         return as_run_error(error)
 
@@ -135,23 +133,17 @@ def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
     return build(settings, tensors).group, trainer
 
 
-def _read(state: Any) -> Any:
-    return state.read() if hasattr(state, "read") else state
-
-
 class Parallel(ABC):
     """An engine with workers.
 
     Attributes:
         ahead: jobs that are trained ahead fill idle workers.
-        shares_files: whether workers can read the driver's files.
         lost: the class of the errors of what does not come back.
         trees: how trees get to workers and back.
         most: how many units may be on their way to them.
     """
 
     ahead = True
-    shares_files: ClassVar[bool]
     lost: ClassVar[type[Exception]]
 
     def __init__(self, context: ParallelContext, setup: Setup, trees: Trees, most: int) -> None:
@@ -181,7 +173,9 @@ class Parallel(ABC):
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
         while waiting or flying:
-            while waiting and len(flying) < self._most(waiting[0], *flying.values()):
+            # Where a worker dies, all units on their way are lost: its last attempt a unit has alone.
+            last = any(attempt == TRIES for attempt, _ in (*waiting, *flying.values()))
+            while waiting and len(flying) < (1 if last else self.most):
                 attempt, together = waiting.popleft()
                 order = self._order(together)
                 flying[self.submit(order)] = attempt, order
@@ -196,14 +190,6 @@ class Parallel(ABC):
                     waiting.appendleft((attempt + 1, order.jobs))
                 else:
                     yield from found
-
-    def _most(self, *tried: tuple[Any, ...]) -> int:
-        """How many units may be on their way.
-
-        Where a worker dies, all of them are lost; before its last attempt fails, a unit was alone.
-        """
-        last = any(attempt == TRIES for attempt, *_ in tried)
-        return 1 if last else self.most
 
     def _taken(self, answer: Any) -> list[Outcome]:
         if isinstance(answer, EdgeflError):
@@ -220,40 +206,34 @@ class Parallel(ABC):
 
     def _order(self, jobs: tuple[TrainingJob, ...]) -> Order:
         servers = {job.version: self._servers[job.version] for job in jobs}
-        states = {job.client: self._context.sent_state(job) for job in jobs}
-        if not self.shares_files:
-            states = {client: _read(state) for client, state in states.items()}
+        states = {job.client: self._context.begins(job) for job in jobs}
         return Order(jobs, servers, self.trees.put(states))
 
 
 def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
     job = jobs[0]
     who = f"client {job.client}" if len(jobs) == 1 else f"{len(jobs)} clients including {job.client}"
-    told = str(error).strip()
-    codes = re.search(r"exit codes of the workers are \{(.*)\}", told)
-    how = codes[1] if codes else told.splitlines()[-1]
+    told = str(error).strip().splitlines()
+    how = next((line for line in told if "exit codes" in line), told[-1])
     return RunError(
         f"training {who} in round {job.round} failed {TRIES} times: the worker process died: {how}",
         where=f"exchange {job.exchange}",
-        hint="a component may have called os._exit"
-        if "EXIT" in how
-        else "a killed worker may have run out of memory: set engine.workers lower",
+        hint="a killed worker may have run out of memory: set engine.workers lower; one that was not killed "
+        "ran a component that calls os._exit",
     )
 
 
 class Processes(Parallel):
     """Workers on this machine, one thread each; trees lie in shared memory."""
 
-    shares_files = True
     lost = BrokenExecutor
 
     def __init__(self, context: ParallelContext, setup: Setup, workers: int) -> None:
         self._workers = workers
         with _apart():
             files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
-            for folder in files.folders:
-                # Also when every process is killed.
-                resource_tracker.register(str(folder), "folder")
+            # Also when every process is killed.
+            resource_tracker.register(str(files.folder), "folder")
             self._remove = weakref.finalize(self, _removed, files)
         self._executor = _started(workers)
         super().__init__(context, setup, files, _QUEUED * workers)
@@ -314,7 +294,6 @@ def _follow(driver: int) -> None:
     os._exit(1)
 
 
-def _removed(trees: Files) -> None:
-    for folder in trees.folders:
-        shutil.rmtree(folder, ignore_errors=True)
-        resource_tracker.unregister(str(folder), "folder")
+def _removed(files: Files) -> None:
+    shutil.rmtree(files.folder, ignore_errors=True)
+    resource_tracker.unregister(str(files.folder), "folder")

@@ -8,13 +8,14 @@ shapes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 
+from edgefl.compute.kernels import storage_key, tensors
 from edgefl.protocol import tree_map
 from edgefl.protocol.whole import Dispatched
 
@@ -27,25 +28,15 @@ _REFUSED = (
 )
 # Operators that write their fourth and fifth argument, the running statistics, but do not declare it.
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
-# The key of a node's tensor in its metadata.
-_VALUE = "value"
 # Methods that read numbers without an operator.
 _READERS = {Tensor.tolist, Tensor.numpy, Tensor.__array__}
+
+Tape: TypeAlias = Callable[..., list[Tensor]]
+"""A recorded function, for inputs of the recorded shapes; to be called without autograd."""
 
 
 class UnrecordableError(Exception):
     """The function depends on its data's values or draws random numbers."""
-
-
-class Tape:
-    """A recorded function; see ``record``."""
-
-    def __init__(self, module: fx.GraphModule) -> None:
-        self._forward: Callable[..., list[Tensor]] = module.forward
-
-    def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """The function's result for inputs of the recorded shapes; to be called without autograd."""
-        return self._forward(*inputs)
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
@@ -61,19 +52,14 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
     recorder = _Recorder()
     # Distinct objects: two inputs that are one tensor now may differ in a replay.
     given = [tensor.detach() for tensor in inputs]
-    for tensor in given:
-        recorder.given(tensor)
+    for place, tensor in enumerate(given):
+        recorder.foreign(tensor, recorder.graph.placeholder(f"given{place}"))
     with _Readers(), recorder:
         outputs = function(*given)
-    graph = recorder.graph
-    graph.output([recorder.node(tensor) for tensor in outputs])
-    if any(node.op != "call_function" for node in _written(graph)):
-        raise UnrecordableError("it writes to an input or a constant")
-    graph.eliminate_dead_code()
-    for node in graph.nodes:
-        # The first call's results would live as long as the tape.
-        node.meta.clear()
-    return Tape(fx.GraphModule(recorder.root, graph))
+    recorder.graph.output([recorder.node(tensor) for tensor in outputs])
+    recorder.graph.eliminate_dead_code()
+    tape: Tape = fx.GraphModule(recorder.root, recorder.graph).forward
+    return tape
 
 
 class _Readers(TorchFunctionMode):
@@ -97,24 +83,24 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         self.root = nn.Module()
         self._nodes: dict[int, fx.Node] = {}
         self._kept: list[Tensor] = []  # so that no tensor's id is reused
+        self._foreign: set[int] = set()
 
-    def given(self, tensor: Tensor) -> fx.Node:
-        """A new input."""
-        return self._bind(tensor, self.graph.placeholder(f"given{len(self._kept)}"))
+    def foreign(self, tensor: Tensor, node: fx.Node) -> None:
+        """A tensor that no operator made: an input or a constant, whose storage is not to be written to."""
+        self._foreign.add(storage_key(tensor))
+        self._bind(tensor, node)
 
     def node(self, tensor: Tensor) -> fx.Node:
         """The node of a tensor; a new constant if no operator made it."""
         if id(tensor) not in self._nodes:
             name = f"constant{len(self._kept)}"
             self.root.register_buffer(name, tensor.detach())
-            self._bind(tensor, self.graph.get_attr(name))
+            self.foreign(tensor, self.graph.get_attr(name))
         return self._nodes[id(tensor)]
 
-    def _bind(self, tensor: Tensor, node: fx.Node) -> fx.Node:
-        node.meta[_VALUE] = tensor
+    def _bind(self, tensor: Tensor, node: fx.Node) -> None:
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
-        return node
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -122,7 +108,12 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
         del types
         if _refused(func, args):
             raise UnrecordableError(f"{func} depends on data or chance")
-        node = self.graph.call_function(func, self._named(args), self._named(kwargs or {}))
+        named = tree_map(
+            lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, [args, kwargs or {}]
+        )
+        if not self._foreign.isdisjoint(map(storage_key, _written(func, args, kwargs or {}))):
+            raise UnrecordableError(f"{func} writes to an input or a constant")
+        node = self.graph.call_function(func, *named)
         found = func(*args, **(kwargs or {}))
         if isinstance(found, Tensor):
             if id(found) not in self._nodes:
@@ -133,10 +124,6 @@ class _Recorder(Dispatched):  # type: ignore[no-untyped-call]
                     self._bind(one, self.graph.call_function(operator.getitem, (node, place)))
         return found
 
-    def _named(self, arguments: Any) -> Any:
-        """The arguments with nodes for tensors."""
-        return tree_map(lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, arguments)
-
 
 def _refused(func: Any, args: Sequence[Any]) -> bool:
     """Whether an operator depends on data or chance."""
@@ -146,29 +133,10 @@ def _refused(func: Any, args: Sequence[Any]) -> bool:
     return any(tag in func.tags for tag in _REFUSED)
 
 
-def _written(graph: fx.Graph) -> set[fx.Node]:
-    """What lies in memory that some operator writes to in place, views included."""
-    memory = {_memory(node) for writer in graph.nodes for node in _targets(writer)}
-    return {node for node in graph.nodes if _VALUE in node.meta and _memory(node) in memory}
-
-
-def _memory(node: fx.Node) -> int:
-    return int(node.meta[_VALUE].untyped_storage().data_ptr())
-
-
-def _targets(node: fx.Node) -> list[fx.Node]:
+def _written(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Tensor]:
     """What an operator writes to."""
-    if node.target in _NORMS:
-        statistics, training = node.args[3:5], node.args[5]
-        return [one for one in statistics if training and isinstance(one, fx.Node)]
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or not schema.is_mutable:
-        return []
-    found: list[fx.Node] = []
-    for place, argument in enumerate(schema.arguments):
+    if func in _NORMS and args[5]:
+        yield from tensors(args[3:5])
+    for place, argument in enumerate(func._schema.arguments):  # noqa: SLF001 - there is no public way
         if argument.alias_info is not None and argument.alias_info.is_write:
-            value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-            found += [
-                one for one in (value if isinstance(value, list) else [value]) if isinstance(one, fx.Node)
-            ]
-    return found
+            yield from tensors([args[place] if place < len(args) else kwargs.get(argument.name)])

@@ -71,10 +71,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
         self._now = 0
-        self._stage = FORWARD
-        self._weights: dict[int, str] = {}
-        self._shapes: dict[tuple[int, ...], str] = {}
-        self._inputs: set[int] = set()
+        self._roles = Roles()
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
         # Autograd's numbers of the backward passes that have started a kernel.
@@ -129,8 +126,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
-        roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
-        kernels, layer = self._marked(kernels_of(name, arguments, result, roles)), self._layer()
+        kernels, layer = self._marked(kernels_of(name, arguments, result, self._roles)), self._layer()
         self.kernels += kernels
         self.layers += [layer] * len(kernels)
         for tensor in tensors(result):
@@ -148,12 +144,12 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
         if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - there is no public way
-            if self._stage != GRAD_INPUT:
+            if self._roles.stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
-            self._stage = GRAD_INPUT
+            self._roles.stage = GRAD_INPUT
             self._backwards[-1][1] = self._now
-        elif self._stage == GRAD_INPUT:
-            self._stage = UPDATE
+        elif self._roles.stage == GRAD_INPUT:
+            self._roles.stage = UPDATE
 
     def watch(self, tensor: Tensor, part: str, layer: str = OUTSIDE) -> None:
         """Follows a storage from now on; ``part`` is its part where that is known, ``layer`` made it."""
@@ -161,7 +157,7 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         life = self._alive.get(key)
         if life is None:
             storage = tensor.untyped_storage()
-            life = _Life(storage.nbytes(), self._now, self._stage, layer)
+            life = _Life(storage.nbytes(), self._now, self._roles.stage, layer)
             self._alive[key] = life
             self._lives.append(life)
             # At the interpreter's exit, no entry is needed.
@@ -184,17 +180,15 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             for part, inner in each.get("weights", {}).items()
             for weight in leaves(inner)
         ]
-        self._weights = {
+        frozen = {
             storage_key(tensor): FROZEN
             for each in carries
             for key, inner in each.items()
             if key not in _CARRY_PARTS and not is_carry(inner)
             for tensor in tensors(inner)
         }
-        self._weights |= {storage_key(weight): part for part, weight in owned}
-        self._shapes = {tuple(weight.shape): part for part, weight in owned}
-        self._inputs = set()
-        self._stage = FORWARD
+        weights = frozen | {storage_key(weight): part for part, weight in owned}
+        self._roles = Roles(FORWARD, weights, {tuple(weight.shape): part for part, weight in owned})
         self.kernels, self.layers = [], []
         return self.kernels
 

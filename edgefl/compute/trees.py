@@ -20,8 +20,8 @@ from edgefl.core.errors import RunError
 from edgefl.protocol import tree_map
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
-# Shared memory is used where this many times the size of the dataset is free.
-_AMPLE = 4
+# Shared memory is used where so much is free, and this many times the size of the dataset.
+_FREE_BYTES, _AMPLE = 10**9, 4
 
 
 def write(tree: Any, file: IO[bytes]) -> None:
@@ -43,50 +43,41 @@ def _own(leaf: Any) -> Any:
 
 
 class Files(NamedTuple):
-    """Trees as files, for processes of one machine.
+    """Trees as files in a folder, for processes of one machine."""
 
-    Attributes:
-        folders: a file goes to the first that has room.
-    """
-
-    folders: tuple[Path, ...]
+    folder: Path
 
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
-        """Fresh folders: in shared memory if it has ample room, and in the temporary folder.
+        """A fresh folder: in shared memory if it has ample room, else where temporary files are.
 
         Args:
             needed_bytes: what lies there for the whole run.
         """
-        ample = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > _AMPLE * needed_bytes
-        parents = [_SHARED_MEMORY, None] if ample else [None]
+        free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
+        parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
         # By its name one sees whose a folder is that was left.
-        prefix = f"edgefl-{os.getpid()}-"
-        return cls(tuple(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)) for parent in parents))
+        return cls(Path(tempfile.mkdtemp(prefix=f"edgefl-{os.getpid()}-", dir=parent)))
 
     def put(self, tree: Any) -> Path:
         """Writes a tree.
 
         Raises:
-            RunError: no folder has room.
+            RunError: the folder has no room.
         """
-        failures = []
-        for folder in self.folders:
-            path = folder / uuid4().hex
-            try:
-                with path.open("wb") as file:
-                    write(tree, file)
-            except (OSError, RuntimeError) as error:
-                path.unlink(missing_ok=True)
+        path = self.folder / uuid4().hex
+        try:
+            with path.open("wb") as file:
+                write(tree, file)
+        except (OSError, RuntimeError) as error:
+            path.unlink(missing_ok=True)
+            raise RunError(
                 # torch's own error says that less was written than expected; why, the one before it.
-                failures.append(f"{folder.parent}: {error.__context__ or error}")
-            else:
-                return path
-        raise RunError(
-            f"no room for the tensors that workers exchange: {'; '.join(failures)}",
-            where=" and ".join(str(folder.parent) for folder in self.folders),
-            hint="use fewer workers or a smaller group, or set TMPDIR to a folder with more room",
-        )
+                f"no room for the tensors that workers exchange: {error.__context__ or error}",
+                where=str(self.folder.parent),
+                hint="use fewer workers or a smaller group, or set TMPDIR to a folder with more room",
+            ) from error
+        return path
 
     def get(self, path: Path) -> Any:
         """The tree; see ``read``."""

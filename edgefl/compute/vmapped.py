@@ -7,9 +7,9 @@ a whole; samples are never padded, because batch norm and every loss that compar
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from itertools import islice, pairwise, takewhile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise, takewhile
 from typing import Any
 
 import torch
@@ -110,7 +110,7 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
     carry = over(
         lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), payload, state, context
     )
-    carries, steps = _Carries(_prepared(carry, count), [0] * count), [0] * count
+    carries, steps = _Carries(_prepared(carry, count), count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
         scalars = carries.carry.get("scalars")
@@ -126,7 +126,10 @@ def _work(group: Group, gradients: Gradients, at: At) -> list[Outcome]:
         elif scalars is not None:
             carries.carry["scalars"] = scalars
     outcomes: list[Outcome] = []
-    for places in carries.by_variant():
+    alike: dict[Hashable, list[int]] = defaultdict(list)
+    for place, leaves in enumerate(carries.fixed):
+        alike[leaves].append(place)
+    for places in alike.values():
         carry = carries.of(places)
         contexts = context if len(places) == count else chosen(context, places)
         before = state if len(places) == count else chosen(state, places)
@@ -184,51 +187,32 @@ def _stacked(values: Sequence[Any], device: torch.device) -> Any:
     return Stack(torch.tensor(values, dtype=dtype, device=device))
 
 
-@dataclass
 class _Carries:
     """The carries of all clients of a group.
 
     Leaves that are not tensors, such as Adam's step counter, are equal for all clients at the start. Where
-    steps change them, only clients whose leaves agree, those of one variant, go together.
+    steps change them, only clients whose leaves agree go together.
 
     Attributes:
         carry: their tensors, stacked.
-        variant: for each client, its place in ``variants``.
-        variants: the leaves that are not tensors.
+        fixed: each client's leaves that are not tensors.
     """
 
-    carry: Carry
-    variant: list[int]
-    variants: list[list[Any]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.variants.append(fixed(self.carry))
-
-    def by_variant(self) -> list[list[int]]:
-        """The clients' places, by variant."""
-        places: dict[int, list[int]] = defaultdict(list)
-        for place, variant in enumerate(self.variant):
-            places[variant].append(place)
-        return list(places.values())
+    def __init__(self, carry: Carry, count: int) -> None:
+        self.carry = carry
+        self.fixed = [tuple(fixed(carry))] * count
 
     def of(self, places: list[int]) -> Carry:
-        """The carry of clients of one variant."""
-        carry = self.carry if len(places) == len(self.variant) else chosen(self.carry, places)
-        if len(self.variants) > 1:
-            carry = with_fixed(carry, self.variants[self.variant[places[0]]])
-        return carry
+        """The carry of clients whose fixed leaves agree."""
+        carry = self.carry if len(places) == len(self.fixed) else chosen(self.carry, places)
+        return with_fixed(carry, self.fixed[places[0]])
 
     def keep(self, places: list[int], carry: Carry) -> None:
         """Takes over the carry of some clients after steps."""
-        if len(places) == len(self.variant):
-            self.carry = carry
-        else:
-            self.carry = put_back(self.carry, places, carry, len(self.variant))
-        after = fixed(carry)
-        if after not in self.variants:
-            self.variants.append(after)
+        count, after = len(self.fixed), tuple(fixed(carry))
+        self.carry = carry if len(places) == count else put_back(self.carry, places, carry, count)
         for place in places:
-            self.variant[place] = self.variants.index(after)
+            self.fixed[place] = after
 
 
 def _train(
@@ -253,7 +237,7 @@ def _train(
             for place in places:
                 done[place] += 1
 
-    while places := schedule.places(done, carries.variant):
+    while places := schedule.places(done, carries.fixed):
         size = feed.sizes[places[0]][done[places[0]]]
         carry, step = carries.of(places), phase.step
         inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
@@ -288,27 +272,28 @@ class _Schedule:
         self._sizes = sizes
         self._common = Counter(size for each in sizes for size in each)
 
-    def places(self, done: Sequence[int], variant: Sequence[int]) -> list[int]:
+    def places(self, done: Sequence[int], kinds: Sequence[Hashable]) -> list[int]:
         """The clients whose next step is taken now, ascending; none at the end.
 
         Args:
             done: for each client, how many steps it has taken.
-            variant: clients with different numbers cannot go together.
+            kinds: clients of different ones cannot go together.
         """
-        waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+        waiting: dict[tuple[int, Hashable], list[int]] = defaultdict(list)
         for place, (sizes, count) in enumerate(zip(self._sizes, done, strict=True)):
             if count < len(sizes):
-                waiting[sizes[count], variant[place]].append(place)
-        if not waiting:
-            return []
-        return waiting[min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])))]
+                waiting[sizes[count], kinds[place]].append(place)
+        rarest = min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])), default=None)
+        return [] if rarest is None else waiting[rarest]
 
     def in_a_row(self, done: Sequence[int], places: Sequence[int]) -> int:
         """How many steps of one batch size some clients can take, as long as no others wait for them."""
         others = set(range(len(done))) - set(places)
         if any(done[place] < len(self._sizes[place]) for place in others):
             return 1
-        return min(_run(self._sizes[place], done[place]) for place in places)
+        first = self._sizes[places[0]][done[places[0]]]
+        ahead = zip(*(self._sizes[place][done[place] :] for place in places), strict=False)
+        return sum(1 for _ in takewhile(lambda sizes: set(sizes) == {first}, ahead))
 
     def frequent(self) -> set[tuple[int, int]]:
         """The (batch size, clients) with enough steps in the group for recording to pay.
@@ -321,11 +306,6 @@ class _Schedule:
             for place in places:
                 done[place] += 1
         return {kind for kind, count in counts.items() if count >= _FREQUENT}
-
-
-def _run(sizes: Sequence[int], start: int) -> int:
-    """How many sizes from a place on are equal."""
-    return sum(1 for _ in takewhile(sizes[start].__eq__, islice(sizes, start, None)))
 
 
 def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> list[dict[str, float]]:

@@ -14,7 +14,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -220,9 +220,15 @@ def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> s
     for other, own in called(name).items():
         if other != "scenario":  # of which many show what they are named for
             return f"there is the {other} {own!r}: edgefl show {other} {own}"
+    return _mentioning(name, [kind]) or nearest(canonical, known)
+
+
+def _mentioning(name: str, kinds: Iterable[str]) -> str:
+    """A hint to the one file of code whose summary has a name, as FedOpt's has FedAdam; "" for none."""
     word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
-    mentioned = [each for each, entry in known.items() if kind in _CODE and word.search(summary(entry))]
-    return f"did you mean {mentioned[0]!r}?" if len(mentioned) == 1 else nearest(canonical, known)
+    every = [entry for kind in kinds if kind in _CODE for entry in entries(kind).values()]
+    found = [entry.name for entry in every if word.search(summary(entry))]
+    return f"did you mean {found[0]!r}?" if len(found) == 1 else ""
 
 
 def _spelled(kind: str, name: str, known: Mapping[str, Entry]) -> str:
@@ -252,9 +258,9 @@ def only_kind_of(name: str) -> str:
     if having:
         hint = one_of([f"{kind} {own}" for kind, own in having.items()])
         raise UnknownNameError(f"{name!r} is the name of several", where="NAME", hint=hint)
-    # What is in a folder, such as a paper's scenario, would crowd out the rest.
-    every = {each for kind in KINDS for each in entries(kind) if "/" not in each}
-    hint = nearest(name, every, otherwise="edgefl list has the names")
+    # What is in a folder, such as a paper's scenario, would crowd out the rest, and so would what validates.
+    every = {each for kind in KINDS if kind != "validation" for each in entries(kind) if "/" not in each}
+    hint = _mentioning(name, KINDS) or nearest(name, every, otherwise="edgefl list has the names")
     raise UnknownNameError(f"nothing is named {name!r}", where="NAME", hint=hint)
 
 

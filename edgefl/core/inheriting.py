@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from edgefl.core.notes import note
 from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
-from edgefl.core.yamls import MOST_BYTES, Document, Keys, dump, text_of
+from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
 
 Record = TypeVar("Record", bound=BaseModel)
 
@@ -35,12 +35,12 @@ def fleet(own: Document, where: str) -> Document:
     Raises:
         UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
     """
-    return _inherited("profiles", own, where, _by_key)
+    return _inherited("profiles", own, where, deep=False)
 
 
 def device(own: Document, where: str) -> Document:
     """Likewise a device over another, whose mappings are merged key by key; null takes a key away."""
-    return _inherited("devices", own, where, _deeply)
+    return _inherited("devices", own, where, deep=True)
 
 
 def document(path: Path) -> Document:
@@ -53,9 +53,7 @@ def _parsed(file: str, text: str) -> Document:
     return Document.parse(text, file)
 
 
-def _inherited(
-    kind: str, own: Document, where: str, over: Callable[[Document, Document], Document]
-) -> Document:
+def _inherited(kind: str, own: Document, where: str, *, deep: bool) -> Document:
     layers, below = [own], list[str]()
     while (parent := layers[-1].data.get("like")) is not None:
         name = str(parent)
@@ -68,41 +66,29 @@ def _inherited(
         layers.append(document(path))
     merged = layers.pop()
     for layer in reversed(layers):
-        merged = over(layer, merged)
+        merged = _over(layer, merged.without(*_OWN) if deep else merged, deep=deep)
     return replace(own, data=merged.data, places=merged.places).without("like")
 
 
-def _by_key(own: Document, base: Document) -> Document:
-    return _placed({**base.data, **own.data}, own, base, {(key,) for key in own.data})
-
-
-def _deeply(own: Document, base: Document) -> Document:
-    won: set[Keys] = set()
-    return _placed(_over(own.data, base.data, (), won), own, base, won)
-
-
-def _placed(data: Any, own: Document, base: Document, won: set[Keys]) -> Document:
-    """Merged data; what is under the keys that ``own`` has won is placed where it is."""
-    kept = {
-        path: place
-        for path, place in base.places.items()
-        if not any(path[:depth] in won for depth in range(len(path) + 1))
-    }
-    return replace(own, data=data, places={**kept, **own.places})
-
-
-def _over(own: Any, base: Any, path: Keys, won: set[Keys]) -> Any:
-    """A device's value over another's; ``won`` takes the keys of what is replaced as a whole."""
-    # A battery's number alone is its capacity.
-    if own is not None and _is_number(own) and isinstance(base, dict) and "capacity" in base:
-        own = {"capacity": own}
-    if _is_number(own) or _is_number(base):
-        won.add(path)
-        return own
-    merged = {key: one for key, one in base.items() if path or key not in _OWN}
-    for key, one in own.items():
-        merged[key] = _over(one, merged[key], (*path, key), won) if key in merged else one
-    return {key: one for key, one in merged.items() if one is not None}
+def _over(own: Document, base: Document, *, deep: bool) -> Document:
+    """A mapping over another: each key replaces the other's; if ``deep``, mappings but numbers are merged."""
+    for key, part in own.inside().items():
+        found, below = part, base.at(key) if deep else None
+        if deep and part.data is None:
+            base = base.without(str(key))
+            continue
+        if (
+            below is not None
+            and _is_number(part.data)
+            and isinstance(below.data, dict)
+            and "capacity" in below.data
+        ):
+            # A battery's number alone is its capacity.
+            found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
+        elif below is not None and not (_is_number(part.data) or _is_number(below.data)):
+            found = _over(part, below, deep=True)
+        base = base.put([key], {**base.data, key: found.data}, found)
+    return base
 
 
 def _is_number(value: Any) -> bool:

@@ -8,7 +8,6 @@ from inspect import cleandoc
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -16,22 +15,11 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-def form(pattern: str, words: str) -> AfterValidator:
-    """Annotates a text that must match a pattern, which messages tell in words: ``"auto or host:port"``."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise PydanticCustomError("form", "Input should be {form}", {"form": words})
-        return value
-
-    return AfterValidator(check)
 
 
 class Unknown(NamedTuple):

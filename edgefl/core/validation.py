@@ -139,8 +139,8 @@ def item_at(value: Any, path: Path, otherwise: Any = None) -> Any:
 def _known_key(record: Any, key: str, known: Sequence[str]) -> str:
     """A hint for an unknown key: the nearest one, the record that has it, or all that are known."""
     own = [name for name in known if name != "name"]
-    homes = [] if closest(key, known) else list(_homes(record, key))
-    if len(homes) == 1:
+    homes = [] if closest(key, known) else sorted(_homes(record, key), key=len)
+    if homes:
         return f"{key!r} is a key of {homes[0]!r}" if homes[0] else f"{key!r} is a key of the file itself"
     return nearest(key, known) if own else "it has no parameters"
 

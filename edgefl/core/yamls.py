@@ -211,7 +211,6 @@ class Document:
             ) from error
 
 
-# A key as code names it that has no document.
 def _within(text: str) -> int:
     """An integer, of 64 bits."""
     if -_INT64 <= (number := int(text)) < _INT64:
@@ -219,6 +218,7 @@ def _within(text: str) -> int:
     raise ValueError(f"{short(text)} is too large; {_WITHIN}")
 
 
+# A key as code names it that has no document.
 _KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
 
 import torch
 
@@ -158,7 +157,7 @@ class Context:
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs with everything that their folds need."""
-        return self.builder.group(jobs, self.versions, {job.client: self._state_for(job) for job in jobs})
+        return self.builder.group(jobs, self.versions, {job.client: self.begins(job) for job in jobs})
 
     def state(self, client: int) -> Tree | None:
         """A client's latest state."""
@@ -177,7 +176,7 @@ class Context:
             weights = self.moved(learning.nets[place].init(seed))
             return returned(begun(weights), (dict, type(None)), begun, _STATE, RunError)
 
-    def _state_for(self, job: TrainingJob) -> Tree | None:
+    def begins(self, job: TrainingJob) -> Tree | None:
         """The state that a job starts from: the one that its client's previous job wrote."""
         cached = self.outcomes.state(job)
         return self.state(job.client) if cached is None else cached
@@ -185,13 +184,8 @@ class Context:
     def unconfirmed(self, outcome: Outcome) -> Outcome:
         """The outcome of work that came too late, its state's ``Exchange.confirmed`` parts as they were."""
         parts = self.builder.exchange(outcome.job).confirmed
-        kept = parts_of(self._state_for(outcome.job), parts)
+        kept = parts_of(self.begins(outcome.job), parts)
         return outcome._replace(state={**(outcome.state or {}), **kept})
-
-    def sent_state(self, job: TrainingJob) -> Any:
-        """The state that a job starts from, for a worker: as a file if there is one."""
-        cached = self.outcomes.state(job)
-        return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached
 
     def setup(self, trainer: Trainer) -> Setup:
         """What workers need."""

@@ -6,37 +6,12 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
 from edgefl.store import SavedFile, state_file
-
-
-class StateFile(NamedTuple):
-    """A state on disk, which another process can read.
-
-    Attributes:
-        path: the file, unchanged until the checkpoint after the client's next state.
-        sha256: of the file's content.
-    """
-
-    path: Path
-    sha256: str
-
-    def read(self) -> Tree:
-        """The state as it was put, copied into memory.
-
-        Raises:
-            RunError: the file is missing or damaged.
-        """
-        try:
-            return read_tree(self.path, self.sha256)
-        except UserError as error:
-            # Nobody gave us this file: the run wrote it and needs it.
-            raise RunError(f"a client's state is lost: {error.what}", where=error.where) from error
 
 
 class States:
@@ -106,20 +81,19 @@ class States:
         if client in self._held:
             self._held.move_to_end(client)
             return self._held[client]
-        file = self.file(client)
-        if file is None:
+        path = self.path(client)
+        if path is None:
             return None
-        tree = file.read()
+        try:
+            tree = read_tree(path, self._filed[client])
+        except UserError as error:
+            # Nobody gave us this file: the run wrote it and needs it.
+            raise RunError(f"a client's state is lost: {error.what}", where=error.where) from error
         self._hold(client, tree)
         return tree
 
-    def file(self, client: int) -> StateFile | None:
-        """A client's newest state on disk; None if it is only in memory or does not exist."""
-        path = self.path(client)
-        return None if path is None else StateFile(path, self._filed[client])
-
     def path(self, client: int) -> Path | None:
-        """The path of ``file``."""
+        """The file of a client's newest state; None if it is only in memory or does not exist."""
         if self._folder is None or client not in self._filed:
             return None
         return self._folder / state_file(self._jobs[client])

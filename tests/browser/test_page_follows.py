@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from edgefl.show.page.html import html
 
 CHOSEN = """() => [...document.querySelectorAll("#main [name]")]
@@ -16,6 +18,7 @@ STATE = """() => [document.documentElement.dataset.theme,
   [...document.querySelectorAll("details")].map((one) => one.open)]"""
 
 
+@pytest.mark.nightly
 def test_a_live_page_keeps_what_was_chosen(opened, record, tmp_path):
     """Switches, hidden runs, details, colours and the place; then comes the final page."""
     path = Path(tmp_path / "report.html")

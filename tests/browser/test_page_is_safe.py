@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
+from nightly import sampled
 from visits import visiting
 
 from edgefl.analysis.published import Beside, Figure, PublishedOrder
@@ -69,7 +69,7 @@ def _named(record, names):
     return replace(record, title=names[0], told=told, sections=sections)
 
 
-@pytest.mark.parametrize("start", range(0, len(HOSTILE), _TOGETHER))
+@sampled(1, "start", range(0, len(HOSTILE), _TOGETHER))
 def test_a_name_is_text(visit, record, start):
     """The page is the same but for the text: no element is added, nothing runs, nothing gets wider."""
     names = list(HOSTILE.values())[start : start + _TOGETHER]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from nightly import sampled
 from seen import blank, faults, scrolled, used
 from visits import DESKTOP, PHONE
 
@@ -57,7 +58,7 @@ def look(visit, shown):
     return open_
 
 
-@pytest.mark.parametrize("name", ["asynchronous", "all is lost"])
+@sampled(1, "name", ["asynchronous", "all is lost"])
 def test_plots_show_what_they_are_of(look, name):
     """Every picture has its marks inside its axes, at the numbers that their hovers tell."""
     wide = look(name)
@@ -65,6 +66,7 @@ def test_plots_show_what_they_are_of(look, name):
     assert blank(wide) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "width"), [("eight runs", DESKTOP), ("one run", PHONE)])
 def test_whatever_is_chosen_is_shown(look, name, width):
     """So it is whichever switch is used, or a plot says why there is nothing."""
@@ -114,6 +116,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.nightly
 def test_planted_faults_are_seen(look):
     """Each is seen in the plot that has it, and in no other; so is a plot that lacks but its colours."""
     seen = look("one run")

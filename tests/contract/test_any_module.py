@@ -44,6 +44,7 @@ def same(one, other):
     return all(torch.equal(one[part][name], other[part][name]) for part in one for name in one[part])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("make", mostly(["Attentive", "Tied", "Noisy", "sequential"], ["Attentive"]))
 def test_a_module_runs_and_is_profiled_and_exported(make, tmp_path, capsys, monkeypatch):
     """With dropout, attention, shared weights and buffers of all kinds, and no second definition."""
@@ -129,6 +130,7 @@ def test_training_equals_plain_pytorch(tmp_path, monkeypatch):
     assert not torch.equal(state["fc.weight"], module.fc.weight)
 
 
+@pytest.mark.nightly
 def test_what_is_drawn_does_not_depend_on_the_engine(tmp_path):
     """With dropout: the same bits in workers, nearly the same if stacked; another seed, others."""
     model = component("Convolutional")

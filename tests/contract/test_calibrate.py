@@ -23,6 +23,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_machine_becomes_a_device(folder, capsys, monkeypatch):
     """It measures, with a line a step, and prints one JSON document; it does not overwrite its file."""
     small = {

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from builders import Federation, build_method
+from nightly import paired
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -20,8 +21,7 @@ MUST = {
 BASES = tuple(catalogue.entries("methods"))
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize(("base", "outer"), paired(BASES, OUTER))
 def test_every_base_works_or_is_refused(outer: str, base: str, mlp: Net):
     """All exchanges are gone through with finite states, or one message names the base and what to do."""
     refused: UserError | None = None

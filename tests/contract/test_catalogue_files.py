@@ -5,7 +5,7 @@ import re
 import pytest
 from alone import priced
 from commands import run_command
-from nightly import mostly
+from nightly import mostly, sampled
 from plans import JOB, cost
 
 from edgefl.core import catalogue
@@ -71,10 +71,10 @@ def test_the_edge_tpu_refuses_more_than_the_last_layer():
     assert coral.refusal(_step(body=[FORWARD], head=[FORWARD, GRAD_WEIGHT]), "int8") == ""
 
 
-MCUS = tuple(name for name in DEVICES if device(name).category == "mcu")
+MCUS = ("arduino-nano-33-ble", "stm32f746")
 
 
-@pytest.mark.parametrize("name", MCUS[:2])
+@pytest.mark.parametrize("name", MCUS)
 def test_a_microcontroller_infers_and_trains_the_last_layer(name):
     """In fp32 and int8, with time and energy; deeper training in fp32 alone; every such number is assumed."""
     board = device(name)
@@ -109,7 +109,7 @@ def test_a_profile_can_be_priced(name):
 BY_DAY = [one for one in SCENARIOS if "/" not in one and one != "fleet-million"]
 
 
-@pytest.mark.parametrize("name", mostly(SCENARIOS, BY_DAY))
+@sampled(6, "name", mostly(SCENARIOS, BY_DAY))
 def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and the first dry-runs without any data file; test_command_line.py plans each kind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))

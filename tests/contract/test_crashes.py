@@ -31,6 +31,7 @@ def test_a_run_that_was_killed_is_resumed_to_the_same(campaign, cell):
     assert wrong == ""
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_told_to_end_is_resumed_to_the_same(tmp_path):
     """SIGTERM ends it in order, with a hint how to go on; test_watching.py presses Ctrl-C."""
     # Long enough to be told before it is over.

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from builders import build_method, build_net, learned
+from nightly import sampled
 from small import SMALL
 
 import edgefl
@@ -41,7 +42,8 @@ def scenario(method, models):
     }
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("method", "models", "up"),
     [
         ("ktpfl", UNLIKE, SHARES),

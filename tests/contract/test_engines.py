@@ -2,6 +2,7 @@
 
 import pytest
 from builders import learned
+from nightly import sampled
 from small import SKEWED, SMALL, alike
 
 import edgefl
@@ -52,7 +53,7 @@ def tapes(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("case", CASES)
+@sampled(2, "case", CASES)
 def test_engines_run_the_same(tmp_path, case, tapes):
     """Events, prices and clients are equal; weights and losses are, up to rounding; steps are recorded."""
     loop, vmapped = (

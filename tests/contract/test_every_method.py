@@ -4,7 +4,7 @@ import pytest
 import torch
 from builders import Federation, build_method
 from exported import images, perturbed, spec
-from nightly import paired
+from nightly import paired, sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -53,9 +53,7 @@ def test_every_policy_is_covered():
         assert bool(found) == stale
 
 
-@pytest.mark.parametrize(
-    ("name", "policy"), paired(METHODS, POLICIES, also=[(name, "fedbuff") for name in NEVER_STALE])
-)
+@sampled(9, ("name", "policy"), paired(METHODS, POLICIES, also=[(name, "fedbuff") for name in NEVER_STALE]))
 def test_every_method_under_every_policy(name: str, policy: str):
     """It learns finite states and scores, or is refused with a message that names the two."""
     component, stale = POLICIES[policy]
@@ -93,7 +91,7 @@ def test_an_upload_without_work_is_what_was_received(name: str, mlp: Net):
                 torch.testing.assert_close(leaf, received, msg=f"{name}'s {key}")
 
 
-@pytest.mark.parametrize("name", ["fedclassavg", "spherefed", "fedproto", "fedrep"])
+@sampled(1, "name", ["fedclassavg", "spherefed", "fedproto", "fedrep"])
 def test_models_of_all_kinds_export(name: str, mlp: Net):
     """What is scored becomes a file that computes the same, whatever the method's models are made of."""
     method = build_method(name, mlp)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from builders import build_net
 from exported import MODELS, exported, images, spec, worked
-from nightly import mostly
+from nightly import mostly, sampled
 
 from edgefl.compute.loop import one_thread
 from edgefl.compute.onnx_exporter import OPSET
@@ -27,7 +27,7 @@ OWN = {"mlp": "fedclassavg", "fedcka-cnn": "spherefed", "resnet18": "spherefed"}
 PAIRS = mostly(*([(name, OWN.get(name, "fedavg")) for name in names] for names in (MODELS, BY_DAY)))
 
 
-@pytest.mark.parametrize(("name", "method"), PAIRS)
+@sampled(1, ("name", "method"), PAIRS)
 def test_a_model_is_verified(name, method):
     """Logits within the tolerances in batches of 1, 2, 7 and 64, and the same class for every sample."""
     module, model = exported(name, method)
@@ -98,6 +98,7 @@ def test_the_file_is_valid_at_its_opset(variant):
         check(fixed, form)
 
 
+@pytest.mark.nightly
 def test_training_mode_never_leaks(variant):
     """Exported in training mode, the file holds evaluation mode: running statistics, whatever the batch."""
     form, module, model = variant

@@ -12,6 +12,7 @@ import pytest
 import torch
 from commands import run_command
 from damage import rewritten
+from nightly import sampled
 from onnx import numpy_helper
 from small import SKEWED, SMALL
 
@@ -85,6 +86,7 @@ def test_spherefed_exports_its_calibrated_head(runs):
     assert np.abs(head @ head.T - np.eye(10)).max() > 0.01
 
 
+@pytest.mark.nightly
 def test_clients_models_are_those_that_were_scored(runs):
     """Every client's file has the accuracy of its row in client_evaluations."""
     run = runs["fedclassavg"]
@@ -98,6 +100,7 @@ def test_clients_models_are_those_that_were_scored(runs):
         assert one_of.reported == row["accuracy"]
 
 
+@pytest.mark.nightly
 def test_versions(runs):
     """last, best and a number name versions that the run saved; the file says which it is."""
     run = runs["fedavg"]
@@ -113,6 +116,7 @@ def test_versions(runs):
         assert found.reported == accuracy == pytest.approx(found.parity.accuracy, abs=5e-5)
 
 
+@pytest.mark.nightly
 def test_the_file_says_what_it_is(runs):
     """metadata_props, by ONNX Runtime: classes, normalisation, run, method, client, round, accuracy."""
     found = one(runs["fedclassavg"], client=2)
@@ -129,6 +133,7 @@ def test_the_file_says_what_it_is(runs):
     assert kinds == ["digits", "mlp", "fp32"]
 
 
+@pytest.mark.nightly
 def test_the_card_says_where_the_model_comes_from(runs):
     """Use, training, accuracy, parity; no placeholder, no Python in it."""
     page = one(runs["spherefed"], form=ExportForm(softmax=True)).card.read_text(encoding="utf-8")
@@ -146,6 +151,7 @@ def test_the_card_says_where_the_model_comes_from(runs):
 # --- smaller files
 
 
+@pytest.mark.nightly
 def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
     """On at most 512, from all clients or the client's own; drawn by the seed, so the same every time."""
     given = []
@@ -165,6 +171,7 @@ def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
     assert small.compact.calibrated_on == len(client) == min(512, len(federation.parts[1]))
 
 
+@pytest.mark.nightly
 def test_a_holdout_is_not_calibrated_on(tmp_path):
     """Images held out of training for tuning are not used either."""
     scenario = {**SCENARIO, "evaluate": {"on": "holdout", "holdout": 0.4}}
@@ -178,7 +185,8 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
     assert "All on training images held out for tuning" in one(run.folder).card.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("precision", "form"),
     [("int8", ExportForm(raw_input=True, softmax=True)), ("fp16", ExportForm())],
     ids=str,

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run_command
+from nightly import sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -41,9 +42,7 @@ def accuracies(folder: Path, rows: list[dict[str, str]]) -> dict[int | None, flo
     return {client: float(np.mean(each)) for client, each in right.items()}
 
 
-@pytest.mark.parametrize(
-    ("method", "head"), [("fedavg", "global"), ("spherefed", "global"), ("fedclassavg", "own")]
-)
+@sampled(1, ("method", "head"), [("fedavg", "global"), ("spherefed", "global"), ("fedclassavg", "own")])
 def test_heads_on_features_have_the_accuracies_of_the_run(tmp_path, capsys, method, head):
     """Of the global model on the whole test set; of clients' own, where there is no other, on their own."""
     folder = made(tmp_path / "run", method=method)

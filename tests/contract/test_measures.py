@@ -8,7 +8,7 @@ import pytest
 import torch
 from commands import run_command
 from damage import verify
-from nightly import mostly
+from nightly import mostly, sampled
 from small import SKEWED
 from small import SMALL as BASE
 from torch.nn import functional as F
@@ -60,7 +60,7 @@ def observed(own, tmp_path, text=SPY, **changes):
     return run, sys.modules[f"{LOADED}measures.spy"].SEEN
 
 
-@pytest.mark.parametrize("method", mostly(METHODS, METHODS[::6]))
+@sampled(2, "method", mostly(METHODS, METHODS[::6]))
 def test_every_measure_of_every_method(tmp_path, method):
     """Each has rows where the method has what it reads, none where it has not, and each row but once."""
     task = {**SMALL["task"], "public": {"samples": 40}}
@@ -109,6 +109,7 @@ def test_what_clients_trained_is_what_was_merged(own, tmp_path):
     assert all(map(torch.equal, leaves(seen[1][0].before.weights), earlier))
 
 
+@pytest.mark.nightly
 def test_engines_measure_alike(tmp_path):
     """One client after another, in groups, and in other processes."""
     found = []
@@ -121,7 +122,8 @@ def test_engines_measure_alike(tmp_path):
         assert [value for _, value in others] == pytest.approx([value for _, value in found[0]], rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("method", "engine"),
     [
         ("fedavg", "loop"),

@@ -7,7 +7,7 @@ import torch
 from builders import STEPS, Federation, build_method, build_net
 from builders import same_trees as same
 from made_methods import counting
-from nightly import paired
+from nightly import paired, sampled
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
@@ -46,7 +46,7 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "given"), paired(NAMES, OPTIMIZERS))
+@sampled(8, ("name", "given"), paired(NAMES, OPTIMIZERS))
 def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
     """A second step's kernels are those of the first; methods that need plain SGD refuse the others."""
     optimizer = OPTIMIZERS[given]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from builders import GIVEN, build_net
-from nightly import mostly
+from nightly import mostly, sampled
 
 from edgefl.core import catalogue
 from edgefl.protocol import BUFFERS, Net, Tree, flatten, leaves, tree_map
@@ -60,7 +60,7 @@ def test_every_tensor_of_the_module_is_in_one_part(net: Net, weights: Tree, x: t
     assert torch.equal(net.module(weights)(x), net.logits(weights, x))
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(GIVEN)))
+@sampled(4, "name", sorted(set(NAMES) - set(GIVEN)))
 def test_the_head_bias_is_optional(name):
     module = catalogue.load("models", name)
     for bias, names in ((False, ("weight",)), (True, ("weight", "bias"))):

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import pytest
+from nightly import sampled
 
 from edgefl.core import catalogue, inheriting
 from edgefl.core.drafts import load
@@ -103,7 +104,7 @@ def _refused(read, *args, **more):
     return False
 
 
-@pytest.mark.parametrize("kind", READERS)
+@sampled(2, "kind", READERS)
 def test_a_mistake_in_a_file_has_a_place(kind):
     rng = random.Random(kind)  # noqa: S311
     texts = [entry.path.read_text(encoding="utf-8") for entry in catalogue.entries(kind).values()]

@@ -14,10 +14,8 @@ from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link
 
-DEVICES = {name: device(name) for name in catalogue.entries("devices")}
-LINKS = {name: link(name) for name in catalogue.entries("links")}
-FILES = [*DEVICES.values(), *LINKS.values()]
-IDS = [*DEVICES, *(f"link-{name}" for name in LINKS)]
+DEVICES, LINKS = tuple(catalogue.entries("devices")), tuple(catalogue.entries("links"))
+FILES = [*((device, name) for name in DEVICES), *((link, name) for name in LINKS)]
 
 # Two words, or a place: a path, an address.
 SOURCED = re.compile(r"\w+\W+\w+")
@@ -38,13 +36,13 @@ EXEMPT = re.compile(
 )
 
 
-@pytest.mark.parametrize("record", FILES, ids=IDS)
-def test_every_number_has_a_source_of_more_than_a_word(record):
+@pytest.mark.parametrize(("load", "name"), FILES)
+def test_every_number_has_a_source_of_more_than_a_word(load, name):
     """A place or a reason; an assumed number says why, a measured one is not a data sheet's.
 
     None is unknown, and what is assumed has bounds where times or energies depend on it.
     """
-    for key, number in sourced(record):
+    for key, number in sourced(load(name)):
         assert number.status != "unknown", key
         assert SOURCED.search(number.source), f"{key} has no source"
         if number.status == "assumed":
@@ -59,9 +57,10 @@ def test_every_number_has_a_source_of_more_than_a_word(record):
 def test_time_and_energy_are_bounded(name):
     """On every link, in every number type: least and most are known, and the least is not more."""
     corners = (Corner.CHEAP, Corner.COSTLY)
-    for dtype in DEVICES[name].dtypes():
-        pricers = [Pricer(name, at_corner(DEVICES[name], corner), dtype) for corner in corners]
-        for behind in LINKS.values():
+    board, behind_all = device(name), [link(one) for one in LINKS]
+    for dtype in board.dtypes():
+        pricers = [Pricer(name, at_corner(board, corner), dtype) for corner in corners]
+        for behind in behind_all:
             least, most = (
                 priced(pricer, JOB, at_corner(behind, corner))
                 for pricer, corner in zip(pricers, corners, strict=True)
@@ -73,7 +72,7 @@ def test_time_and_energy_are_bounded(name):
 def test_docs_count_the_shipped_numbers():
     """The table of statuses in docs/devices.md has how many shipped numbers have each status."""
     text = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
-    counts = Counter(number.status for record in FILES for _, number in sourced(record))
+    counts = Counter(number.status for load, name in FILES for _, number in sourced(load(name)))
     for status in ("measured", "derived", "assumed", "unknown"):
         (row,) = re.findall(rf"^\| `{status}` \| (\d+) \|", text, re.MULTILINE)
         assert int(row) == counts[status], status

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 from calibrated import Worker, trace_once
 from commands import run_command
+from nightly import sampled
 
 import edgefl
 from edgefl.calibrate import calibrate
@@ -29,7 +30,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.usefixtures("one_registry")
-@pytest.mark.parametrize(("name", "command"), WRITING.values(), ids=WRITING)
+@sampled(2, ("name", "command"), WRITING.values(), ids=WRITING)
 def test_nothing_is_overwritten_unasked(name, command, run, tmp_path, monkeypatch, capsys):
     """Not even what the same command wrote; the message is the same everywhere."""
     monkeypatch.chdir(tmp_path)

@@ -69,6 +69,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_images_of_ones_own_are_learned_and_exported(here, monkeypatch, tmp_path_factory):
     """Both layouts of three shades give the same bits; the file knows its data; other images are refused."""
     runs = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from nightly import mostly
+from nightly import mostly, sampled
 
 import edgefl
 from edgefl.analysis.published import Ours
@@ -51,7 +51,7 @@ def test_published_figures_are_the_printed_ones(file):
             assert shown & set(printed), f"{value} is not in {published['paper']}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda one: one.stem)
+@sampled(8, "file", FILES, ids=lambda one: one.stem)
 def test_every_published_figure_has_a_run(file):
     """Among the sweep's runs, one or several have the settings of each; at a scale there are as many."""
     runs = load(file)
@@ -69,7 +69,7 @@ def test_every_published_figure_has_a_run(file):
         assert len(load(file, [f"scale={scale}"])) == len(runs)
 
 
-@pytest.mark.parametrize("file", mostly(FILES, FILES[::5]), ids=lambda one: one.stem)
+@sampled(4, "file", mostly(FILES, FILES[::5]), ids=lambda one: one.stem)
 def test_it_runs_two_rounds(file, tmp_path):
     found = settings(file)
     partition = found["task"].get("partition", "iid")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from nightly import sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -82,7 +83,8 @@ def test_a_job_of_some_steps_is_training_of_so_many(engine):
     assert_equal(outcomes(context_of(), engine, jobs), expected)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("case", "engine"),
     [
         *(("shifted images", "processes of groups"), ("two views, bodies kept", "processes")),

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from commands import run_command
+from nightly import sampled
 from planted import ERRORS, FORGOTTEN, PLANTS
 from small import SMALL
 
@@ -51,7 +52,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("plant", "error"), CASES)
+@sampled(16, ("plant", "error"), CASES)
 def test_an_error_names_its_file_and_line(scenario, tmp_path, capsys, plant, error):
     """Exit status 2 in planning and 1 in the run, a short message, and the traceback in a file."""
     path, own = scenario
@@ -70,9 +71,7 @@ def test_an_error_names_its_file_and_line(scenario, tmp_path, capsys, plant, err
         assert not out
 
 
-@pytest.mark.parametrize(
-    "plant", [one for one in PLANTS if one.expected], ids=lambda one: f"{one.kind} {one.hook}"
-)
+@sampled(8, "plant", [one for one in PLANTS if one.expected], ids=lambda one: f"{one.kind} {one.hook}")
 def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant):
     path, own = scenario
     file, _ = plant.write(own, FORGOTTEN)

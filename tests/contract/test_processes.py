@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from builders import learned
-from nightly import mostly
+from nightly import mostly, sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -69,7 +69,7 @@ def accident(tmp_path, own):
 
 
 @pytest.mark.usefixtures("preloaded_processes")
-@pytest.mark.parametrize(("method", "workers"), [("fedclassavg", 3), ("spherefed", 2)])
+@sampled(1, ("method", "workers"), [("fedclassavg", 3), ("spherefed", 2)])
 def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     changes = {
         "method": {"name": method},
@@ -84,6 +84,7 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     assert one.summary().event_hash == loop.summary().event_hash
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("preloaded_processes")
 def test_tensors_of_workers_are_aligned_as_in_the_driver(tmp_path):
     """Kernels round differently at odd addresses, such as those of tensors of 33 numbers in a file."""
@@ -107,6 +108,7 @@ def test_killed_workers_change_nothing(tmp_path, accident):
     assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("preloaded_processes")
 def test_a_unit_whose_workers_die_fails_the_run(tmp_path, accident):
     """After three of them; the message names it, and not one that was lost with it."""
@@ -183,6 +185,7 @@ def _eventually(look, enough, seconds=60.0):
     return found
 
 
+@pytest.mark.nightly
 def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
     """A file in the current directory does not replace a module."""
     (tmp_path / "random.py").write_text("raise ImportError('this is not the random that was meant')")

@@ -4,7 +4,7 @@ import given_modules
 import pytest
 from commands import run_command
 from mistakes import MISTAKES, written
-from nightly import mostly
+from nightly import mostly, sampled
 
 from edgefl.core import catalogue
 from edgefl.runs import contract
@@ -19,7 +19,7 @@ NORMED_TOO = ("fedavg", "lg-fedavg")
 FIRST = {mistake.promise: name for name, mistake in reversed(MISTAKES.items())}.values()
 
 
-@pytest.mark.parametrize("name", mostly(METHODS, METHODS[1::2]))
+@sampled(3, "name", mostly(METHODS, METHODS[1::2]))
 def test_shipped_methods_keep_their_promises(name):
     """No shipped method breaks one, on batch norm neither; those without neutral parameters say so."""
     settings = [*LESS.get(name, []), "evaluate.holdout=0.8"]
@@ -50,6 +50,7 @@ class Params(fedavg.Params):
 """
 
 
+@pytest.mark.nightly
 def test_a_method_of_single_precision_keeps_its_promises(own):
     """Where clients are compared in double precision, it cannot run."""
     name = own("methods", "single", SINGLE).stem

@@ -2,6 +2,7 @@
 
 import pytest
 from interrupted import POLICIES, copied, merged, scenario
+from nightly import sampled
 from resumed import same_runs
 
 import edgefl
@@ -50,7 +51,7 @@ def runs(case, tmp_path, **how):
     return *folders, settings
 
 
-@pytest.mark.parametrize("case", CASES)
+@sampled(2, "case", CASES)
 def test_a_raised_run_is_the_longer_one(tmp_path, case):
     """Its rows, weights, states and facts; each of the shorter ones has ended otherwise than it goes on."""
     short, long, settings = runs(case, tmp_path, engine="loop")
@@ -59,7 +60,7 @@ def test_a_raised_run_is_the_longer_one(tmp_path, case):
     same_runs(long, short)
 
 
-@pytest.mark.parametrize(("engine", "most"), [("loop", 3), ("null", 1000)])
+@sampled(1, ("engine", "most"), [("loop", 3), ("null", 1000)])
 def test_a_raised_run_that_is_killed(tmp_path, engine, most):
     """At some or all of its writes: resumed with the same settings it is the longer run all the same."""
     short, long, settings = runs("an exchange at the end", tmp_path, engine=engine)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from commands import run_command
-from nightly import mostly
+from nightly import mostly, sampled
 from PIL import Image
 from replayed import SMALL, assert_same, merges, small
 from small import Stop
@@ -61,7 +61,7 @@ def hash_of(folder):
         return event_hash(reader)
 
 
-@pytest.mark.parametrize("name", mostly(SETTINGS, ("stateful", "unequal models", "coded", "losses choose")))
+@sampled(2, "name", mostly(SETTINGS, ("stateful", "unequal models", "coded", "losses choose")))
 def test_it_is_a_new_run_there(tmp_path, name):
     """All rows of a replay, but those of files, are those of a run trained on that fleet, or its own."""
     run = small(tmp_path / "here", **SETTINGS[name])
@@ -72,7 +72,7 @@ def test_it_is_a_new_run_there(tmp_path, name):
     assert hash_of(here.folder) == hash_of(run.folder) != hash_of(there.folder)
 
 
-@pytest.mark.parametrize("name", mostly(BY_TIME, ("deadline", "fedbuff", "oort", "charging")))
+@sampled(2, "name", mostly(BY_TIME, ("deadline", "fedbuff", "oort", "charging")))
 def test_where_merges_go_by_time(tmp_path, name):
     """On its own fleet it is the run; elsewhere the message names the first merge that would be another."""
     run = small(tmp_path / "here", **BY_TIME[name])
@@ -262,6 +262,7 @@ def test_a_directory_in_use_is_refused_before_anything_is_replayed(trained, monk
         edgefl.replay(trained, out=trained.folder)
 
 
+@pytest.mark.nightly
 def test_a_replay_is_there_as_long_as_its_result(trained):
     """Without a directory of its own, it goes with the last object that reads it."""
     (found,) = edgefl.replay(trained, fleet=ELSEWHERE).runs

@@ -7,6 +7,7 @@ import pytest
 from commands import run_command
 from damage import files_of_at_most, flipped
 from interrupted import POLICIES, interrupted, scenario
+from nightly import sampled
 from resumed import same_runs
 
 import edgefl
@@ -63,7 +64,7 @@ KINDS += [f"{table} {place}" for table in TABLES for place in (0, -1)]
 REFUSED = {"run.sqlite"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@sampled(3, "kind", KINDS)
 def test_what_is_damaged_is_never_gone_on_with(runs, tmp_path, capsys, kind):
     """A file of each kind, flipped, cut or gone: one message, or the run as it was."""
     whole, killed = runs

@@ -11,7 +11,7 @@ import pytest
 from busy import watched
 from hooks import Hooks
 from interrupted import OTHERS, POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
-from nightly import mostly, paired
+from nightly import mostly, paired, sampled
 from resumed import same_runs
 
 import edgefl
@@ -31,7 +31,7 @@ METHODS = [name for name in SCENARIOS if name not in OTHERS][::3]
 CHOSEN = ("tiers sync", "topk up, int8 down", "measures", "unstable", "charging", "holdout", "mixed models")
 
 
-@pytest.mark.parametrize("name", mostly(SCENARIOS, [*METHODS, *CHOSEN, "checkpoints at evaluations"]))
+@sampled(4, "name", mostly(SCENARIOS, [*METHODS, *CHOSEN, "checkpoints at evaluations"]))
 def test_a_run_that_was_killed_at_a_write(tmp_path, name):
     """Every method under some policy, and what else there is: two of all writes, by chance."""
     whole, copies = interrupted(scenario(SCENARIOS[name]), tmp_path, most=2, seed=name)
@@ -39,6 +39,7 @@ def test_a_run_that_was_killed_at_a_write(tmp_path, name):
         same_runs(whole, resumed(copy))
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_killed_when_it_had_reached_its_accuracy(tmp_path):
     """It does not go on from its last evaluation, which is the one that ends it."""
     whole, copies = interrupted(scenario(SCENARIOS["until an accuracy"]), tmp_path, most=10**6)
@@ -48,7 +49,8 @@ def test_a_run_that_was_killed_when_it_had_reached_its_accuracy(tmp_path):
         same_runs(whole, resumed(copy))
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("engine", "policy"),
     paired(["null", {"name": "loop", "state_memory": "1 B"}, "vmapped"], ["sync", "partial", "fedbuff"]),
 )
@@ -63,7 +65,7 @@ def test_a_run_on_another_engine(tmp_path, engine, policy):
 def test_what_was_trained_ahead_is_not_trained_again(tmp_path, monkeypatch):
     """In other company an engine that stacks jobs may give other bits."""
     settings_ = scenario({"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"]}})
-    whole, copies = interrupted(settings_, tmp_path, most=12, engine="vmapped")
+    whole, copies = interrupted(settings_, tmp_path, most=5, engine="vmapped")
     calls, _ = watched(monkeypatch)
     found = 0
     for copy in filter(is_run, copies.kept):
@@ -79,6 +81,7 @@ def test_what_was_trained_ahead_is_not_trained_again(tmp_path, monkeypatch):
     assert found
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_killed_at_every_write(tmp_path):
     settings_ = scenario(SCENARIOS["fedclassavg fedasync"], {"server": {"rounds": 2, "participants": 2}})
     whole, copies = interrupted(settings_, tmp_path, most=1000)
@@ -87,6 +90,7 @@ def test_a_run_that_was_killed_at_every_write(tmp_path):
         same_runs(whole, resumed(copy))
 
 
+@pytest.mark.nightly
 def test_a_resume_that_was_killed(tmp_path):
     whole, copies = interrupted(scenario(SCENARIOS["scaffold fedasync"]), tmp_path, most=2, seed="first")
     for first in copies.kept:
@@ -109,7 +113,7 @@ class _Stopping(Hooks):
             raise self.error
 
 
-@pytest.mark.parametrize("policy", mostly(POLICIES, ("sync", "late", "semi-sync", "fedbuff")))
+@sampled(1, "policy", mostly(POLICIES, ("sync", "late", "semi-sync", "fedbuff")))
 def test_a_run_that_is_stopped_after_every_merge(tmp_path, policy):
     """An interrupt, SIGTERM or an exception from a callback; each resume gets one merge further."""
     settings_ = scenario({"server": {"policy": POLICIES[policy]}})
@@ -161,7 +165,7 @@ def test_a_run_that_is_interrupted_on_any_line_of_the_clock(tmp_path):
     traced(tmp_path / "first", sys.maxsize)
     whole = traced(tmp_path / "whole", sys.maxsize)
     chance = random.Random(1)  # noqa: S311 - which lines is no secret
-    for at in sorted(chance.sample(range(lines[0]), 15)):
+    for at in sorted(chance.sample(range(lines[0]), 4)):
         with pytest.raises(KeyboardInterrupt):
             traced(tmp_path / f"{at}", at)
         if is_run(tmp_path / f"{at}"):
@@ -173,7 +177,7 @@ def test_a_disk_that_becomes_full_at_any_write(tmp_path):
     settings_ = scenario(SCENARIOS["fedclassavg fedasync"], {"server": {"rounds": 2}})
     (whole,) = edgefl.run(settings_, engine="loop", out=tmp_path / "whole").runs
     failed = 0
-    for after in range(2, 40, 4):
+    for after in range(2, 40, 12):
         folder = tmp_path / f"{after}"
         try:
             with full_disk(folder, after):
@@ -185,7 +189,7 @@ def test_a_disk_that_becomes_full_at_any_write(tmp_path):
         with full_disk(folder, after):
             edgefl.resume(folder)
         same_runs(whole.folder, resumed(folder))
-    assert failed > 2
+    assert failed
 
 
 def test_a_run_that_was_killed_while_its_database_was_changed(tmp_path):

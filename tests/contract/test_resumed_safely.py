@@ -59,6 +59,7 @@ def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatc
     assert is_settled(run.folder)
 
 
+@pytest.mark.nightly
 def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_path, monkeypatch):
     """A power cut at any moment leaves rows whose files are there: of a run that is resumed and raised."""
     folder, waiting, deleted = tmp_path / "run", set(), []

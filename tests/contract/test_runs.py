@@ -5,6 +5,7 @@ import math
 
 import pytest
 from commands import run_command
+from nightly import sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -35,7 +36,7 @@ def learned(run, *tables):
     ]
 
 
-@pytest.mark.parametrize("method", ["spherefed", "fedclassavg"])
+@sampled(1, "method", ["spherefed", "fedclassavg"])
 def test_the_null_engine_has_the_same_events(tmp_path, method):
     """Plan, prices and events do not depend on training; bytes by part add up to the traffic."""
     real = edgefl.run(small(method={"name": method}), out=tmp_path / "loop").runs[0]

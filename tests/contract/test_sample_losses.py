@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from builders import MOMENTUM, NETS, build_method, build_net
-from nightly import paired
+from nightly import paired, sampled
 from test_processes import run
 from test_stacking import NAMES, SIZES, batches_of, group, initial_of, together
 
@@ -80,7 +80,7 @@ def _rms(net: Net, exchange: Exchange, task, client: int) -> float:
     return float(np.sqrt(np.square(np.concatenate(losses)).mean()))
 
 
-@pytest.mark.parametrize(("clients", "method"), paired(["ragged", "recorded"], NAMES, also=BY_DAY))
+@sampled(3, ("clients", "method"), paired(["ragged", "recorded"], NAMES, also=BY_DAY))
 def test_measuring_changes_no_bit_of_the_training(clients, method):
     """Uploads, states and losses are the same with and without, and both engines measure the same."""
     sizes = {"ragged": SIZES, "recorded": LONG}[clients]
@@ -126,6 +126,7 @@ def test_an_objective_that_does_not_tell_is_named():
         together(Vmapped(64, 10**9), given)
 
 
+@pytest.mark.nightly
 def test_workers_measure_too(tmp_path):
     """Jobs' scalars are the loop's in worker processes, and there is no ``loss_rms`` that nobody reads."""
     server = {"rounds": 2, "selector": {"name": "oort"}}

@@ -116,6 +116,7 @@ def test_buffers_are_averaged(normed: Net, name: str):
 SCENARIO = {**SMALL, "task": {**SKEWED, "clients": 4}, "server": {"rounds": 1}}
 
 
+@pytest.mark.nightly
 def test_steps_that_only_measure_are_no_steps_of_training(tmp_path):
     """SCAFFOLD's and FedNova's K are the same however long FedCurv measures beside them."""
     base = {"name": "fednova", "base": {"name": "scaffold"}}

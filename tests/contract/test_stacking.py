@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import MOMENTUM, NETS, arrival, build_method, build_net
 from made_methods import MADE
-from nightly import paired
+from nightly import paired, sampled
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
@@ -130,7 +130,7 @@ def check(method: Method, net: Net, sizes=SIZES) -> None:
         server = exchange.merge(server, arrivals)
 
 
-@pytest.mark.parametrize(("method", "net"), paired(NAMES, NETS))
+@sampled(8, ("method", "net"), paired(NAMES, NETS))
 def test_clients_together_are_clients_alone(method, net):
     """Uploads, states and scalars agree with the loop's up to rounding."""
     name, shape, settings = NETS[net]
@@ -138,7 +138,8 @@ def test_clients_together_are_clients_alone(method, net):
     check(build_method(method, built, MOMENTUM, len(SIZES)), built)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("method", "settings"),
     [
         ("ffc", {"calibrate": "personal", "ridge": 0.1}),
@@ -151,7 +152,7 @@ def test_variants_stack(method, settings):
     check(build_method(method, net, MOMENTUM, len(SIZES), **settings), net)
 
 
-@pytest.mark.parametrize(("made", "net"), paired(MADE, NETS))
+@sampled(3, ("made", "net"), paired(MADE, NETS))
 def test_what_methods_are_made_of_stacks(made, net):
     """Terms on inner layers, shifts, several phases and models, and extensions agree with the loop's."""
     name, shape, settings = NETS[net]
@@ -159,7 +160,7 @@ def test_what_methods_are_made_of_stacks(made, net):
     check(MADE[made](built), built)
 
 
-@pytest.mark.parametrize(("by", "base"), paired(TEMPERATURES, NAMES))
+@sampled(5, ("by", "base"), paired(TEMPERATURES, NAMES))
 def test_every_temperature_stacks(by, base):
     """Clients of other devices, rounds and shares of work have temperatures of their own, on every base."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 from commands import run_command
+from nightly import sampled
 
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
@@ -17,7 +18,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     "arguments",
     [
         ("device", "my-own"),

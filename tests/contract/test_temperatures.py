@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 from builders import learned
-from nightly import paired
+from nightly import paired, sampled
 from small import SKEWED, SMALL
 
 import edgefl
@@ -41,7 +41,8 @@ def assert_identical(found: dict[str, torch.Tensor], expected: dict[str, torch.T
     assert all(torch.equal(found[key], value) for key, value in expected.items())
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("temperature", "engine"),
     paired(
         [
@@ -61,6 +62,7 @@ def test_a_constant_temperature_is_the_number_bit_for_bit(tmp_path, temperature:
     assert_identical(ran(tmp_path / "kind", temperature, engine), expected)
 
 
+@pytest.mark.nightly
 def test_a_schedule_knows_the_rounds_of_the_run(tmp_path):
     """Of four rounds, a step leaves two as they are at the first temperature, and changes the third."""
     losses = {}
@@ -74,7 +76,7 @@ def test_a_schedule_knows_the_rounds_of_the_run(tmp_path):
     assert [one == other for one, other in pairs] == [True, True, False, False]
 
 
-@pytest.mark.parametrize("variant", ["device", "round", "work"])
+@sampled(1, "variant", ["device", "round", "work"])
 def test_the_temperature_of_a_job_costs_nothing(tmp_path, variant: str):
     """Jobs at temperatures of their own have the bytes, operations and times of jobs at one number."""
 

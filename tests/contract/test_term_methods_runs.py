@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from builders import NETS, Federation, build_method, build_net
+from nightly import sampled
 
 from edgefl.compute import meta
 from edgefl.core.cost import Kernel
@@ -60,7 +61,7 @@ def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):
         assert copies("fedcka", cnn, layers=layers) == 2 * sum(list(kernels.values())[:layers])
 
 
-@pytest.mark.parametrize("name", METHODS)
+@sampled(2, "name", METHODS)
 def test_without_its_term_a_method_costs_what_its_base_does(name: str, cnn: Net):
     """At weight 0 the step has FedAvg's kernels, nothing is kept, and no layers or stages are needed."""
     weight = {"fedntd": "beta"}.get(name, "mu")
@@ -73,7 +74,7 @@ def test_without_its_term_a_method_costs_what_its_base_does(name: str, cnn: Net)
     assert build_method(name, cnn, base={"name": "local"}, **{weight: 0}).neutral is None
 
 
-@pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
+@sampled(2, ("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
 def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     """Two of them go through a round, and a step has the work of both."""
     Federation(build_method(name, cnn, base={"name": base}), cnn).through()

@@ -2,6 +2,7 @@
 
 import pytest
 from commands import run_command
+from nightly import sampled
 
 import edgefl
 from edgefl.planning.recorded import recorded_fleet
@@ -42,7 +43,8 @@ def test_a_run_has_its_traces_with_it(folder):
     assert any(line.startswith("link mine: follows a trace of 4 s, which repeats") for line in assumed)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     "command",
     [
         ("explain",),

@@ -170,6 +170,7 @@ def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_pat
             assert [point[0] for point in found.charts["training_loss"]] == [0]
 
 
+@pytest.mark.nightly
 def test_parameters_say_where_it_goes(tmp_path, environment):
     """TensorBoard's folder, which holds one for the run; MLflow's experiment; W&B's project and tags."""
     asked = [
@@ -193,6 +194,7 @@ def test_parameters_say_where_it_goes(tmp_path, environment):
     assert not [path for path in run.folder.iterdir() if path.name in {"tensorboard", "wandb"}]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif("wandb" in MISSING, reason="wandb is not installed")
 def test_wandb_never_asks_for_a_key(tmp_path, monkeypatch):
     """Without one, sending is refused before the run, in place of W&B's prompt."""
@@ -227,6 +229,7 @@ def test_an_extra_that_is_missing_is_bad_input(tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif("mlflow" in MISSING, reason="mlflow is not installed")
 def test_a_server_that_does_not_answer_stops_no_run(tmp_path):
     """One that accepts and is silent: one note after the request's timeout; the run is done."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from builders import merge_need
 from commands import run_command
+from nightly import sampled
 from small import SMALL
 
 import edgefl
@@ -73,7 +74,7 @@ def seconds(run, kind):
     return sum(event["seconds"] for event in run.table("events") if event["kind"] == kind)
 
 
-@pytest.mark.parametrize("name", ["fp16", "int8", "topk"])
+@sampled(1, "name", ["fp16", "int8", "topk"])
 def test_a_lossy_upload_is_smaller_and_still_learns(tmp_path, raw, name):
     """Bytes are those computed by hand; weights differ from raw's; digits are learned."""
     run = run_with(tmp_path / "run", up=WAYS[name])
@@ -100,6 +101,7 @@ def test_a_file_format_costs_its_header_and_changes_no_bit(tmp_path, raw):
     assert equal(learned(run), learned(raw))
 
 
+@pytest.mark.nightly
 def test_engines_carry_the_same(tmp_path):
     """Again the same bits; workers the same bits; stacked clients each have their own scale and entries."""
     wire = {"up": TOPK, "down": "int8", "scenario": SHORT}
@@ -191,7 +193,8 @@ def test_a_codec_that_lacks_something_is_told(own):
 SIZES = f"from edgefl.protocol import *\n{HEAD}    def sizes(self, x, r): return bytes_by_part(x)\n"
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("body", "expected"),
     [("return {'body': x['body']}", "other keys, shapes or types"), ("return 1 / 0", "ZeroDivisionError")],
 )
@@ -203,6 +206,7 @@ def test_a_codec_that_breaks_fails_the_run(own, tmp_path, body, expected):
     assert "the codec 'mine' fails" in only.reason
 
 
+@pytest.mark.nightly
 def test_a_codec_may_be_bytes_alone(own, tmp_path, raw):
     """What is carried is what is decoded; a codec that vmap cannot take works upload by upload."""
     own(

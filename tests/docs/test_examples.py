@@ -30,9 +30,15 @@ from edgefl.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Half a minute and more, with commands that other pages and tests have as well.
-AT_NIGHT = {ROOT / "docs" / name for name in ("validation.md", "uncertainty.md")}
-AT_NIGHT |= {ROOT / "docs" / "tutorials" / name for name in ("phones.md", "stragglers.md")}
+# Some seconds and more, with commands that other pages and tests have as well.
+AT_NIGHT = {ROOT / "docs" / "tutorials" / name for name in ("board.md", "phones.md", "stragglers.md")}
+AT_NIGHT |= {
+    ROOT / "docs" / f"{name}.md"
+    for name in (
+        *("costs", "extending", "figures", "fleets", "managing", "measures", "on-device", "python", "replay"),
+        *("repetitions", "trackers", "uncertainty", "validation"),
+    )
+}
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
 _MERGED = "2>&1"

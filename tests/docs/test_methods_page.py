@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import build_method, build_net
+from nightly import sampled
 from pages import check, table
 
 from edgefl.core import catalogue
@@ -145,7 +146,7 @@ def combinations_table() -> str:
     return table(("method", "not on"), rows)
 
 
-@pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
+@sampled(1, "name", ["methods", "costs", "combinations"])
 def test_table_is_made_of_the_code(name, costs, request):
     """Each table between its marks is what the code gives."""
     made = {"methods": methods_table, "costs": lambda: costs_table(costs), "combinations": combinations_table}

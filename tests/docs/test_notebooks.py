@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nightly import mostly
+from nightly import mostly, sampled
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 BY_DAY = [one for one in NOTEBOOKS if one.stem in {"quickstart", "own-fleet"}]
@@ -68,7 +68,7 @@ def comparable(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("one_registry")
-@pytest.mark.parametrize("path", mostly(NOTEBOOKS, BY_DAY), ids=lambda path: path.stem)
+@sampled(1, "path", mostly(NOTEBOOKS, BY_DAY), ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_gives(path, tmp_path, monkeypatch, request):
     """Every code cell runs, in order, and gives the outputs that the file has."""
     monkeypatch.chdir(tmp_path)

@@ -88,6 +88,7 @@ def test_bounds_are_those_of_the_energy():
     )
 
 
+@pytest.mark.nightly
 @given(DAY, START, st.integers(1, 9), st.sampled_from([None, "busy", "owned"]))
 @settings(max_examples=4)
 def test_components_are_linear_and_all_there_is(hours, start, times, embodied):

@@ -10,6 +10,7 @@ import pytest
 from fleets import fleets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nightly import sampled
 from plans import in_cells, with_server
 from recorded import recorded
 
@@ -163,7 +164,7 @@ def priced(plan_, client, names):
     ]
 
 
-@pytest.mark.parametrize("change", MEDIAN)
+@sampled(1, "change", MEDIAN)
 def test_a_new_run_with_the_change_takes_the_time_that_was_predicted(change):
     """For each client that would have something else, which is something that another client has."""
     given = planned()

@@ -169,6 +169,7 @@ def test_a_server_that_nothing_reaches_gives_up(policy, failures):
         played(plan_)
 
 
+@pytest.mark.nightly
 def test_losses_among_arrivals_end_nothing():
     """Only jobs lost in a row count: a server that half of all jobs reach goes on for ever."""
     table = prices("train", 6, work_s=2.0)

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from damage import rewritten
+from nightly import sampled
 
 import edgefl
 from edgefl.core.event import Kind, ServerEvent
@@ -42,9 +43,7 @@ def test_engines_have_one_hash(loop, tmp_path):
     assert run.summary().event_hash == _hash(loop)
 
 
-@pytest.mark.parametrize(
-    "setting", [{"seed": 1}, {"server.rounds": 4}, {"method": "fedavg"}, {"local.batch_size": 32}]
-)
+@sampled(2, "setting", [{"seed": 1}, {"server.rounds": 4}, {"method": "fedavg"}, {"local.batch_size": 32}])
 def test_other_events_have_another_hash(loop, tmp_path, setting):
     """Another seed, another end, other payloads, another time of work."""
     (run,) = edgefl.run(SCENARIO, overrides=setting, engine="null", out=tmp_path / "run").runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from builders import build_method
+from nightly import sampled
 
 from edgefl.compute import meta
 from edgefl.core import catalogue
@@ -67,7 +68,7 @@ def _without_fvcore():
         yield
 
 
-@pytest.mark.parametrize(("method", "net"), CASES)
+@sampled(8, ("method", "net"), CASES)
 def test_layers_and_other_work_are_the_exchange(method, net):
     """FLOPs, kernels and bytes add up exactly; so do times and energies on every device, and memory."""
     for work, layers, others, rows in each(profiled(method, net)):

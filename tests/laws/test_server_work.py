@@ -10,6 +10,7 @@ import pytest
 import torch
 from builders import build_method, build_net
 from commands import run_command
+from nightly import sampled
 from plans import device, kernel, plan, play, prices
 from replayed import assert_same, small
 
@@ -60,6 +61,7 @@ def test_the_head_of_ffc_by_closed_form(width, uploads):
     assert work.bytes == once + (uploads - 1) * numbers * (4 + 8 + 8)
 
 
+@pytest.mark.nightly
 def test_ccvr_by_closed_form():
     """Of each class a root of its covariance and M draws, then epochs of forward and weight gradient."""
     drawn, epochs = 20, 3
@@ -72,7 +74,7 @@ def test_ccvr_by_closed_form():
 SETTINGS = {"ccvr": {"virtual": 4, "epochs": 1}}
 
 
-@pytest.mark.parametrize("method", sorted(catalogue.entries("methods")))
+@sampled(5, "method", sorted(catalogue.entries("methods")))
 def test_any_number_of_uploads_is_known(method):
     """What polynomials say of work and peak memory is what a trace of so many uploads says."""
     built = build_method(method, NET, clients=CLIENTS, **SETTINGS.get(method, {}))
@@ -238,6 +240,7 @@ def test_without_a_device_nothing_changes(tmp_path):
     assert one.accuracy == other.accuracy
 
 
+@pytest.mark.nightly
 def test_a_replay_on_another_server_is_the_run_on_it(tmp_path):
     """Priced anew, in every table; with none, it is free."""
     on_pi = small(tmp_path / "pi", server__device="raspberry-pi-4b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from builders import arrival
-from nightly import mostly
+from nightly import mostly, sampled
 
 from edgefl.compute import loop
 from edgefl.compute.local import Local
@@ -62,7 +62,7 @@ SCENARIO = {
 }
 
 
-@pytest.mark.parametrize("method", mostly(METHODS, METHODS[::3]))
+@sampled(2, "method", mostly(METHODS, METHODS[::3]))
 def test_fresh_uploads_are_merged_as_they_are(method):
     """At staleness 0 and scale 1 not a bit changes, for any method: the merge has what the client sent."""
     (draft,) = drafts({**SCENARIO, "method": method})

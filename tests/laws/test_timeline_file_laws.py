@@ -20,7 +20,6 @@ from edgefl.analysis.summary import summary
 from edgefl.core import catalogue
 from edgefl.core.availability.charging import Charging
 from edgefl.core.event import JOULES
-from edgefl.show.perfetto import counters
 from edgefl.show.perfetto.build import write_timeline
 
 
@@ -238,20 +237,6 @@ def test_what_the_file_shows_of_a_run(shown, plan_):
 def test_pauses_are_away(shown, plan_):
     """Where clients pause."""
     pauses_are_away(shown(plan_))
-
-
-def test_counters_that_change_often_are_coarser(shown, monkeypatch):
-    """They have at most so many points, end as before, and say how far apart they are."""
-    plan_ = plan([times(work=[2, 4])], rounds=50)
-    fine = shown(plan_).traced
-    monkeypatch.setattr(counters, "MOST_POINTS", 10)
-    coarse = shown(plan_).traced
-    values = coarse.counters["active clients"]
-    assert len(fine.counters["active clients"]) > 100
-    assert len(values) <= 11
-    assert fine.counters["active clients"][-1] == values[-1] == (300 * 10**9, 0)
-    assert coarse.counters["energy"][-1] == fine.counters["energy"][-1]
-    assert coarse.about["active clients"] == "clients with a job under way; every 30 s"
 
 
 def test_a_battery_that_a_job_drained_is_filled_before_the_next(shown):

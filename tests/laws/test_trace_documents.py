@@ -45,6 +45,7 @@ traces = st.builds(
 PARAMS = [{**MIXED, "method": "fedclassavg"}, MIXED]
 
 
+@pytest.mark.nightly
 @given(st.lists(traces, max_size=3).map(tuple), st.lists(steps_of, max_size=4).map(tuple))
 def test_traces_are_read_back(found, steps):
     """Every kernel in its order, every batch size, part and peak."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 from builders import build_method, build_net
+from nightly import sampled
 
 from edgefl.compute import meta
 
@@ -15,7 +15,8 @@ NETS = {
 BATCHES = (2, 3, 5, 9, 17, 31, 40)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("name", "net"),
     [
         ("fedavg", "batch norm"),

@@ -21,6 +21,7 @@ import pytest
 from alone import priced
 from builders import build_method, build_net
 from hardware import array
+from nightly import sampled
 from plans import device, link
 
 from edgefl.compute import meta
@@ -86,7 +87,7 @@ def percent(before: float, after: float) -> float:
     return 100 * (1 - after / before)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@sampled(1, "name", NETWORKS)
 def test_operations_and_memory_saved(name: str):
     """The classifier's weight gradient, 2*B*l*C operations, and its gradient's and momentum's bytes."""
     network, plain, fixed = NETWORKS[name], step("fedavg", name), step("spherefed", name)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from builders import BY_DAY, build_net
-from nightly import mostly
+from nightly import mostly, sampled
 from torch import nn
 from torch.nn import functional as F
 
@@ -105,7 +105,7 @@ def products(found):
 
 
 @pytest.mark.usefixtures("one_registry")
-@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), ("mlp", "cnn2")))
+@sampled(1, "name", mostly(catalogue.entries("models"), ("mlp", "cnn2")))
 def test_an_exported_graph_and_the_trace_have_the_same_products(name: str, tmp_path):
     """Every shipped model, at two batch sizes: the same FLOPs, product by product."""
     net, form = build_net(name, SHAPE, CLASSES), ExportForm()

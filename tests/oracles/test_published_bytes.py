@@ -47,6 +47,7 @@ def mobilenet() -> Net:
     return build_net("mobilenet-v2", CIFAR, 100, head_bias=False)
 
 
+@pytest.mark.nightly
 def test_fedavgs_classifier_over_a_hundred_rounds(mobilenet: Net):
     """SphereFed, Table 1, FedAvg: 102 MB.
 
@@ -59,6 +60,7 @@ def test_fedavgs_classifier_over_a_hundred_rounds(mobilenet: Net):
     assert round((down + up) / MB) == 102, f"{down / MB} MB down and {up / MB} MB up; published: 102"
 
 
+@pytest.mark.nightly
 def test_spherefeds_calibration(mobilenet: Net):
     """SphereFed, Table 1, SphereFed: 7 MB, which are the calibration's upload alone.
 
@@ -88,6 +90,7 @@ def test_spherefeds_calibration(mobilenet: Net):
     assert round(all_of_it / MB, 2) == 8.09, f"{all_of_it / MB} MB with the two heads received"
 
 
+@pytest.mark.nightly
 def test_the_classifiers_operations_over_a_hundred_rounds(mobilenet: Net):
     """SphereFed, Table 1: FedAvg 1.9e4 GFLOP, SphereFed 1.7e2 GFLOP; here the scope is all clients.
 

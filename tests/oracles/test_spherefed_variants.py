@@ -10,6 +10,7 @@ import pytest
 import torch
 from builders import build_method, build_net
 from exact import CLOSE, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, stepped, unit
+from nightly import sampled
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -39,7 +40,8 @@ def trained(model: dict[str, np.ndarray], batches, settings: Mapping[str, Any]) 
     return model
 
 
-@pytest.mark.parametrize(
+@sampled(
+    4,
     "settings",
     [
         {},

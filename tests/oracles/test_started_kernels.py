@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
 import torch
 from builders import MOMENTUM, NETS, build_method, build_net
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -111,6 +112,7 @@ def handed(names, name):
     )
 
 
+@pytest.mark.nightly
 def test_every_operator_starts_what_torch_reports():
     """Each operator of the tables, as its entry says or alone."""
     found = {name: names for name, names in started().items() if name in (MOVES - DRAWS) | COMPOSED.keys()}

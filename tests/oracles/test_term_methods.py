@@ -16,6 +16,7 @@ import torch
 from builders import build_method, build_net
 from complex_step import Arrays, cross_entropy, descended, length, relu, softmax
 from exact import Exact
+from nightly import sampled
 from torch import nn
 
 from edgefl.core.errors import UserError
@@ -293,7 +294,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Loss]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@sampled(6, "case", CASES)
 def test_a_term_is_minimised_as_the_paper_prints_it(case: str, mlp: Net):
     """Uploads and merges over three rounds are those of gradient descent on the formula."""
     name, settings, loss = CASES[case]

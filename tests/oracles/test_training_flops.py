@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from builders import build_method, build_net
-from nightly import paired
+from nightly import paired, sampled
 from torch import nn
 
 from edgefl.compute import meta
@@ -301,7 +301,8 @@ def test_every_method_has_its_closed_form():
     assert models >= set(SETTINGS), "SETTINGS lists a model that is not shipped"
 
 
-@pytest.mark.parametrize(
+@sampled(
+    16,
     ("layers", "name", "settings", "expected"),
     CASES,
     indirect=["layers"],

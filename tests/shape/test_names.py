@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from importlib import import_module
 
 import pytest
+from nightly import sampled
 
 import edgefl
 
@@ -102,7 +103,8 @@ READS_IMAGES = {"torchvision", "sklearn", "PIL", "pyarrow"}
 TRACKS = {f"edgefl.trackers.{name}" for name in ("mlflow", "tensorboard", "wandb")}
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("code", "but", "more"),
     [
         ("import edgefl; edgefl.check, edgefl.report, edgefl.UserError, dir(edgefl)", set(), set()),
@@ -123,6 +125,7 @@ def test_what_is_not_needed_is_not_loaded(code, but, more):
     assert _loaded(code, more) <= but
 
 
+@pytest.mark.nightly
 def test_who_reads_a_run_needs_no_torch(tmp_path):
     """To load it takes most of a short command's time."""
     short = {"sweep": None, "server.rounds": 1}

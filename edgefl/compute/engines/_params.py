@@ -12,13 +12,11 @@ from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError
 from edgefl.core.host import cores
-from edgefl.core.params import form
 from edgefl.core.units import Bytes
 
 Device = Annotated[
     str,
-    form(r"auto|cpu|cuda(:\d+)?", "auto, cpu, cuda or cuda:N"),
-    Field(description="where to train: auto, cpu, cuda or cuda:N"),
+    Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N"),
 ]
 Count = Annotated[int, Field(gt=0)]
 # Assumed: a worker takes about 200 MB, and gains nothing without a core of its own.

@@ -11,14 +11,13 @@ from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.parallel import ParallelContext
 from edgefl.core.extras import needs
-from edgefl.core.params import form
 
 
 class Params(Working):
     """The cluster, the number of workers, and how each trains."""
 
     address: Annotated[
-        Annotated[str, form(r"auto|.+:\d+", "auto or host:port")] | None,
+        Annotated[str, Field(pattern=r"^(auto|.+:\d+)$")] | None,
         Field(
             description="the cluster's address: auto or host:port; null starts one on this computer",
         ),

@@ -141,19 +141,6 @@ def test_a_wattmeters_log_gives_the_three_powers(folder, monkeypatch):
     assert not any("power" in note for note in found.notes)
 
 
-def test_the_log_is_read_when_the_calibration_has_run(folder, monkeypatch, caplog):
-    """It may not exist before, of which a note tells; where it does not afterwards, the file is written."""
-    path, worker = folder / "log.csv", _worked(monkeypatch)
-    worker.at_last = lambda: _log(path, 2.0, 3.0, 7.0)
-    with caplog.at_level("WARNING", "edgefl"):
-        calibrate("mine", run=worker, effort=SHORT, power_log=path)
-    assert caplog.messages[0] == f"there is no {path} yet: it is read when everything has been measured"
-    assert device("mine").power.active.value == 7.0
-    found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=folder / "no.csv", force=True)
-    assert device("mine").power.active.status == "unknown"
-    assert "cannot read no.csv" in found.notes[-1]
-
-
 @pytest.mark.parametrize(
     ("watts", "known", "says"),
     [

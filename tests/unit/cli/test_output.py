@@ -24,6 +24,7 @@ def command(arguments, stdout, **given):
     return done.returncode, done.stderr
 
 
+@pytest.mark.nightly
 def test_where_results_could_not_be_printed_they_are_saved(tmp_path):
     with Path("/dev/full").open("w") as full:
         message = "error: cannot write to standard output: No space left on device\n"

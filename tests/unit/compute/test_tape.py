@@ -16,7 +16,7 @@ def assert_replayed(function, *rounds) -> None:
     tape = record(function, rounds[0])
     for inputs in (*rounds, *rounds):
         before = [one.clone() for one in inputs]
-        found, expected = tape(inputs), function(*inputs)
+        found, expected = tape(*inputs), function(*inputs)
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
         assert all(torch.equal(one, old) for one, old in zip(inputs, before, strict=True))
 
@@ -40,7 +40,7 @@ def test_a_replay_is_the_function():
     )
     tape, again = record(gradients, [*first, y]), record(gradients, [*second, 2 - y])
     for inputs in (first, second, first):
-        found, same = tape([*inputs, 2 - y]), again([*inputs, 2 - y])
+        found, same = tape(*inputs, 2 - y), again(*inputs, 2 - y)
         for got, one, expected in zip(found, same, gradients(*inputs, 2 - y), strict=True):
             torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
             assert torch.equal(got, one)

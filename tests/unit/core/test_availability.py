@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nightly import sampled
 from plans import PHONE, plan, prices, sourced
 
 from edgefl.core.availability import DAY_S, HOUR_S
@@ -158,6 +159,7 @@ def test_by_data_is_in_proportion_to_data():
         assert found.reshape(3, -1).mean(axis=1) == pytest.approx(shares, abs=0.01), law
 
 
+@pytest.mark.nightly
 def test_lognormal_clients_stay_rare():
     """Each client's own share of time is the same in two disjoint spans, and different from others'."""
     count, days = 300, [[span + day / 10 for day in range(100)] for span in (0, 100)]
@@ -179,7 +181,7 @@ def test_charging_clients_are_there_at_night():
     assert shares == pytest.approx({2: 0.9, 14: 0, 22: 0.45, 30: 0.45}, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["charging", "slow charger", "sometimes", "own"])
+@sampled(1, "name", ["charging", "slow charger", "sometimes", "own"])
 def test_a_battery_is_the_integral_of_its_day(name):
     """Levels are those that steps of ten seconds lead to; who has less than the minimum is away.
 

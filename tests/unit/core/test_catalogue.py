@@ -173,15 +173,3 @@ def test_the_working_directory_is_looked_at_last(own, tmp_path, monkeypatch, not
     monkeypatch.chdir(catalogue.shipped("devices").parent)
     assert catalogue.find("devices", "laptop-cpu").path.parent == catalogue.shipped("devices")
     assert noted() == []
-
-
-def test_code_in_the_working_directory_is_pointed_out(own, tmp_path, monkeypatch):
-    path = own("models/small_net.py", "raise SystemExit\n")
-    monkeypatch.delenv("EDGEFL_PATH")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnknownNameError) as caught:
-        catalogue.find("models", "small-net")
-    told = "./models/small_net.py is read only if EDGEFL_PATH lists this directory"
-    assert caught.value.hint.startswith(told)
-    monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:")
-    assert catalogue.find("models", "small-net").path == path

@@ -8,10 +8,10 @@ from plans import link as plain_link
 from plans import sourced as number
 
 from edgefl.core.catalogue import find
-from edgefl.core.corners import Corner, at_corner, corners, has_interval
+from edgefl.core.corners import Corner, at_corner
 from edgefl.core.devices import Battery, Power, Roofline, Throttling
 from edgefl.core.errors import UserError
-from edgefl.core.link import Link, Radio
+from edgefl.core.link import Radio
 from edgefl.core.notes import note
 from edgefl.core.sourced import Costs, Sourced, sourced
 from edgefl.core.validation import validate
@@ -101,50 +101,6 @@ def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
     assert at_corner(unknown, Corner.COSTLY).power.active.value is None
     # Seconds cost more, but those of a lifetime, over which a making is spread, less.
     assert Making.model_fields["lifetime"].annotation.costs() is Costs.LESS
-
-
-@pytest.mark.parametrize(
-    ("record", "low_is_cheap"),
-    [
-        (Battery, {"capacity": False, "charge_power": False, "charge_efficiency": False, "cut_off": True}),
-        (Throttling, {"after": False, "over": False, "to": False, "recovery": True}),
-    ],
-)
-def test_which_end_of_an_interval_is_cheap(record, low_is_cheap):
-    share, large = ({"low": 5 * n, "value": 6 * n, "high": 7 * n, **AT} for n in (0.1, 1.0))
-    given = {
-        name: share if name in {"charge_efficiency", "cut_off", "to"} else large for name in low_is_cheap
-    }
-    own = record.model_validate(given, context=RESOLVED)
-    cheap = at_corner(own, Corner.CHEAP)
-    for name, low in low_is_cheap.items():
-        assert getattr(cheap, name).value == getattr(getattr(own, name), "low" if low else "high"), name
-
-
-def test_only_what_changes_a_price_makes_corners():
-    """An unknown power does; of an unknown capacity, neither corner knows more."""
-    unknown = Battery.model_validate(UNKNOWN)
-    assert corners(board().model_copy(update={"battery": unknown})) is None
-    assert corners(board(active=None)) is not None
-    document = Document.read(find("links", "4g").path)
-    wire = {"title": "x", "radio": {"value": {"base": "1 W"}, **AT}}
-    wire |= {name: {"value": f"1 {unit}", **AT} for name, unit in (("down", "Mbit/s"), ("up", "Mbit/s"))}
-    wire["latency"] = {"value": "1 s", **AT}
-    assert not has_interval(validate(Link, wire, document))
-    wire["latency"]["high"] = "2 s"
-    assert has_interval(validate(Link, wire, document))
-    # A number without bounds is written without any.
-    written = pi(launch_overhead={"value": "20 ms", **AT}).model_dump(mode="json")
-    assert written["launch_overhead"] == {"value": 0.02, **AT}
-
-
-def test_whole_radios_have_corners():
-    document = Document.read(find("links", "4g").path)
-    radio = document.data["radio"]["value"]
-    low = {**radio, "base": "0.5 W", "tail": "0.06 W"}
-    own = validate(Link, {**document.data, "radio": {"low": low, "high": radio, **AT}}, document)
-    assert at_corner(own, Corner.CHEAP).radio.known.base == 0.5
-    assert at_corner(own, Corner.COSTLY).radio.known.base == own.radio.high.base
 
 
 def test_a_battery_has_what_its_file_says():

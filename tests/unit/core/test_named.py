@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from edgefl.core.drafts import load
-from edgefl.core.scenario import LearningSpec
 from edgefl.core.yamls import Document
 from edgefl.planning.schema import schema
 from edgefl.runs.group import run
@@ -88,13 +87,3 @@ def test_own_records_train(tmp_path, engine):
     (done,) = run(Document.parse(SCENARIO, "s.yaml").data, engine=engine, out=tmp_path / "runs").runs
     assert done.status == "done"
     assert {client["slowdown"] for client in done.table("clients")} <= {1.0, 3.0}
-
-
-def test_null_is_kept_where_it_is_not_the_default():
-    """Workers and exports read a record back from plain data, and get the one that was written."""
-    (draft,) = load(Document.parse(SCENARIO.replace("lr: 0.01", "lr: 0.01\n    width: null"), "s.yaml"))
-    written = draft.scenario.resolved()
-    assert written["local"]["optimizer"]["width"] is None
-    assert "clip_norm" not in written["local"]["optimizer"]
-    read, _ = LearningSpec.of_resolved(written, "plan.yaml")
-    assert read.local == draft.scenario.local

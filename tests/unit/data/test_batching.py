@@ -7,9 +7,9 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
-from edgefl.data import Arrays, Spec, channels_last
+from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
-from edgefl.data.batching import Together, batches, normalised
+from edgefl.data.batching import batches, normalised
 from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
@@ -118,25 +118,3 @@ def test_what_cannot_be_passed_over():
         batches(federation, 0, _phase(), 4, 0)
     with pytest.raises(DataError, match="planned without its files"):
         normalised(federation, np.arange(2), "test")
-
-
-@pytest.mark.parametrize("shape", [(2, 5, 7), (1, 28, 28)])
-@pytest.mark.parametrize("last", [True, False])
-def test_normalising_rounds_like_channel_by_channel(shape, last):
-    """((x / 255) - mean) / std in float32, to the bit, for training and evaluation and in either layout."""
-    rng = np.random.default_rng(1)
-    images = rng.integers(0, 256, (6, *shape), dtype=np.uint8)
-    arrays = Arrays(images, np.arange(6) % 2, images, np.arange(6) % 2)
-    mean, std = (tuple(rng.uniform(0.2, 0.6, shape[0]).tolist()) for _ in range(2))
-    spec = Spec("toy", shape, 2, 6, 6, ("a", "b"), mean, std)
-    given = channels_last(arrays) if last else arrays
-    federation = federate(spec, given, iid.Params().split, 2, seed=0)
-    a, b = (torch.tensor(values).view(-1, 1, 1) for values in (mean, std))
-    expected = (torch.from_numpy(images).float() / 255 - a) / b
-    assert torch.equal(normalised(federation, np.array([1, 1, 3]), "test"), expected[[1, 1, 3]])
-    plain = _phase(epochs=1, data="plain")
-    for client, part in enumerate(federation.parts):
-        alone = torch.cat([batch.x for batch in batches(federation, client, plain, 2, 0)])
-        assert torch.equal(alone, expected[part])
-        together = Together(federation, [client], [plain], 2, [0])
-        assert torch.equal(together.take([0], [0]).x[0], expected[part[: together.sizes[0][0]]])

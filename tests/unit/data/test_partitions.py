@@ -63,17 +63,6 @@ def test_dirichlet_follows_alpha():
     assert skew(0.1) > skew(1.0) + 0.1 > skew(100.0) + 0.2
 
 
-def test_dirichlet_gives_full_clients_nothing_more():
-    """A client with n/N samples gets none of the following classes; one with less may."""
-    counts = _counts(dirichlet.Params(alpha=0.1), clients=5)
-    held_before = np.cumsum(counts, axis=1) - counts
-    assert (held_before[counts > 0] < 1000 / 5).all()
-    # Of four classes that go whole to one of two clients, each gets two: with half of all, a client is full.
-    for seed in range(20):
-        counts = _counts(dirichlet.Params(alpha=1e-6, min_samples=1), np.repeat(range(4), 10), 2, 4, seed)
-        assert counts.sum(axis=1).tolist() == [20, 20]
-
-
 def test_dirichlet_refuses_or_gives_up():
     """With too few samples, and after 3,000 draws; the hint names what a draw gave, and it is enough."""
     with pytest.raises(UserError, match=r"\(1000\) to give 101 clients 10 each"):
@@ -123,19 +112,6 @@ def test_shards_share_everything_equally(labels, clients, each, seed):
     assert np.sort(np.concatenate(parts)).tolist() == list(range(len(labels)))
     size = len(labels) // (clients * each)
     assert all(each * size <= one <= each * (size + 1) for one in _sizes(parts))
-
-
-@given(labels_of_any_kind, st.integers(1, 10), st.integers(1, 20), seeds)
-def test_shards_of_a_given_size_hold_one_class(labels, clients, size, seed):
-    """All clients hold equally many shards of exactly this size; no sample goes to two."""
-    try:
-        parts = shards.Params(shard_size=size).split(labels, 5, clients, _rng(seed))
-    except UserError:
-        assert (np.bincount(labels) // size).sum() < clients
-        return
-    assert len(set(_sizes(parts))) == 1
-    assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
-    assert all((np.bincount(labels[part]) % size == 0).all() for part in parts)
 
 
 def test_shards_of_the_papers():

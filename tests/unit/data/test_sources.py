@@ -34,6 +34,7 @@ def test_digits_are_all_of_scikit_learns():
     assert (found.test_x == other.test_x).all()  # whatever the arguments
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif("EDGEFL_DATA" not in os.environ, reason="EDGEFL_DATA names no folder of real data")
 def test_real_mnist():
     """60,000 and 10,000 images whose moments are the constants' to four digits; the first is a 5."""

@@ -154,6 +154,7 @@ def test_the_card_shows_the_measurements(model):
     assert latency_section(model, content) == ""
 
 
+@pytest.mark.nightly
 def test_the_command(model, capsys):
     """Tables within 100 columns; one JSON document; a ratio names its precisions: PyTorch's is fp32."""
     status, out, _ = run_command(capsys, "bench", model, "--threads", 1, "--runs", 5, "--device", "served")

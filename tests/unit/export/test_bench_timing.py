@@ -63,6 +63,7 @@ def _event(name, op, took):
     return {"cat": "Node", "name": f"{name}_kernel_time", "dur": took, "args": {"op_name": op}}
 
 
+@pytest.mark.nightly
 def test_a_fresh_process(model):
     """Timings and operators come back from it, and so does the error of a model that does not run."""
     found = fresh.call(time_onnx, Measurement(str(model), runs=12))

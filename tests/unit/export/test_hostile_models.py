@@ -8,6 +8,7 @@ import onnx
 import pytest
 from commands import run_command
 from graphs import FLOAT, floats, write
+from nightly import sampled
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
@@ -104,7 +105,7 @@ VALUES += [
 VALID = [("mean", [0.0]), ("class_names", ["1", "4", "4"])]
 
 
-@pytest.mark.parametrize("key", ["mean", "std", "shape", "class_names", "run_id", "client"])
+@sampled(2, "key", ["mean", "std", "shape", "class_names", "run_id", "client"])
 def test_metadata_of_other_types(tmp_path, image, key):
     for value in VALUES:
         path = write(tmp_path / "m.onnx", CAST, WEIGHTS, IMAGES, facts=FACTS | {key: value})

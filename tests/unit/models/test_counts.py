@@ -78,6 +78,7 @@ def test_sizes(name, params, shape, parameters, statistics):
     assert statistics == sum(leaf.numel() for leaf in leaves(weights[BUFFERS]))
 
 
+@pytest.mark.nightly
 def test_tiny_stem_doubles_the_stride():
     """MobileNetV2's stems shrink an image by 8, 16 and 32: the last map is 4x4 on 32, 64 and 128 pixels."""
     for stem, size in (("cifar", 32), ("tiny", 64), ("imagenet", 128)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
+from nightly import sampled
 from torch.nn import functional as F
 
 from edgefl.models import googlenet, lstm, mobilenet_v2, resnet18, resnet50, shufflenet_v2
@@ -11,7 +11,8 @@ from edgefl.protocol import BUFFERS
 from edgefl.protocol.vision import torchvision
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("model", "original", "classifier"),
     [
         (resnet18, "resnet18", "fc"),

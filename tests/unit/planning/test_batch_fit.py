@@ -69,11 +69,6 @@ def peak(batch_size, fleet):
     return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
 
 
-def fitted(fleet, **changes):
-    """The batch size that is found."""
-    return planned(fleet, **changes).plan.scenario.local.size
-
-
 def test_one_more_sample_would_not_fit_with_its_margin(fleet):
     """The number found leaves the smallest board its margin, and the next one does not."""
     boards = fleet("50 kB", "1 MB")
@@ -103,29 +98,6 @@ def test_a_plan_tells_who_has_no_margin(fleet):
     assert not any("more for libraries" in line for line in refused.assumed)
     smallest = planned(fleet(f"{peak(1, fleet('1 MB'))} B")).plan
     assert (smallest.scenario.local.size, smallest.clients.admitted.all()) == (1, True)
-
-
-def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
-    """The batch grows with the smallest board, and ends at the largest client's samples."""
-    sizes = [fitted(fleet(memory)) for memory in ("30 kB", "60 kB", "1 GB")]
-    assert sizes[0] < sizes[1] < sizes[2] == 360
-    assert fitted(fleet("30 kB", dtype="fp16")) == sizes[1]
-
-
-def test_what_cannot_train_does_not_count(fleet):
-    """A board that holds no sample, or that trains the last layer alone: its clients are refused anyway."""
-    boards = fleet("50 kB")
-    size, (member,) = fitted(boards), boards["members"]
-    coral = {"device": "coral-edge-tpu", "link": "ethernet", "dtype": "int8"}
-    for found, refused in (
-        (planned({"members": [member, coral]}).plan, "coral-edge-tpu"),
-        (planned(fleet("1 kB", "50 kB")).plan, "board-0"),
-    ):
-        assert found.scenario.local.size == size
-        assert {one.device for one in found.refusals} == {refused}
-    (wide,) = fleet("10 kB")["members"]
-    narrow = {**wide, "dtype": "fp16"}
-    assert fitted({"members": [wide, narrow]}) <= fitted({"members": [narrow]})
 
 
 @pytest.mark.parametrize(

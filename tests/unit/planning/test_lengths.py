@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nightly import sampled
 
 import edgefl
 from edgefl.core.errors import ScenarioError
@@ -60,7 +61,8 @@ def seconds(found, exchange: str = "train"):
     return transfer + work * found.plan.clients.slowdown
 
 
-@pytest.mark.parametrize(
+@sampled(
+    1,
     ("unit", "most", "least", "method"),
     [("epochs", 4, 2, "spherefed"), ("steps", 5, 2, "fedavg")],
 )

@@ -80,6 +80,7 @@ def test_parts_and_passes_hold_the_same_work():
         assert math.isclose(sum(row[name] for name in Energy._fields), row["joules"])
 
 
+@pytest.mark.nightly
 def test_every_device_is_priced_or_says_why_not():
     """``all`` lists every device; each has a time or the reason that it has none. A link is a choice."""
     _, rows = train(ProfileOptions(devices=("all",), link="3g"))

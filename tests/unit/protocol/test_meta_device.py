@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[2]
 TRACES = f"""
 import gc, sys
@@ -26,5 +28,6 @@ assert sys.modules["torch._dynamo"].optimize is optimize, "what is not answered 
 """
 
 
+@pytest.mark.nightly
 def test_tracing_imports_no_compiler():
     subprocess.run([sys.executable, "-c", TRACES], check=True)

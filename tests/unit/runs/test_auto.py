@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from nightly import sampled
 from plans import plan as hand_made
 from plans import prices
 
@@ -69,7 +70,8 @@ def test_small_kernels_are_stacked_where_enough_clients_share_a_step(kernels, ke
     assert shape.stacks(gpu=True)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("changes", "family", "why"),
     [(FEW, "loop", "clients share a step"), (MANY, "vmapped", "kB each"), (LARGE, "loop", "too large")],
 )

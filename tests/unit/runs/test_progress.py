@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nightly import sampled
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -42,7 +43,8 @@ class _Terminal(io.StringIO):
 CALLS = [NAME, "ready", "merged", "merged", "over", "done"]
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("terminal", "options", "shows"),
     [
         (True, {}, True),
@@ -118,26 +120,6 @@ def test_what_a_terminal_and_a_pipe_show_of_a_run_that_is_stopped(monkeypatch):
     printed = display_on({"force_terminal": True, "width": 80})
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
     assert "\x1b[?25l" in printed
-
-
-def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
-    now = [0.0]
-    costs = {key: value for key, value in FIGURES.items() if not key.startswith("accuracy")}
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    file = io.StringIO()
-    with Display(Console(file=file, force_terminal=False, markup=False, highlight=False)) as display:
-        display.began(BEGAN)
-        for round_ in range(41):
-            now[0] = float(round_)
-            display.told(replace(SO_FAR, round=round_, figures=costs))
-        display.ended(End("study", "done", "", 40, 0.0, dict))
-    printed = file.getvalue()
-    assert [line.split(",")[0] for line in printed.splitlines()] == [
-        *(f"study: {round_} of 100 rounds" for round_ in (11, 21, 31, 41)),
-        "study: clock 3 h 12 min",
-    ]
-    assert printed.splitlines()[0].endswith("1.23 GB, 12% wasted, 2 min 10 s left")
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
 
 
 def test_failures_and_interrupts_are_said():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from builders import learned
 from commands import run_command
+from nightly import sampled
 from tracked import JOURNAL, journal, own_tracker
 
 import edgefl
@@ -47,6 +48,7 @@ def run(out, *trackers, engine="null", **overrides):
     return edgefl.run(SCENARIO, overrides={**SHORT, **overrides}, engine=engine, out=out, track=trackers)
 
 
+@pytest.mark.nightly
 def test_trackers_change_no_result(tmp_path, monkeypatch):
     """The same run_id, rows and models to the last bit, though one tracker works and two do not."""
     for name, code in {
@@ -76,7 +78,7 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     assert (calls[-1][1], calls[-1][-1]["flops"]) == ("done", plain.summary().flops)
 
 
-@pytest.mark.parametrize("hook", ["began", "told", "ended"])
+@sampled(1, "hook", ["began", "told", "ended"])
 def test_a_failure_is_said_once_with_its_line(hook, tmp_path, monkeypatch, caplog):
     """A note with what was raised, and where in the user's file; every run of the sweep is done."""
     file = own_tracker(tmp_path, monkeypatch, broken(**{hook: "raise ValueError('no')"}))

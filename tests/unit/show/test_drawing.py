@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from nightly import sampled
 
 matplotlib = pytest.importorskip(
     "matplotlib", reason="Matplotlib, which the extra plot brings, is not installed"
@@ -72,7 +73,7 @@ def test_names_are_texts():
     texts(made)
 
 
-@pytest.mark.parametrize("kind", ["pdf", "svg"])
+@sampled(1, "kind", ["pdf", "svg"])
 def test_the_same_chart_gives_the_same_bytes(kind, tmp_path):
     """Whatever the user's configuration is, with no date in them and no font of Type 3."""
     chart = chart_of({"a": SEEDS, "b": SEEDS})

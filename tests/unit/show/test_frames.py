@@ -87,15 +87,6 @@ def test_awkward_values_are_the_stores(runs, tmp_path, capsys):
         assert [row["x"] for row in written[:: len(rows)]] == ["true", ""]
 
 
-def test_settings_of_several_types_are_text_in_arrow(found):
-    mixed = [source._replace(own={"run": "a", "seed": 1, "x": value, "y": number})
-             for source, value, number in zip(found, ["all", 3], [1, 0.5], strict=True)]  # fmt: skip
-    table = to_arrow(mixed, "merges")
-    assert set(table.column("x").to_pylist()) == {"all", "3"}
-    assert set(table.column("y").to_pylist()) == {1.0, 0.5}
-    assert set(to_pandas(mixed, "merges")["x"]) == {"all", 3}
-
-
 def test_files_hold_the_table(runs, tmp_path, capsys, monkeypatch):
     """CSV as on standard output, Parquet as the frame; before one run's stand its name and its seed."""
     _, out, _ = run_command(capsys, "table", runs.folder, "evaluations")

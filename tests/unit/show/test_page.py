@@ -215,6 +215,7 @@ def test_few_runs_have_a_column_each_and_many_a_row(record):
     assert "local.epochs" in facts["differences"]
 
 
+@pytest.mark.nightly
 def test_the_sensitivity_tells_whether_the_order_holds(five):
     studied = made(sorted(five.glob("0*"))[-2:], sensitivity=1).told
     shown = first_screen(studied)
