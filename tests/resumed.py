@@ -58,8 +58,8 @@ def _differences(left: Reader, right: Reader, but: Collection[str]) -> Iterator[
             yield from _unequal(table, _rows(left, table), _rows(right, table))
     if event_hash(left) != event_hash(right):
         yield f"event hashes {event_hash(left)} and {event_hash(right)}"
-    for kind in ("last", "best"):
-        yield from _unequal_files(f"{kind} version", _versions(left, kind), _versions(right, kind))
+    for kind in ("version", "best"):
+        yield from _unequal_files(kind, _versions(left, kind), _versions(right, kind))
     yield from _unequal_files("state of client", _states(left), _states(right))
     # A lock's file alone says nothing.
     names = [
@@ -90,7 +90,8 @@ def _unequal(what: str, left: dict[str, str], right: dict[str, str]) -> Iterator
 
 
 def _versions(reader: Reader, kind: str) -> dict[Any, tuple[Path, str]]:
-    rows = [row for row in reader.rows("versions") if row[kind]]
+    newest = [row[kind] for row in reader.rows("checkpoints")][-1:]
+    rows = [row for row in reader.rows("versions") if row["version"] in newest]
     return {row["version"]: (reader.folder / row["file"], row["sha256"]) for row in rows}
 
 

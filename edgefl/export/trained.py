@@ -134,7 +134,9 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersi
     with read(folder) as reader:
         saved = {row["version"]: row for row in reader.rows("versions")}
         _check_trained(reader, saved)
-        chosen = _chosen(reader, which, saved)
+        newest = "SELECT version AS last, best FROM checkpoints ORDER BY checkpoint DESC LIMIT 1"
+        named = next(iter(reader.query(newest)), {LAST: None, BEST: None})
+        chosen = _chosen(reader, which, saved, named)
         version, server = chosen["version"], _tree(reader, chosen)
         states = {row["client"]: _tree(reader, row) for row in reader.rows("states")}
         meta, status, models = (
@@ -151,7 +153,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersi
         status=status,
         models=models,
         version=version,
-        last=bool(chosen["last"]),
+        last=version == named[LAST],
         round=made[0]["round"] if made else -1,
         learning=learning,
         server=server,
@@ -179,20 +181,21 @@ def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
         )
 
 
-def _chosen(reader: Reader, which: str, saved: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    """The row of a version that was saved."""
-    if which in {LAST, BEST}:
-        rows = sorted(saved.values(), key=lambda row: not row[which])
-    else:
-        rows = [saved[int(which)]] if which.isdecimal() and int(which) in saved else []
-    if not rows:
+def _chosen(
+    reader: Reader, which: str, saved: Mapping[int, dict[str, Any]], named: Mapping[str, int | None]
+) -> dict[str, Any]:
+    """The row of a version that was saved; before any was evaluated, the last is the best."""
+    version = named[which] if which in named else int(which) if which.isdecimal() else None
+    if version is None and which == BEST:
+        version = named[LAST]
+    if version not in saved:
         known = ", ".join(f"{version}" for version in saved) or "none"
         raise UserError(
             f"version {which!r} was not saved",
             where=str(reader.folder),
             hint=f"best, last, or one of: {known}",
         )
-    return rows[0]
+    return saved[version]
 
 
 def _tree(reader: Reader, row: Mapping[str, Any]) -> Tree:

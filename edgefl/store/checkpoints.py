@@ -19,7 +19,6 @@ from edgefl.store.reader import Reader
 
 # The newest of them.
 _KEPT = 2
-_MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
 
 
 def state_file(job: int) -> str:
@@ -160,9 +159,9 @@ def add_checkpoint(
         events: the event hash.
         best: whether this is the best version so far.
     """
-    oldest, newest = database.execute("SELECT MIN(checkpoint), MAX(checkpoint) FROM checkpoints").fetchone()
-    number = (newest or 0) + 1
-    chosen = place.version if best else _best(database)
+    kept = database.execute("SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint").fetchall()
+    (oldest, _), (newest, before) = (kept[0], kept[-1]) if kept else ((0, None), (0, None))
+    number, chosen = newest + 1, place.version if best else before
     versions = {*saved.servers, *([] if chosen is None else [chosen])}
     lists = (sorted(versions), sorted(saved.outcomes), dict(saved.content))
     database.execute(
@@ -170,8 +169,7 @@ def add_checkpoint(
         (number, *place, chosen, events, *map(json.dumps, lists)),
     )
     rows = [(version, *file) for version, file in files["versions"].items()]
-    database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
-    database.execute(_MARK, (place.version, chosen))
+    database.executemany("INSERT INTO versions VALUES (?, ?, ?)", rows)
     outcomes = [
         (number, *file, json.dumps(dict(saved.outcomes[number][1])))
         for number, file in files["outcomes"].items()
@@ -179,12 +177,7 @@ def add_checkpoint(
     database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
     states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
     database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
-    _keep_newest(database, _KEPT, since=oldest or 0)
-
-
-def _best(database: sqlite3.Connection) -> int | None:
-    row: tuple[int] | None = database.execute("SELECT version FROM versions WHERE best").fetchone()
-    return row and row[0]
+    _keep_newest(database, _KEPT, since=oldest)
 
 
 def keep_one(database: sqlite3.Connection) -> None:
@@ -208,7 +201,7 @@ def _keep_newest(database: sqlite3.Connection, count: int, since: int = 0) -> No
     )
     needed = "SELECT value FROM checkpoints, json_each(checkpoints.{})"
     database.execute(
-        f"DELETE FROM versions WHERE NOT best AND NOT last AND version NOT IN ({needed.format('versions')})"  # noqa: S608 - our own names
+        f"DELETE FROM versions WHERE version NOT IN ({needed.format('versions')})"  # noqa: S608 - our own names
     )
     database.execute(f"DELETE FROM outcomes WHERE outcome NOT IN ({needed.format('outcomes')})")  # noqa: S608 - our own names
     # A client's state is needed until a newer one was there at the oldest checkpoint.
@@ -255,5 +248,4 @@ def rewind(database: sqlite3.Connection, to: Checkpoint | None, jobs: Iterable[i
         ("versions", "? OR version > ?", (to is None, version)),
     ):
         database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
-    database.execute(_MARK, (version, to and to.best))
     _keep_newest(database, _KEPT)

@@ -40,8 +40,9 @@ def _tree(value=0.0):
     }
 
 
-def _version(reader, which="last"):
-    (row,) = (row for row in reader.rows("versions") if row[which])
+def _version(reader, which="version"):
+    version = reader.rows("checkpoints")[-1][which]
+    (row,) = (row for row in reader.rows("versions") if row["version"] == version)
     return read_tree(reader.folder / row["file"])
 
 
