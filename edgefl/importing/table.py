@@ -5,8 +5,7 @@ The first line names the columns, in any order and in any case; those with other
 - ``user``: a name, for messages;
 - ``device``, ``link``: names in the catalogue;
 - ``slowdown``: a multiplier of compute time;
-- ``down``, ``up``, ``latency``: quantities with units (``12 Mbit/s``, ``40 ms``), or plain numbers in columns
-  whose names end in the unit: ``down_mbps`` (or bps, kbps, gbps) and ``latency_ms`` (or s);
+- ``down_mbps``, ``up_mbps``, ``latency_ms``: rates in Mbit/s, and a round trip in milliseconds;
 - ``availability``: a number in the column ``client`` of a second file, client,start_s,end_s.
 """
 
@@ -15,43 +14,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-from typing_extensions import TypedDict
+from pydantic import Field
 
 from edgefl.core.availability.intervals import Params
 from edgefl.core.csv_rows import RowError, placed, read_csv
 from edgefl.core.errors import UserError
-from edgefl.core.units import BitsPerSecond, Seconds
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import RecordedUsers, Spans, source_of
 
 CSV = "csv"
+# Of users' own links: a column's name in the table, in what is recorded, and how many of the latter are one.
+_LINKS = {"down_mbps": ("down", 1e6), "up_mbps": ("up", 1e6), "latency_ms": ("latency", 1e-3)}
+_Mbps = Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
-_Rate = Annotated[BitsPerSecond, Field(ge=1, le=1e15)]
-_Latency = Annotated[Seconds, Field(le=1e6)]
-# The units of plain numbers, by the end of a column's name.
-_RATES = {"bps": "bit/s", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s"}
-
-
-def _plain(quantity: Any, unit: str) -> Any:
-    """A quantity as a plain number of units."""
-    return Annotated[quantity, BeforeValidator(lambda number: f"{number} {unit}")]
-
-
-# What a fleet reads of its users, and what makes a link of their own.
-_COLUMNS: dict[str, Any] = {
-    **get_type_hints(User, include_extras=True),
-    "user": Annotated[str, Field(min_length=1)],
-    "latency": _Latency,
-    **{f"latency_{unit}": _plain(_Latency, unit) for unit in ("s", "ms")},
-    **dict.fromkeys(("down", "up"), _Rate),
-    **{f"{way}_{end}": _plain(_Rate, unit) for way in ("down", "up") for end, unit in _RATES.items()},
-}
-_TableRow = TypedDict("_TableRow", _COLUMNS, total=False)  # type: ignore[misc]
+class _TableRow(User, total=False):
+    user: Annotated[str, Field(min_length=1)]
+    down_mbps: _Mbps
+    up_mbps: _Mbps
+    latency_ms: Annotated[float, Field(ge=0, le=1e9)]
 
 
 def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
@@ -84,20 +68,18 @@ def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
 
 
 def _columns(text: str) -> tuple[dict[str, list[Any]], list[str]]:
-    """The values of each column that is read, without its unit, and the others, a sentence each."""
+    """The values of each column that is read, and the others, a sentence each."""
     names, rows, _ = read_csv(text, _TableRow, others=True)
     found: dict[str, list[Any]] = {}
-    for name in filter(_COLUMNS.__contains__, names):
-        of = name.partition("_")[0]
-        if of in found:
-            raise RowError(f"two columns give {of}", 1)
-        found[of] = [row[name] for row in rows]
+    for name in filter(_TableRow.__annotations__.__contains__, names):
+        key, unit = _LINKS.get(name, (name, None))
+        found[key] = [row[name] if unit is None else row[name] * unit for row in rows]
     if found.keys() <= {"user"}:
         raise RowError("the first line must name something of users beside their names", 1)
-    if "link" in found and (own := {"down", "up", "latency"} & found.keys()):
+    if "link" in found and (own := _LINKS.keys() & set(names)):
         what = f"a user's link is either a name or has {', '.join(sorted(own))}: remove one of the columns"
         raise RowError(what, 1)
-    return found, [f"column {name!r}" for name in names if name not in _COLUMNS]
+    return found, [f"column {name!r}" for name in names if name not in _TableRow.__annotations__]
 
 
 def _spans(path: Path, numbers: Sequence[int], repeat_s: float | None) -> list[Spans]:

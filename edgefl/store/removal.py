@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ def size_of(folder: Path) -> int:
     for path in folder.rglob("*"):
         # A command that works on it may just have replaced the file.
         with suppress(OSError):
-            total += path.lstat().st_size if path.is_file() and not path.is_symlink() else 0
+            found = path.lstat()
+            total += found.st_size if stat.S_ISREG(found.st_mode) else 0
     return total
 
 

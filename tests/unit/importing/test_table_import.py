@@ -13,9 +13,9 @@ from edgefl.importing.table import read
 
 
 def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
-    """Rates and latencies with units in the first line make a link for each kind of user."""
-    users = "ann,10,500,40,red", "ben,20,1000,0,blue", "cem,10,500,40,red"
-    path = table(tmp_path, "user,Down_mbps,up_kbps,Latency_ms,colour", *users)
+    """Rates and latencies make a link for each kind of user."""
+    users = "ann,10,.5,40,red", "ben,20,1,0,blue", "cem,10,.5,40,red"
+    path = table(tmp_path, "user,Down_mbps,up_mbps,Latency_ms,colour", *users)
     done = import_traces("csv", path, tmp_path / "office")
     read_back = fleet(done, monkeypatch)
     links = [read_back.links[row["link"]] for row in rows(done)]
@@ -45,12 +45,10 @@ def test_intervals_are_those_of_their_numbers(tmp_path, monkeypatch):
 WRONG = [
     (["colour", "red"], "one or more of", ":1"),
     (["down;up", "1;2"], "between commas", ":1"),
-    (["down_mbps,down", "1,2 Mbit/s"], "two columns give down", ":1"),
     (["down_mbps"], "no rows", ":1"),
-    (["down_mbps", "1", "x"], "'x Mbit/s' is not a bit rate", ":3"),
-    (["down_mbps", "0"], "greater than or equal to 1", ":2"),
-    (["down", "12"], "12", ":2"),
-    (["latency", "5 apples"], "not a unit of time", ":2"),
+    (["down_mbps", "1", "x"], "down_mbps 'x'", ":3"),
+    (["down_mbps", "0"], "greater than or equal to", ":2"),
+    (["latency_ms", "nan"], "latency_ms 'nan'", ":2"),
     (["slowdown", "0"], "greater than 0", ":2"),
     (["slowdown,up_mbps", "1"], "'1' must be slowdown,up_mbps", ":2"),
     (["device", "nobodys-phone"], "unknown device 'nobodys-phone'", "column device"),
@@ -83,7 +81,7 @@ def test_files_that_do_not_go_together_are_refused(tmp_path):
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_garbage_is_a_users_mistake(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "garbage.csv"
-    for text in (content, b"slowdown,down\n" + content):
+    for text in (content, b"slowdown,down_mbps\n" + content):
         path.write_bytes(text)
         with suppress(UserError):
             (trace,) = read([path], None)
