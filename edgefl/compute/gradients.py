@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
@@ -23,40 +23,34 @@ class Gradients:
         self._tapes: dict[Hashable, tuple[GradientStep, Tape | None]] = {}
 
     @torch.no_grad()
-    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, recorded: bool) -> Carry:
-        """Optimizer steps of every client, one after another, on batches of one shape.
+    def step(self, step: GradientStep, carry: Carry, batch: Batch, *, recorded: bool) -> Carry:
+        """An optimizer step of every client.
 
         Args:
             step: what to do.
             carry: with stacks.
-            batches: with tensors (C, B, ...); at least one.
+            batch: with tensors (C, B, ...).
             recorded: whether to record the operators and replay them. The same work must always be done in
                 the same way: an operator of a tape may round differently.
         """
         weights, scalars = carry["weights"], carry["scalars"]
-        values = [leaf.value for leaf in leaves({part: weights[part] for part in step.trained})]
         rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
-        slots, function, shift = unwrapped(carry["slots"][step.key]), None, unwrapped(step.shift(carry))
-        measures = SQUARES in scalars
-        sums = {name: total.value for name, total in scalars.items() if name in {"loss", SQUARES, SAMPLES}}
+        trees = weights, Batch._make(map(Stack, batch)), rest
+        given = unwrapped([leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))])
+        function = _function(step, trees)
+        losses, *others = ((recorded and self._tape(step, trees, function, given)) or function)(*given)
+        sums = {"loss": scalars["loss"].value + losses}
+        if SQUARES in scalars:
+            sums[SQUARES] = scalars[SQUARES].value + others.pop()
+            sums[SAMPLES] = scalars[SAMPLES].value + batch.y.shape[1]
         count = len(leaves(weights[BUFFERS]))
-        for batch in batches:
-            trees = weights, Batch._make(map(Stack, batch)), rest
-            given = unwrapped([leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))])
-            if function is None:
-                function = _function(step, trees)
-                function = (recorded and self._tape(step, trees, function, given)) or function
-            losses, *others = function(*given)
-            sums["loss"] = sums["loss"] + losses
-            if measures:
-                sums[SQUARES] = sums[SQUARES] + others.pop()
-                sums[SAMPLES] = sums[SAMPLES] + batch.y.shape[1]
-            buffers, gradients = others[:count], others[count:]
-            weights = {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))}
-            slots = updated(step.optimizer, values, gradients, slots, carry["lr"], shift=shift, clients=True)
+        buffers, gradients = others[:count], others[count:]
+        values = unwrapped(leaves({part: weights[part] for part in step.trained}))
+        slots, shift = unwrapped(carry["slots"][step.key]), unwrapped(step.shift(carry))
+        slots = updated(step.optimizer, values, gradients, slots, carry["lr"], shift=shift, clients=True)
         return {
             **carry,
-            "weights": weights,
+            "weights": {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))},
             "slots": {**carry["slots"], step.key: wrapped(slots)},
             "scalars": {**scalars, **wrapped(sums)},
         }

@@ -7,9 +7,9 @@ a whole; samples are never padded, because batch norm and every loss that compar
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -229,36 +229,26 @@ def _train(
     """
     done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
     frequent = schedule.frequent()
-
-    def taken(places: list[int], count: int) -> Iterator[Batch]:
-        for _ in range(count):
-            at(places, done)
-            yield feed.take(places, done)
-            for place in places:
-                done[place] += 1
-
     while places := schedule.places(done, carries.fixed):
-        size = feed.sizes[places[0]][done[places[0]]]
+        at(places, done)
+        size, batch = feed.sizes[places[0]][done[places[0]]], feed.take(places, done)
         carry, step = carries.of(places), phase.step
         inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
-        # Leaves that change with every step, such as Adam's counter, are compared after each.
-        alone = not isinstance(gradient, GradientStep) or "steps" in inner["slots"][gradient.key]
-        batches = taken(places, 1 if alone else schedule.in_a_row(done, places))
         if isinstance(gradient, GradientStep):
-            recorded = (size, len(places)) in frequent
-            inner = gradients.steps(gradient, inner, batches, recorded=recorded)
+            inner = gradients.step(gradient, inner, batch, recorded=(size, len(places)) in frequent)
             carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
             begins = kinds(carry)
-            for batch in batches:
-                carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
-                if kinds(carry) != begins:
-                    raise RunError(
-                        f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
-                        where="engine vmapped",
-                        hint="let the carry begin as steps leave it, or use --engine loop",
-                    )
+            carry = over(phase.stepped, carry, Batch._make(map(Stack, batch)))
+            if kinds(carry) != begins:
+                raise RunError(
+                    f"a step of phase {phase.name!r} changes the keys, shapes or types of its carry",
+                    where="engine vmapped",
+                    hint="let the carry begin as steps leave it, or use --engine loop",
+                )
         carries.keep(places, carry)
+        for place in places:
+            done[place] += 1
 
 
 class _Schedule:
@@ -285,15 +275,6 @@ class _Schedule:
                 waiting[sizes[count], kinds[place]].append(place)
         rarest = min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])), default=None)
         return [] if rarest is None else waiting[rarest]
-
-    def in_a_row(self, done: Sequence[int], places: Sequence[int]) -> int:
-        """How many steps of one batch size some clients can take, as long as no others wait for them."""
-        others = set(range(len(done))) - set(places)
-        if any(done[place] < len(self._sizes[place]) for place in others):
-            return 1
-        first = self._sizes[places[0]][done[places[0]]]
-        ahead = zip(*(self._sizes[place][done[place] :] for place in places), strict=False)
-        return sum(1 for _ in takewhile(lambda sizes: set(sizes) == {first}, ahead))
 
     def frequent(self) -> set[tuple[int, int]]:
         """The (batch size, clients) with enough steps in the group for recording to pay.

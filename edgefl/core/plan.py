@@ -82,9 +82,6 @@ COLUMNS: Mapping[str, type] = {
     if field.type in {"Floats", "Ints"}
 }
 
-# Those that differ at corners.
-CORNER_COLUMNS = tuple(name for name, kind in COLUMNS.items() if kind is np.float64)
-
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

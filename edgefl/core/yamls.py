@@ -33,6 +33,7 @@ _WITHIN = "integers must be within 64 bits"
 # The scalars that are no text: what they look like without quotes, and what they are then.
 _STANDARD = "tag:yaml.org,2002:"
 _MERGE, _TEXT = f"{_STANDARD}merge", f"{_STANDARD}str"
+_TRUE = {"true": True, "false": False}
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
     f"{_STANDARD}bool": ("true|True|TRUE|false|False|FALSE", lambda text: _TRUE[text.lower()]),
@@ -45,7 +46,6 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
         lambda text: float(re.sub(r"\.(inf|nan)", r"\1", text.lower())),
     ),
 }
-_TRUE = {"true": True, "false": False}
 
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -364,7 +364,7 @@ def size(value: Any) -> int:
 
 def dump(value: Any, *, in_line: bool = False) -> str:
     """Plain data as YAML text: a line for each value, or in one line: "{shape: polynomial, a: 0.5}"."""
-    style = {"default_flow_style": in_line, "sort_keys": False, "allow_unicode": True, "width": 10**9}
+    style: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10**9}
     if in_line:  # A bare scalar would end with a document's end marker.
-        return str(yaml.dump([value], Dumper=_Dumper, **style)).strip()[1:-1]
-    return str(yaml.dump(value, Dumper=_Dumper, **style))
+        return str(yaml.dump([value], Dumper=_Dumper, default_flow_style=True, **style)).strip()[1:-1]
+    return str(yaml.dump(value, Dumper=_Dumper, default_flow_style=False, **style))

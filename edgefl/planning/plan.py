@@ -110,11 +110,11 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
     with mistakes.collected():
         server = server_board(draft)
     mistakes.check()
-    notes = assumptions(devices, fleet.links)
+    notes: list[str] = [*assumptions(devices, fleet.links)]
     if carbon := carbon_of(fleet, draft.document, ["fleet"]):
         carbon = complete(carbon, fleet, devices)
         fleet = fleet.model_copy(update={"carbon": carbon.model_dump(mode="json")})
-        notes = [*notes, *carbon_notes(carbon)]
+        notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)
 
 

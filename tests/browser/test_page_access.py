@@ -11,6 +11,7 @@ from visits import DESKTOP, PHONE
 SERIOUS = {"serious", "critical"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("width", "scheme"), mostly([(DESKTOP, "light"), (PHONE, "dark")], [(PHONE, "dark")])
 )

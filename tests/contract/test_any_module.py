@@ -165,6 +165,7 @@ def test_rounds_clients_and_steps_draw_different_numbers(tmp_path, monkeypatch):
     assert len(set(masks)) == len(masks)
 
 
+@pytest.mark.nightly
 def test_where_clients_cannot_be_stacked_they_are_looped(tmp_path, monkeypatch):
     """Noise cannot be stacked; ``auto`` finds out, and equals the loop."""
     monkeypatch.delenv("EDGEFL_ENGINE")

@@ -3,6 +3,7 @@
 import busy
 import pytest
 from builders import learned
+from nightly import sampled
 from small import alike
 from toys import written
 
@@ -29,7 +30,7 @@ def seen(tmp_path, monkeypatch):
     return busy.watched(monkeypatch)
 
 
-@pytest.mark.parametrize(("method", "policy"), [("fedavg", "buffered"), ("fedclassavg", "moody")])
+@sampled(1, ("method", "policy"), [("fedavg", "buffered"), ("fedclassavg", "moody")])
 def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, policy, seen):
     """The loop trains a job when it is merged, vmapped all that are in flight; both learn the same."""
     calls, committed = seen

@@ -24,7 +24,7 @@ CODECS = [
 REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 # Each law is checked for every codec.
-FEW = settings(max_examples=12)
+FEW = settings(max_examples=6)
 
 names = st.text('ab.é"\\\n0', min_size=1, max_size=4)
 shapes = st.lists(st.integers(0, 7), max_size=3).map(tuple)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from commands import run_command
+from nightly import sampled
 
 from edgefl.core import catalogue
 
@@ -42,7 +43,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "status", "what"), WRONG.values(), ids=WRONG)
+@sampled(3, ("arguments", "status", "what"), WRONG.values(), ids=WRONG)
 def test_check_refuses_what_run_refuses(arguments, status, what, capsys, tmp_path, monkeypatch):
     """The same message and the same exit status, whether the mistake is found early or ends the run."""
     monkeypatch.chdir(tmp_path)
@@ -81,6 +82,7 @@ def test_more_clients_than_samples_are_one_hint_away(capsys, tmp_path, monkeypat
     assert "clients have numbers of samples and no data" in err
 
 
+@pytest.mark.nightly
 def test_a_fleet_is_also_given_by_its_path(capsys, tmp_path, monkeypatch):
     """Wherever a name is: in a setting, under what inherits from it, and for a replay."""
     monkeypatch.chdir(tmp_path)

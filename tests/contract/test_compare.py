@@ -155,6 +155,7 @@ def test_commands_keep_to_columns(runs, capsys, monkeypatch):
         assert [text for text in shown if text not in words] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("unfinished")
 def test_a_profile_of_several_runs_begins_with_an_overview(capsys):
     """Bytes, and devices by runs: a client's round, with marks for lower bounds and for what does not fit."""

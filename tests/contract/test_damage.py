@@ -69,7 +69,7 @@ def _models(folder):
     }
 
 
-def _damages(content, seed, flips=12, others=4):
+def _damages(content, seed, flips=6, others=2):
     rng = random.Random(seed)  # noqa: S311 - no secrets
     for _ in range(flips):
         yield flipped(content, rng.randrange(8 * len(content)))

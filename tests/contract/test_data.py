@@ -34,7 +34,7 @@ def _partitioned(name, labels, classes, clients, seed=0):
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=50, max_size=300).map(np.array),
     clients=st.integers(1, 8),

@@ -53,7 +53,7 @@ def tapes(monkeypatch):
     return found
 
 
-@sampled(2, "case", CASES)
+@sampled(1, "case", CASES)
 def test_engines_run_the_same(tmp_path, case, tapes):
     """Events, prices and clients are equal; weights and losses are, up to rounding; steps are recorded."""
     loop, vmapped = (

@@ -74,7 +74,7 @@ def test_every_method_under_every_policy(name: str, policy: str):
     assert all(torch.as_tensor(one.loss).isfinite().all() for one in scores)
 
 
-@pytest.mark.parametrize("name", sorted({*METHODS} - NEVER_STALE))
+@sampled(8, "name", sorted({*METHODS} - NEVER_STALE))
 def test_an_upload_without_work_is_what_was_received(name: str, mlp: Net):
     """What re-expressing takes for an update is one: where no step was taken, it is zero."""
     method = build_method(name, mlp)
@@ -91,7 +91,8 @@ def test_an_upload_without_work_is_what_was_received(name: str, mlp: Net):
                 torch.testing.assert_close(leaf, received, msg=f"{name}'s {key}")
 
 
-@sampled(1, "name", ["fedclassavg", "spherefed", "fedproto", "fedrep"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["fedclassavg", "spherefed", "fedproto", "fedrep"])
 def test_models_of_all_kinds_export(name: str, mlp: Net):
     """What is scored becomes a file that computes the same, whatever the method's models are made of."""
     method = build_method(name, mlp)

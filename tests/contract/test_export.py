@@ -118,7 +118,7 @@ def test_training_mode_never_leaks(variant):
     torch.testing.assert_close(torch.from_numpy(runner(model, form)(x)), torch.from_numpy(together))
 
 
-@pytest.mark.parametrize(("name", "method"), PAIRS)
+@sampled(1, ("name", "method"), PAIRS)
 def test_every_model_has_smaller_files(name, method, tmp_path):
     """Float16 gives float32's classes; int8 runs in integers, but for a layer that SphereFed scales after."""
     form, (_, model) = ExportForm(), exported(name, method)

@@ -70,7 +70,7 @@ def ask(asked, made):
     return getattr(edgefl, asked.split()[0])(*(known.get(one, one) for one in given), **options)
 
 
-@sampled(4, "asked", ASKED)
+@sampled(2, "asked", ASKED)
 def test_the_document_is_the_commands(asked, made, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = {"RUN": made / "run", "MODEL": made / "model.onnx"}
@@ -105,7 +105,7 @@ def in_terminal(answer):
     return Counter(cell for cell in cells if cell)
 
 
-@sampled(2, "asked", [one for one in ASKED if one != "report"])
+@sampled(1, "asked", [one for one in ASKED if one != "report"])
 def test_a_notebook_shows_the_same_cells(asked, made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answer = ask(asked, made)

@@ -150,7 +150,7 @@ def test_scores_inside_a_local_training(own, tmp_path, method, engine):
         assert not all(map(torch.equal, early, leaves(whole.trained.weights)))
 
 
-@pytest.mark.parametrize("method", ["scaffold", "fedclassavg"])
+@sampled(1, "method", ["scaffold", "fedclassavg"])
 def test_a_client_is_trained_again_from_the_state_that_it_had(own, tmp_path, method):
     """In a later round, after its own training has replaced that state."""
     server = {"participants": 4, "rounds": 3}

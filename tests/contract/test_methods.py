@@ -26,7 +26,7 @@ CLASSES = 10
 SGD_ALONE = {"fednova", "scaffold"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@sampled(8, "name", NAMES)
 def test_a_model_without_a_body_is_priced_or_refused(name: str):
     bare = build_net("mlp", (1, 4, 4), CLASSES, hidden=())
     try:

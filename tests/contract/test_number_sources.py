@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from alone import priced
+from nightly import sampled
 from plans import JOB
 
 from edgefl.core import catalogue
@@ -53,7 +54,7 @@ def test_every_number_has_a_source_of_more_than_a_word(load, name):
             assert number.is_interval, f"{key} has no bounds"
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@sampled(8, "name", DEVICES)
 def test_time_and_energy_are_bounded(name):
     """On every link, in every number type: least and most are known, and the least is not more."""
     corners = (Corner.CHEAP, Corner.COSTLY)

@@ -110,6 +110,7 @@ def test_the_images_are_part_of_a_runs_identity(here):
     assert ids[0] == ids[1] != ids[2]
 
 
+@pytest.mark.nightly
 def test_a_folder_of_photos_runs_with_the_command_of_the_docs(tmp_path, capsys, monkeypatch):
     """240 images of any size, grey and in colour, are a dataset by their path; a bare name leads to it."""
     monkeypatch.chdir(tmp_path)

@@ -145,6 +145,7 @@ def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident):
 KILLED, TOLD = (signal.SIGKILL, -9), (signal.SIGTERM, 143)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("number", "status"), mostly([KILLED, TOLD], [KILLED]))
 def test_nothing_stays_behind_of_busy_workers(tmp_path, accident, number, status):
     """A busy worker finds its driver gone when it answers, an idle one at once; their files go with them."""

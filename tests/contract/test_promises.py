@@ -19,7 +19,7 @@ NORMED_TOO = ("fedavg", "lg-fedavg")
 FIRST = {mistake.promise: name for name, mistake in reversed(MISTAKES.items())}.values()
 
 
-@sampled(3, "name", mostly(METHODS, METHODS[1::2]))
+@sampled(2, "name", mostly(METHODS, METHODS[1::2]))
 def test_shipped_methods_keep_their_promises(name):
     """No shipped method breaks one, on batch norm neither; those without neutral parameters say so."""
     settings = [*LESS.get(name, []), "evaluate.holdout=0.8"]
@@ -70,7 +70,7 @@ def broken(tmp_path, monkeypatch):
     return write
 
 
-@pytest.mark.parametrize("mistake", mostly(MISTAKES, FIRST))
+@sampled(6, "mistake", mostly(MISTAKES, FIRST))
 def test_a_mistake_is_found(broken, monkeypatch, tmp_path, mistake):
     """The promise that it breaks is named, with how, and with the file and line of the mistake."""
     promise, begins, words, wrong = MISTAKES[mistake]

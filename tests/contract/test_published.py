@@ -135,6 +135,7 @@ def test_a_wrong_entry_is_refused(runs, what):
         edgefl.check({**SCENARIO, "published": {"paper": "a", "runs": runs}})
 
 
+@pytest.mark.nightly
 def test_a_target_may_be_the_best_of_a_run(folder, capsys):
     """Of several seeds the least of their bests, which each of them reaches; rounds are counted from 1."""
     _, out, _ = run_command(capsys, "compare", folder, "--target", "best-of:fedprox", "--json")

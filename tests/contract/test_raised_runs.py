@@ -73,6 +73,7 @@ def test_a_raised_run_that_is_killed(tmp_path, engine, most):
         same_runs(long, copy)
 
 
+@pytest.mark.nightly
 def test_what_is_refused_changes_nothing(tmp_path):
     """A lower limit, another setting: the run is done as it was."""
     short, _, _ = runs("evaluations out of turn", tmp_path, engine="null")

@@ -61,7 +61,7 @@ def hash_of(folder):
         return event_hash(reader)
 
 
-@sampled(2, "name", mostly(SETTINGS, ("stateful", "unequal models", "coded", "losses choose")))
+@sampled(1, "name", mostly(SETTINGS, ("stateful", "unequal models", "coded", "losses choose")))
 def test_it_is_a_new_run_there(tmp_path, name):
     """All rows of a replay, but those of files, are those of a run trained on that fleet, or its own."""
     run = small(tmp_path / "here", **SETTINGS[name])
@@ -72,7 +72,7 @@ def test_it_is_a_new_run_there(tmp_path, name):
     assert hash_of(here.folder) == hash_of(run.folder) != hash_of(there.folder)
 
 
-@sampled(2, "name", mostly(BY_TIME, ("deadline", "fedbuff", "oort", "charging")))
+@sampled(1, "name", mostly(BY_TIME, ("deadline", "fedbuff", "oort", "charging")))
 def test_where_merges_go_by_time(tmp_path, name):
     """On its own fleet it is the run; elsewhere the message names the first merge that would be another."""
     run = small(tmp_path / "here", **BY_TIME[name])
@@ -139,6 +139,7 @@ def test_other_codecs(trained, tmp_path):
     assert back.summary().up_bytes > ours.up_bytes
 
 
+@pytest.mark.nightly
 def test_fewer_and_more_rounds(trained, tmp_path):
     """A lower server.until is a prefix, whose evaluations may lack accuracies; a higher one is refused."""
     shorter = small(tmp_path / "two", server__until={"rounds": 2})
@@ -155,6 +156,7 @@ def test_fewer_and_more_rounds(trained, tmp_path):
     )
 
 
+@pytest.mark.nightly
 def test_what_the_server_tells_clients_is_compared(tmp_path):
     """A schedule over other rounds, and a temperature by device, would learn something else."""
     run = small(tmp_path / "cosine", local__optimizer__schedule="cosine")

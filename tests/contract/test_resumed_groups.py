@@ -19,7 +19,7 @@ SWEEP = scenario({"sweep": {"seed": [0, 1, 2]}, "server": {"rounds": 2}})
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory):
     folder = tmp_path_factory.mktemp("groups")
-    with copied(folder / "whole", folder / "copies", 12, "groups") as copies:
+    with copied(folder / "whole", folder / "copies", 5, "groups") as copies:
         result = edgefl.run(SWEEP, engine="loop", out=folder / "whole")
     assert [run.status for run in result.runs] == ["done"] * 3
     return result, sorted(copy for copy in copies.kept if (copy / "group.json").exists())
@@ -101,6 +101,7 @@ def _damaged(whole, group, name):
     return group
 
 
+@pytest.mark.nightly
 def test_a_damaged_plan_of_a_group_keeps_no_other_run(groups, tmp_path):
     """Its run is told to be unreadable, with one message; the others go on."""
     whole, copies = groups

@@ -31,7 +31,7 @@ METHODS = [name for name in SCENARIOS if name not in OTHERS][::3]
 CHOSEN = ("tiers sync", "topk up, int8 down", "measures", "unstable", "charging", "holdout", "mixed models")
 
 
-@sampled(4, "name", mostly(SCENARIOS, [*METHODS, *CHOSEN, "checkpoints at evaluations"]))
+@sampled(3, "name", mostly(SCENARIOS, [*METHODS, *CHOSEN, "checkpoints at evaluations"]))
 def test_a_run_that_was_killed_at_a_write(tmp_path, name):
     """Every method under some policy, and what else there is: two of all writes, by chance."""
     whole, copies = interrupted(scenario(SCENARIOS[name]), tmp_path, most=2, seed=name)

@@ -43,6 +43,7 @@ def group(whole, tmp_path):
     return Path(shutil.copytree(whole, tmp_path / "group"))
 
 
+@pytest.mark.nightly
 def test_a_group_can_be_read_at_every_moment(tmp_path, monkeypatch):
     """While runs are made, begin, merge and end: there are the runs so far, or it says there is none yet."""
     group, found = tmp_path / "group", []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from builders import NETS, STEPS, Federation, build_method, build_net, learned, same_trees
+from nightly import sampled
 from small import SKEWED, SMALL
 from torch import Tensor
 
@@ -45,7 +46,8 @@ def in_models(net: Net, name: str, **settings: Any) -> tuple[float, float, float
     return tuple(size / whole for size in sizes)  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(
+@sampled(
+    4,
     ("name", "settings", "down", "up", "copies", "state"),
     [
         # The received weights, c - c_k and c_k.
@@ -70,7 +72,8 @@ def test_traffic_and_memory(
     assert found == pytest.approx((down, up, copies, state), abs=1e-3)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("name", "base", "why"),
     [
         ("fednova", "local", "needs a base that averages .* local averages none"),
@@ -92,7 +95,7 @@ def test_a_personal_head_is_trained_but_not_corrected(mlp: Net):
     assert federation.server["scaffold"]["control"].keys() == {"body"}
 
 
-@pytest.mark.parametrize("name", ["scaffold", "fednova", "fedopt", "feddyn", "fedcurv"])
+@sampled(2, "name", ["scaffold", "fednova", "fedopt", "feddyn", "fedcurv"])
 def test_buffers_are_averaged(normed: Net, name: str):
     """Running statistics are the mean of those sent, while weights are not, if clients' steps differ."""
     settings = {"server_lr": 0.5} if name == "scaffold" else {}

@@ -43,7 +43,7 @@ def test_a_start_file_works_at_once(capsys, arguments):
     assert f"{kind}s/my-own.yaml already exists" in err
 
 
-@pytest.mark.parametrize("like", ["raspberry-pi-4b", "vc707-systolic", "galaxy-s22", "stm32f746"])
+@sampled(1, "like", ["raspberry-pi-4b", "vc707-systolic", "galaxy-s22", "stm32f746"])
 def test_what_a_device_comments_out_are_its_parents_numbers(capsys, folder, like):
     """Without the comment signs the file is valid, and has the same numbers to three digits, now its own."""
     assert run_command(capsys, "new", "device", "own", "--like", like)[0] == 0

@@ -30,15 +30,3 @@ def test_help_breaks_no_word_at_80_columns(name, capsys, monkeypatch):
     texts = [COMMANDS[name].help or "", *(getattr(each, "help", "") or "" for each in shown)]
     words = " ".join(out.replace("│", " ").split())
     assert all(word in words for word in " ".join(texts).split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["run", "quickstart", "--seed", "a"], "Invalid value for '--seed'"),
-        (["compare", "runs", "--target", "95%"], "must be greater than 0 and at most 1, not '95%'"),
-    ],
-)
-def test_a_wrong_value_of_an_option_is_told(capsys, arguments, words):
-    status, _, err = run_command(capsys, *arguments)
-    assert (status, words in " ".join(err.replace("│", " ").split())) == (2, True)

@@ -66,18 +66,6 @@ def test_numbers_that_cannot_be_are_refused(make, what):
         make()
 
 
-def test_numbers_at_their_limits_are_read():
-    """Equal powers are allowed, unknown ones too; of overheads one core's counts, if it is known."""
-    for idle, active in ((4.0, 4.0), (None, 1.0), (4.0, None)):
-        assert board(idle=idle, active=active).power.idle.value == idle
-    for one_core, active, bound in ((2.0, 4.0, 2.0), (4.0, 4.0, 4.0), (3.0, None, 3.0), (None, 4.0, 4.0)):
-        assert board(single_core=one_core, active=active).power.overhead_bound.value == bound
-    assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
-    assert board(memory=2e3, reserved=1e3).usable_memory_bytes == 1e3
-    assert pi(memory=UNKNOWN).usable_memory_bytes is None
-    assert pi(cache={"size": number("1 MB"), "bandwidth": number(None)}).cache.bandwidth.value is None
-
-
 def test_corners_are_cheap_where_capacities_are_high_and_overheads_low():
     """Without a bound a number keeps its value; an upper bound of a power alone is enough, from 0 on."""
     own = pi(

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 import pytest
 
-from edgefl.core.drafts import load, slug
+from edgefl.core.drafts import load
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note, passed_to
 from edgefl.core.training import LocalTraining
@@ -214,14 +214,6 @@ def test_what_the_result_depends_on():
     plain = _one().resolved()
     assert plain == _one("engine: {name: 'null'}\nnotes: x\n", "name=other").resolved()
     assert plain != _one("", "seed=1").resolved()
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("FedAvg, lr 0.1", "fedavg-lr-0.1"), ("a 10/20 (2)", "a-10-20-2"), ("../..", "run"), ("é", "run")],
-)
-def test_slugs_are_safe_folder_names(name, expected):
-    assert slug(name) == expected
 
 
 SCALED = """\

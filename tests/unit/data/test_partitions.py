@@ -63,6 +63,17 @@ def test_dirichlet_follows_alpha():
     assert skew(0.1) > skew(1.0) + 0.1 > skew(100.0) + 0.2
 
 
+def test_dirichlet_gives_full_clients_nothing_more():
+    """A client with n/N samples gets none of the following classes; one with less may."""
+    counts = _counts(dirichlet.Params(alpha=0.1), clients=5)
+    held_before = np.cumsum(counts, axis=1) - counts
+    assert (held_before[counts > 0] < 1000 / 5).all()
+    # Of four classes that go whole to one of two clients, each gets two: with half of all, a client is full.
+    for seed in range(20):
+        counts = _counts(dirichlet.Params(alpha=1e-6, min_samples=1), np.repeat(range(4), 10), 2, 4, seed)
+        assert counts.sum(axis=1).tolist() == [20, 20]
+
+
 def test_dirichlet_refuses_or_gives_up():
     """With too few samples, and after 3,000 draws; the hint names what a draw gave, and it is enough."""
     with pytest.raises(UserError, match=r"\(1000\) to give 101 clients 10 each"):
@@ -171,3 +182,11 @@ def test_size_skew_is_of_sizes_alone():
     largest = max(draws[0], key=sum)
     assert np.abs(largest / largest.sum() - 1 / CLASSES).max() < 0.03
     assert _counts(size_skew.Params(alpha=0.5, min_samples=40), clients=5).sum(axis=1).min() >= 40
+
+
+def test_shards_are_cut_by_class_and_drawn_within():
+    """Classes of 7 and 5 in 3 shards of 4: one holds both; samples of a class are drawn."""
+    counts = _counts(shards.Params(shards_per_client=1), np.array([0] * 7 + [1] * 5), 3, 2)
+    assert sorted(map(tuple, counts)) == [(0, 4), (3, 1), (4, 0)]
+    parts = shards.Params(shards_per_client=1).split(np.zeros(100, dtype=np.int64), 1, 2, _rng())
+    assert all(10 < (part < 50).sum() < 40 for part in parts)

@@ -1,3 +1,4 @@
+import gc
 import gzip
 import hashlib
 import http.server
@@ -233,3 +234,21 @@ def test_mnist_is_downloaded(served, tmp_path, monkeypatch):
     for file in folder.iterdir():
         file.unlink()
     assert (read_as(GREY, root, dataset, download=False).test_x == test_x).all()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # torchvision leaves the 404 it got open
+def test_a_download_is_checked(served, tmp_path):
+    """Files that do not fit the Spec, whose md5 differs, or that the server does not have."""
+    folder, address = served
+    dataset = _served_mnist(folder, address, _images(GREY, 6, 0), _images(GREY, 3, 1))
+    for name in ("data", "other", "absent"):
+        (tmp_path / name).mkdir()
+    more = replace(GREY, classes=4, class_names=(*GREY.class_names, "three"))
+    assert "mnist has 4" in _refused(more, tmp_path / "data", dataset, download=True)
+    (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))
+    message = _refused(GREY, tmp_path / "other", dataset, download=True)
+    assert "could not be downloaded" in message
+    assert "--data-dir" in message
+    (folder / "train-images-idx3-ubyte.gz").unlink()
+    assert "could not be downloaded" in _refused(GREY, tmp_path / "absent", dataset, download=True)
+    gc.collect()
