@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local
 from edgefl.runs.states import States
 
 # Merges the oldest ``merged`` jobs as soon as ``waiting`` are there; where ``lossy``, every fourth is lost on

@@ -157,7 +157,7 @@ class Params(sync.Params):
 """
 _ENGINE = """
 from edgefl.compute.engines import loop
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local
 from edgefl.compute.loop import Loop
 
 class Mine(Local):

@@ -150,3 +150,20 @@ class Engine(Protocol):
     def close(self) -> None:
         """Releases what the engine holds."""
         ...
+
+
+class Local:
+    """An engine that trains in this process, unit after unit."""
+
+    def __init__(self, context: EngineContext, trainer: Trainer, *, ahead: bool) -> None:
+        self._context = context
+        self._trainer = trainer
+        self.ahead = ahead
+
+    def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
+        """Trains jobs; see ``Engine``."""
+        for unit in self._trainer.units(jobs, self._context.size):
+            yield from self._trainer.work(self._context.group(unit))
+
+    def close(self) -> None:
+        """Holds nothing."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -89,12 +89,22 @@ def trace(
         given = _given(method, exchange, net)
         # A model without clients still has a payload.
         kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
-        wholes = {sizes: _run(fold, given, sizes) for sizes in sorted(kinds)}
-        seen: list[dict[int, list[Kernel]]] = [
-            {sizes[place]: whole.steps[place] for sizes, whole in wholes.items() if sizes[place]}
-            for place in range(len(fold.phases))
-        ]
-        phases = _phases(fold, given, steps, seen)
+        wholes = {most: _run(fold, given, most) for most in sorted(kinds)}
+        # Every phase's steps, from the carry that the phases before it leave.
+        sizes = [{size for one in steps for size in one[place]} for place in range(len(fold.phases))]
+        phases = []
+        for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes])):
+            seen = {most[place]: whole.steps[place] for most, whole in wholes.items() if most[place]}
+            works = _by_size(partial(traced_step, phase, carry, given.shape), sizes[place], seen)
+            made = batches(phase, works) if batches else {}
+            phases.append(
+                PhaseTrace(
+                    phase.name,
+                    works,
+                    trains=phase.reports and phase.data == "train",
+                    batches={size: Work.of(kernels) for size, kernels in made.items()},
+                )
+            )
     some = next(iter(wholes.values()))
     down, up = wire.down(given.payload, None), wire.up(some.upload, given.payload)
     decode = coding_kernels("decode", given.payload, down) if wire.coded[0] else []
@@ -104,14 +114,9 @@ def trace(
         down=down,
         up=up,
         start=Work.of([*decode, *some.start]),
-        phases=tuple(
-            replace(one, batches={size: Work.of(made) for size, made in batches(phase, one.steps).items()})
-            if batches
-            else one
-            for phase, one in zip(fold.phases, phases, strict=True)
-        ),
+        phases=tuple(phases),
         finish=Work.of([*some.finish, *encode]),
-        peaks={sizes: whole.peak for sizes, whole in wholes.items()},
+        peaks={most: whole.peak for most, whole in wholes.items()},
         resident=nbytes(given.state) if given.state is not None else 0,
     )
 
@@ -207,24 +212,6 @@ def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
     views = (phase.views,) if phase.views > 1 else ()
     # The batch exists before the step: allocating it is not the client's work.
     return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
-
-
-def _phases(
-    fold: Fold,
-    given: _Given,
-    steps: Sequence[Sequence[Mapping[int, int]]],
-    seen: Sequence[Mapping[int, list[Kernel]]],
-) -> tuple[PhaseTrace, ...]:
-    """Every phase's steps, from the carry that the phases before it leave; ``seen`` has some already."""
-    sizes = [{size for one in steps for size in one[place]} for place in range(len(fold.phases))]
-    return tuple(
-        PhaseTrace(
-            phase.name,
-            _by_size(partial(traced_step, phase, carry, given.shape), sizes[place], seen[place]),
-            trains=phase.reports and phase.data == "train",
-        )
-        for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes]))
-    )
 
 
 def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[Phase, Carry]]:

@@ -84,12 +84,12 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
             register_module_forward_hook(self._left, always_call=True),
         ):
             self._hooks.callback(hook.remove)
-        return super().__enter__()
+        return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *raised: object) -> None:
         """Follows nothing any more."""
         self._hooks.close()
-        super().__exit__(*raised)
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
 
     def _entered(self, module: nn.Module, *_: Any) -> None:
         layer = layer_of(module)

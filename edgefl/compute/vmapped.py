@@ -205,7 +205,8 @@ class _Carries:
     def of(self, places: list[int]) -> Carry:
         """The carry of clients whose fixed leaves agree."""
         carry = self.carry if len(places) == len(self.fixed) else chosen(self.carry, places)
-        return with_fixed(carry, self.fixed[places[0]])
+        found: Carry = with_fixed(carry, self.fixed[places[0]])
+        return found
 
     def keep(self, places: list[int], carry: Carry) -> None:
         """Takes over the carry of some clients after steps."""

@@ -107,15 +107,14 @@ def choose(context: Context, params: Any) -> EngineChoice:
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)
-    common = {"device": params.device, "state_memory": params.state_memory}
     workers = params.workers
     if workers is None:
         units = shape.jobs if family == "loop" else shape.units
         workers = min(cores(), units) if shape.expected_s > LONG_S and not gpu else 1
-    named: dict[str, Any] = (
-        {"name": family} if workers == 1 else {"name": "processes", "workers": workers, "inner": family}
-    )
-    return EngineChoice(named | common, why, shape)
+    named: dict[str, Any] = {"name": family, "device": params.device}
+    if workers > 1:
+        named = {"name": "processes", "workers": workers, "inner": family}
+    return EngineChoice(named | {"state_memory": params.state_memory}, why, shape)
 
 
 def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:

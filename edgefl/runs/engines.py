@@ -50,7 +50,7 @@ class EngineOptions:
     @property
     def device(self) -> torch.device:
         """The device that trains."""
-        return _device(self.params.place)
+        return _device(self.params.device)
 
 
 @placed

@@ -10,7 +10,7 @@ from nightly import sampled
 from small import SMALL
 
 import edgefl
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
 from edgefl.core.event import TrainingJob

@@ -8,7 +8,7 @@ from builders import arrival
 from nightly import mostly, sampled
 
 from edgefl.compute import loop
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local
 from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
 from edgefl.planning.learning import DataAccess

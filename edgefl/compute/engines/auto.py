@@ -7,7 +7,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.compute.engines._params import Count, TrainingParams, check_workers
+from edgefl.compute.engines._params import TrainingParams, Workers
 from edgefl.compute.job import Engine
 from edgefl.core.errors import UserError
 
@@ -16,7 +16,7 @@ class Params(TrainingParams):
     """Parameters for the engine that is chosen."""
 
     workers: Annotated[
-        Count | None,
+        Workers | None,
         Field(
             description="how many processes train, one thread each; null is one, or one per core if that pays"
         ),
@@ -27,12 +27,11 @@ class Params(TrainingParams):
         raise NotImplementedError
 
     def check(self) -> None:
-        """Checks that workers can be had before a run begins.
+        """Checks that workers can train before a run begins.
 
         Raises:
-            UserError: there are too many, or several although the run trains on a GPU.
+            UserError: there are several although the run trains on a GPU.
         """
-        check_workers(self.workers)
         gpu = torch.cuda.is_available() if self.device == "auto" else self.device != "cpu"
         if gpu and (self.workers or 1) > 1:
             raise UserError(

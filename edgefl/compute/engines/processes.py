@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import Working, check_workers
+from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.parallel import ParallelContext, Processes
 from edgefl.core.host import cores
@@ -10,15 +10,6 @@ from edgefl.core.host import cores
 
 class Params(Working):
     """How many workers, and how each trains."""
-
-    def check(self) -> None:
-        """Checks the device and the number of workers before a run begins.
-
-        Raises:
-            UserError: the device is not a CPU, or there are too many workers.
-        """
-        self.check_device()
-        check_workers(self.workers)
 
     def build(self, context: ParallelContext) -> Engine:
         """Worker processes."""

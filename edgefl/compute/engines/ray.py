@@ -24,12 +24,11 @@ class Params(Working):
     ] = None
 
     def check(self) -> None:
-        """Checks the device, the installation and the address before a run begins.
+        """Checks the installation and the address before a run begins.
 
         Raises:
-            UserError: the device is not a CPU, Ray is not installed, or there is no cluster at the address.
+            UserError: Ray is not installed, or there is no cluster at the address.
         """
-        self.check_device()
         needs("ray", "the ray engine needs", where="engine.name")
         # The engine tells of a death that matters; Ray would print each, and reads this early.
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")

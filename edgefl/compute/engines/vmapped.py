@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from edgefl.compute.engines._params import Stacking
-from edgefl.compute.job import Engine, EngineContext
-from edgefl.compute.local import Local
+from edgefl.compute.job import Engine, EngineContext, Local
 from edgefl.compute.vmapped import Vmapped
 
 

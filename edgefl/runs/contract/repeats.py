@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgefl.compute.job import Outcome
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local, Outcome
 from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError

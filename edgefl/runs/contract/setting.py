@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from edgefl.compute import loop
-from edgefl.compute.job import Task
-from edgefl.compute.local import Local
+from edgefl.compute.job import Local, Task
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError
