@@ -25,7 +25,7 @@ from edgefl.data.spec import Arrays, Ints, Spec, stratified
 LOOKED_AT = 256
 # Independent of a run's seed: every run has the same test images. Any number would do.
 _SPLIT_SEED = 2718
-TEST_SHARE = 0.2
+_TEST_SHARE = 0.2
 
 _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
@@ -49,14 +49,6 @@ class OwnImages(Dataset):
         Field(description="height and width to resize to, or one number; null: their own, 32 if they differ"),
     ] = None
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
-    test_share: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            lt=1,
-            description="share of each class's images for testing, 0.2 by default; only without a test part",
-        ),
-    ] = None
 
     def source(
         self, names: tuple[str, ...], train: Pictures, test: Pictures | None, owners: Ints | None = None
@@ -84,11 +76,8 @@ class OwnImages(Dataset):
         shape = self.channels, *self._size([train] if test is None else [train, test], name)
         if test is None:
             rng = np.random.default_rng(_SPLIT_SEED)
-            parts = stratified(train.labels, self.test_share or TEST_SHARE, rng, least=1)
+            parts = stratified(train.labels, _TEST_SHARE, rng, least=1)
             train, test = train.of(parts[0]), train.of(parts[1])
-        elif self.test_share is not None:
-            what = "test_share is set, but there is a test part"
-            raise DataError(what, where=self.path, hint="remove task.dataset.test_share")
         else:
             parts = np.arange(len(train.labels)), len(train.labels) + np.arange(len(test.labels))
         if not len(test.labels):

@@ -57,7 +57,6 @@ def test_a_share_of_each_class_is_for_testing(tmp_path):
     assert np.bincount(one[1].test_y).tolist() == [2, 1, 5]
     assert np.bincount(one[1].train_y).tolist() == [8, 1, 20]
     assert (one[1].test_x == other[1].test_x).all()
-    assert np.bincount(_read(tmp_path, test_share=0.5)[1].test_y).tolist() == [5, 1, 12]
     images = {x.tobytes() for x in (*one[1].train_x, *one[1].test_x)}
     assert len(images) == 37  # no image is in both parts
 
@@ -99,7 +98,6 @@ def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
         ({"path": ""}, "must name a folder"),
         ({"size": 5000}, "size"),
         ({"channels": 2}, "channels"),
-        ({"test_share": 1.0}, "test_share"),
         ({"size": "32px"}, "size should be a whole number or be a list; got"),
         ({"size": True}, "size should be a whole number or be a list"),
     ],
@@ -238,8 +236,6 @@ def test_no_such_folder(tmp_path):
     (tmp_path / "file").write_text("")
     assert "no folder 'file'" in _refused(tmp_path / "file")
     assert "no folder" in _refused(tmp_path / ("x" * 300))
-    # A share beside a test part would be ignored.
-    assert "remove task.dataset.test_share" in _refused(tree(tmp_path, GIVEN), test_share=0.1)
 
 
 @pytest.mark.parametrize(
