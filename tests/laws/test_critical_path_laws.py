@@ -51,7 +51,7 @@ SCENARIO = {
 RATES = st.none() | st.floats(1e6, 1e8)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(fleets(), RATES, RATES, st.none() | st.integers(1, 4))
 def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink, size):
     """Whatever the policy, the fleet and what clients share: rounds from start to end, by their causes."""
