@@ -221,7 +221,8 @@ def test_without_jitter_work_takes_what_it_was_priced_at():
     assert again(given).saved_s()["jitter"] == pytest.approx(saved_s, rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("changes", "words"),
     [
         ({"server": {**SCENARIO["server"], "policy": "fedasync"}, "method": "fedavg"}, ["policy fedasync"]),
