@@ -18,8 +18,13 @@ from xdist.scheduler import LoadScopeScheduling
 from edgefl.core.notes import note
 
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
-settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=20)
-settings.load_profile("edgefl")
+for _profile, _most in (("day", 10), ("night", 50)):
+    settings.register_profile(_profile, deadline=None, derandomize=True, max_examples=_most)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test is imported: more examples where more than the tests of the day are asked for."""
+    settings.load_profile("day" if config.option.markexpr == "not nightly" else "night")
 
 
 class _ByFile(LoadScopeScheduling):

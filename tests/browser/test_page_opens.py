@@ -7,6 +7,7 @@ import io
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pytest
 from paged import plot_of
 from visits import PHONE
 
@@ -136,6 +137,7 @@ def test_downloads(shared):
     assert shown.count() == len(text.splitlines()) - 1
 
 
+@pytest.mark.nightly
 def test_dark_and_light(visit):
     """The page follows what the user prefers, and the button turns it; plots take its ink."""
     page = visit(scheme="dark")
@@ -158,6 +160,7 @@ def test_a_phone_does_not_scroll_sideways(visit):
     assert page.page.evaluate("document.documentElement.scrollWidth") <= PHONE
 
 
+@pytest.mark.nightly
 def test_print_is_light_and_has_everything(visit):
     """In print there are no switches, the colours are light, and plots that were never in view are drawn.
 

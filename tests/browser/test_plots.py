@@ -145,6 +145,7 @@ def test_runs_of_several_seeds_have_a_line(shared, record):
     assert names == ["mean over a fortieth", "mean over a four-hundredth", "most at once"]
 
 
+@pytest.mark.nightly
 def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
     """Of two seeds it reaches beyond 0% and 100%, where there are none; losses have no such ends.
 
@@ -182,6 +183,7 @@ def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
     assert {one["visible"] for one in page.drawn("accuracy")["data"]} == {True}
 
 
+@pytest.mark.nightly
 def test_a_long_wait_does_not_hide_the_jobs(visit, record):
     """Where a merge comes long after the last arrival, the axis ends with the jobs, and the words say so."""
     one = blocks_of(record, "round")[0]
@@ -207,6 +209,7 @@ def test_the_front_is_drawn(shared, record):
         assert record.told.groups[group].name in page.page.inner_text("#plot-pareto .note")
 
 
+@pytest.mark.nightly
 def test_many_points_are_thinned_but_for_the_file(visit, record):
     """A line of 50,000 points is drawn with some of them, its extremes among them; the CSV has all."""
     count = 50_000
@@ -225,6 +228,7 @@ def test_many_points_are_thinned_but_for_the_file(visit, record):
     assert len(rows_of(page, "accuracy")) == count + 1
 
 
+@pytest.mark.nightly
 def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
     """Words alone: neither switches nor downloads, unless another choice has something to draw."""
     (data,) = blocks_of(record, "partition")[:1]
@@ -305,6 +309,7 @@ def telling(record):
     )
 
 
+@pytest.mark.nightly
 def test_measures_published_and_refused(visit, telling):
     """Measures by class are a map, over clients a band; refused clients and both figures are told."""
     page = visit(telling)

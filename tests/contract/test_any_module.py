@@ -180,6 +180,7 @@ def test_where_clients_cannot_be_stacked_they_are_looped(tmp_path, monkeypatch):
     assert "use --engine loop" in asked.reason
 
 
+@pytest.mark.nightly
 def test_a_module_brings_its_weights_and_a_class_draws_them(tmp_path):
     """Every seed starts from a module's weights, wherever it is trained; from a class, from its own."""
     module = given_modules.Plain()

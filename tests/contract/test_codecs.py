@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
@@ -23,8 +23,6 @@ CODECS = [
 ]
 REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
-# Each law is checked for every codec.
-FEW = settings(max_examples=6)
 
 names = st.text('ab.é"\\\n0', min_size=1, max_size=4)
 shapes = st.lists(st.integers(0, 7), max_size=3).map(tuple)
@@ -68,7 +66,6 @@ def on_meta(tree):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@FEW
 @given(payloads())
 def test_sizes_are_the_bytes_that_are_written(codec, given_):
     """From tensors without values, by part, exactly; arguments are not modified."""
@@ -81,7 +78,6 @@ def test_sizes_are_the_bytes_that_are_written(codec, given_):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@FEW
 @given(payloads())
 def test_what_is_carried_is_what_is_read(codec, given_):
     """``carried`` is a short cut of encoding and decoding, to the last bit; shapes are all it takes."""
@@ -97,7 +93,6 @@ def test_what_is_carried_is_what_is_read(codec, given_):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@FEW
 @given(st.lists(tensors((torch.float32,), st.just((3, 4))), min_size=2, max_size=5))
 def test_stacked_tensors_are_coded_each_on_its_own(codec, stacked):
     """Under vmap every client has its own scale and its own largest entries, to the last bit."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core import catalogue
@@ -34,7 +34,6 @@ def _partitioned(name, labels, classes, clients, seed=0):
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
-@settings(max_examples=8)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=50, max_size=300).map(np.array),
     clients=st.integers(1, 8),

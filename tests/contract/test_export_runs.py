@@ -253,6 +253,7 @@ def test_a_failed_verification_leaves_no_file(runs, monkeypatch, capsys):
         one(runs["fedavg"])
 
 
+@pytest.mark.nightly
 def test_an_unfinished_run_is_marked(runs, capsys):
     """Its last saved model can be exported; the table and the card say so."""
     run, how = runs["fedavg"], "was killed"
@@ -300,6 +301,7 @@ def test_runs_without_a_model(tmp_path, capsys):
         assert not (tmp_path / name / "export").exists()
 
 
+@pytest.mark.nightly
 def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys):
     """If the last file does not fit, none of them is left, not even a temporary one."""
     calls = []

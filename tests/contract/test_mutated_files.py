@@ -123,6 +123,7 @@ def test_a_mistake_in_a_scenario_has_a_place():
     assert 50 < sum(refused) < 80
 
 
+@pytest.mark.nightly
 def test_a_wrong_setting_has_a_place():
     rng = random.Random("settings")  # noqa: S311
     text = catalogue.find("scenarios", "quickstart").path.read_text(encoding="utf-8")

@@ -95,6 +95,7 @@ def test_images_of_ones_own_are_learned_and_exported(here, monkeypatch, tmp_path
         export(runs[1].folder, ExportOptions(), DataAccess(), here / "other.onnx")
 
 
+@pytest.mark.nightly
 def test_the_images_are_part_of_a_runs_identity(here):
     """One changed pixel makes another run; the same images, however named, make the same one."""
     ids = []

@@ -99,6 +99,7 @@ class Body(nn.Module):
 """
 
 
+@pytest.mark.nightly
 def test_an_operator_without_a_cost_is_placed(scenario, capsys):
     """Dropout is refused at the line of the user's that calls it, as bad input."""
     path, own = scenario

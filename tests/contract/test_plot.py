@@ -26,6 +26,7 @@ def result(tmp_path_factory):
     return edgefl.run("quickstart", overrides=[*FEW, "sweep.seed=[1, 2]"], out=out)
 
 
+@pytest.mark.nightly
 def test_python_has_the_same_figure(result, tmp_path, capsys):
     from matplotlib.figure import Figure
 

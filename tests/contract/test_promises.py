@@ -70,7 +70,7 @@ def broken(tmp_path, monkeypatch):
     return write
 
 
-@sampled(6, "mistake", mostly(MISTAKES, FIRST))
+@sampled(4, "mistake", mostly(MISTAKES, FIRST))
 def test_a_mistake_is_found(broken, monkeypatch, tmp_path, mistake):
     """The promise that it breaks is named, with how, and with the file and line of the mistake."""
     promise, begins, words, wrong = MISTAKES[mistake]
@@ -119,6 +119,7 @@ def test_a_slip_in_a_function_names_its_line_and_its_promise(broken, monkeypatch
     assert f"line {where.rpartition(':')[2]}" in trace.read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_parameters_and_the_scenario_can_be_set(capsys):
     """`--set` reaches the checked method and its base; FedAvg, which it is compared with, has the model."""
     settings = ("method.base=fedprox", "method.base.mu=0.5", "model.hidden=[6]")

@@ -60,6 +60,7 @@ def test_a_raised_run_is_the_longer_one(tmp_path, case):
     same_runs(long, short)
 
 
+@pytest.mark.nightly
 @sampled(1, ("engine", "most"), [("loop", 3), ("null", 1000)])
 def test_a_raised_run_that_is_killed(tmp_path, engine, most):
     """At some or all of its writes: resumed with the same settings it is the longer run all the same."""

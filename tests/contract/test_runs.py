@@ -66,6 +66,7 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
     assert dry.notes[0] == "mnist: no files, so labels are assumed balanced"
 
 
+@pytest.mark.nightly
 def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
     """It is marked failed, with the reason and its figures so far; the exit status is 1."""
     path = tmp_path / "sweep.yaml"

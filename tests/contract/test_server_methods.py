@@ -152,7 +152,7 @@ def overselected(
     return run, learned(run)
 
 
-@pytest.mark.parametrize("engine", ["loop", "vmapped"])
+@sampled(1, "engine", ["loop", "vmapped"])
 @pytest.mark.parametrize("name", ["scaffold", "feddyn"])
 def test_the_servers_mean_is_the_clients_where_some_are_late(tmp_path, name: str, engine: str):
     """The server's c, or h, is the mean of all clients' as in the papers, although uploads are dropped."""

@@ -49,6 +49,7 @@ def copies(name: str, net: Net, **settings: Any) -> int:
     return meta.trace(method, method.exchanges[0], net, [[{SIZE: 1}]]).peaks[SIZE,].get("kept copies", 0)
 
 
+@pytest.mark.nightly
 def test_frozen_copies_are_in_memory(cnn: Net, normed: Net):
     """FedProx and FedNTD hold one model more, MOON two, FedCKA the first layers of two, FedAlign none."""
     for net in (cnn, normed):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import tracked
 from commands import run_command
+from nightly import mostly
 from small import Stop
 
 import edgefl
@@ -30,7 +31,7 @@ SHORT = {
 MISSING = [name for name in TRACKERS if importlib.util.find_spec(name) is None]
 
 
-@pytest.fixture(params=TRACKERS)
+@pytest.fixture(scope="module", params=mostly(TRACKERS, ["tensorboard"]))
 def name(request) -> str:
     if request.param in MISSING:
         pytest.skip(f"{request.param} is not installed")
@@ -51,8 +52,11 @@ class Environment:
     @property
     def trackers(self) -> list[object]:
         """Those that are installed."""
-        every = {name: {"name": name} for name in TRACKERS if name not in MISSING}
-        return [{**one, "uri": self.uri} if name == "mlflow" else one for name, one in every.items()]
+        return [self.of(name) for name in TRACKERS if name not in MISSING]
+
+    def of(self, name: str) -> dict[str, str]:
+        """One of them, as a scenario asks for it."""
+        return {"name": name, **({"uri": self.uri} if name == "mlflow" else {})}
 
     def recorded(self, name: str, run: edgefl.RunResult) -> tracked.Recorded:
         """What a tracker has of a run."""
@@ -69,9 +73,10 @@ def environment(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def done(environment, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("done") / "runs"
-    return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, track=environment.trackers)
+def done(name, environment, tmp_path_factory):
+    """A run that one of them tracked."""
+    folder, asked = tmp_path_factory.mktemp("done") / "runs", [environment.of(name)]
+    return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, track=asked)
 
 
 def close(one: float, other: float, name: str) -> bool:
@@ -146,6 +151,7 @@ def test_a_run_says_which_it_is(name, done, environment):
         assert found.facts["x of *"] == "round"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("how", "words"), [("failed", ("FAILED", "", "1")), ("interrupted", ("KILLED", "", "1"))]
 )

@@ -35,7 +35,18 @@ AT_NIGHT = {ROOT / "docs" / "tutorials" / name for name in ("board.md", "phones.
 AT_NIGHT |= {
     ROOT / "docs" / f"{name}.md"
     for name in (
-        *("costs", "extending", "figures", "fleets", "managing", "measures", "on-device", "python", "replay"),
+        *(
+            "costs",
+            "extending",
+            "figures",
+            "fleets",
+            "managing",
+            "measures",
+            "on-device",
+            "python",
+            "replay",
+            "start",
+        ),
         *("repetitions", "trackers", "uncertainty", "validation"),
     )
 }

@@ -146,6 +146,7 @@ def combinations_table() -> str:
     return table(("method", "not on"), rows)
 
 
+@pytest.mark.nightly
 @sampled(1, "name", ["methods", "costs", "combinations"])
 def test_table_is_made_of_the_code(name, costs, request):
     """Each table between its marks is what the code gives."""

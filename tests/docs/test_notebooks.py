@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nightly import mostly, sampled
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
-BY_DAY = [one for one in NOTEBOOKS if one.stem in {"quickstart", "own-fleet"}]
 
 TYPES = {"text/html": "_repr_html_", "image/png": "_repr_png_"}
 """What a notebook shows of a value beside its text, and the method that it asks."""
@@ -67,8 +65,9 @@ def comparable(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("one_registry")
-@sampled(1, "path", mostly(NOTEBOOKS, BY_DAY), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_gives(path, tmp_path, monkeypatch, request):
     """Every code cell runs, in order, and gives the outputs that the file has."""
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from nightly import sampled
 from PIL import Image
 
@@ -16,6 +17,7 @@ README = Path(__file__).parents[2] / "README.md"
 RECIPES = re.findall(r"<!-- recipe -->\n```sh\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.nightly
 @sampled(1, "recipe", RECIPES, ids=["fleet", "module", "board"])
 def test_a_recipe_works_as_pasted(recipe, tmp_path):
     """With 240 photos of any sizes in a folder, and nothing else there."""

@@ -66,6 +66,7 @@ def test_events(scenario, tmp_path):
 
 
 # All of quickstart is trained in half a minute.
+@pytest.mark.nightly
 @pytest.mark.parametrize("scenario", mostly(SCENARIOS, ("mixed",)))
 def test_behaviour(scenario, request, tmp_path):
     """Who did what, when, at what cost, and what was learned in the end: as recorded."""

@@ -51,7 +51,7 @@ SCENARIO = {
 RATES = st.none() | st.floats(1e6, 1e8)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(fleets(), RATES, RATES, st.none() | st.integers(1, 4))
 def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink, size):
     """Whatever the policy, the fleet and what clients share: rounds from start to end, by their causes."""
@@ -221,7 +221,8 @@ def test_without_jitter_work_takes_what_it_was_priced_at():
     assert again(given).saved_s()["jitter"] == pytest.approx(saved_s, rel=1e-9)
 
 
-@pytest.mark.parametrize(
+@sampled(
+    2,
     ("changes", "words"),
     [
         ({"server": {**SCENARIO["server"], "policy": "fedasync"}, "method": "fedavg"}, ["policy fedasync"]),

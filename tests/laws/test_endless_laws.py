@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fleets import POLICIES, fleets, valid
-from hypothesis import given, settings
+from hypothesis import given
 from plans import plan, played, prices, told
 
 from edgefl.core import catalogue
@@ -19,7 +19,6 @@ from edgefl.world import driver
 from edgefl.world.job import LIVE
 from edgefl.world.needs import Evaluate, Feedback, Merge
 
-FEW = settings(max_examples=20)
 PARAMS = {"deadline": {"seconds": 9.0}, "semi-sync": {"interval": 9.0}, "fedbuff": {"buffer": 3}}
 
 
@@ -64,7 +63,6 @@ def ended_by(plan_, feedback=lambda _: Feedback()):
 
 
 @given(fleets(policies=POLICIES))
-@FEW
 def test_a_run_ends_at_the_first_limit_that_is_met(plan_):
     """Not before one is, and for the reason that it gives."""
     plan_ = replace(plan_, prices=tuple(each for each in plan_.prices if each.at == "round"))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from fleets import AVAILABILITY, fleets, only, valid
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plans import plan, prices, told
 
@@ -18,7 +18,6 @@ from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.speed import FleetCurve
 
-FEW = settings(max_examples=15)
 LOST = ENDINGS.index(Kind.LOST)
 CLIENTS = 2000
 SIZE = 1_000_000
@@ -115,7 +114,6 @@ THERMAL = st.fixed_dictionaries(
 
 
 @given(THERMAL, st.floats(1, 40), st.floats(0, 20), st.integers(1, 3))
-@FEW
 def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rounds):
     """Heat, followed in small steps: a second a second at work, to 0 in ``recovery`` at rest."""
     speed = (valid(catalogue.load("speed", "thermal").Params, **params),)
@@ -134,7 +132,6 @@ def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rou
 
 
 @given(THERMAL, st.sampled_from(["lose", "pause", "finish"]))
-@settings(max_examples=15)
 def test_heat_takes_time_and_no_energy_above_idle(params, on_leave):
     """Power falls with the speed: work takes its energy at full speed, as far as it came, and idles longer.
 
@@ -159,8 +156,8 @@ def test_heat_takes_time_and_no_energy_above_idle(params, on_leave):
         assert math.isclose(row["work_j"], 3 * row["work_s"])
 
 
+@pytest.mark.nightly
 @given(st.floats(0.1, 0.9), st.floats(5, 20), st.floats(0.2, 1), st.sampled_from(["pause", "finish"]))
-@settings(max_examples=8)
 def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_leave):
     """Over the time for which the client is there, where it pauses."""
     speed = valid(catalogue.load("speed", "load").Params, share=share_, length=length, factor=factor)
@@ -182,7 +179,6 @@ def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_lea
 
 
 @given(fleets(availability=only(AVAILABILITY, "charging")))
-@FEW
 def test_batteries_fall_by_what_jobs_used(plan_):
     """Each job once, when it ends: all but what the device draws when it is idle."""
     used, spend = np.zeros(len(plan_.clients)), Charging.spend

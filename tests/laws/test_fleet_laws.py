@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plans import dispatched, facts, in_cells, told, told_all
 
@@ -17,7 +17,6 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
 from edgefl.world.needs import Feedback, Merge
 
-FEW = settings(max_examples=20)
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
 STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s")
 
@@ -41,7 +40,6 @@ def test_every_component_is_drawn(kind, strategies):
 
 
 @given(fleets())
-@FEW
 def test_time_never_falls_and_jobs_are_causal(plan_):
     """Events come in order; a job begins at the newest version and is merged after it arrived."""
     server, _, rows = told(plan_)
@@ -70,7 +68,6 @@ def test_time_never_falls_and_jobs_are_causal(plan_):
 
 
 @given(fleets())
-@FEW
 def test_every_dispatched_job_ends_exactly_once(plan_):
     """Merged, late, lost or cut; a merge takes what its need says."""
     with dispatched() as numbers:
@@ -85,7 +82,6 @@ def test_every_dispatched_job_ends_exactly_once(plan_):
 
 
 @given(fleets())
-@FEW
 def test_live_versions_are_what_jobs_in_flight_need(plan_):
     """Ready are the jobs that have begun and not ended; their versions are kept, and no others."""
     server, needs, rows = told(plan_)
@@ -122,7 +118,6 @@ CLOCKED = {name: values for name, values in AVAILABILITY.items() if name != "cha
 
 
 @given(fleets(availability=CLOCKED))
-@settings(max_examples=20)
 def test_nobody_works_while_away(plan_):
     """A job is lost when its client leaves, or rests until it is back; else it goes on.
 
@@ -152,7 +147,6 @@ def rows_of(plan_, **options):
 
 
 @given(fleets(instant=False), st.sampled_from([None, 1e15]))
-@FEW
 def test_a_wide_link_is_no_link(plan_, cell_bps):
     """Shared capacities that are never used up change nothing, to the bit, however large they are."""
     server = plan_.scenario.server.model_copy(update={"uplink": 1e308, "downlink": 1e17})
@@ -180,7 +174,6 @@ QUIET = {
 
 
 @given(fleets(selectors=QUIET), st.data())
-@FEW
 def test_feedback_moves_nothing(plan_, data):
     """Whatever training reports, the same happens, unless the selector reads it."""
     scalars = st.dictionaries(st.sampled_from(["loss", "loss_rms", "global"]), st.floats(0, 9))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from fleets import fleets
-from hypothesis import given, settings
+from hypothesis import given
 from recorded import recorded
 from replayed import small
 
@@ -19,7 +19,6 @@ from edgefl.store import read
 
 
 @given(fleets())
-@settings(max_examples=12)
 def test_a_history_ends_in_the_summary(plan_):
     """What is evaluated when all is over has cost what the run cost; earlier evaluations cost no more."""
     with recorded(plan_, [0.2, 0.7, 0.4]) as reader:
@@ -41,7 +40,6 @@ def test_a_history_ends_in_the_summary(plan_):
 
 
 @given(fleets())
-@settings(max_examples=12)
 def test_epochs_are_those_of_the_work_that_is_over(plan_):
     """Each job's steps, of as many samples as its client's mean batch has, over all clients' samples."""
     with recorded(plan_, [0.5]) as reader:

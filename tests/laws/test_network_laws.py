@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact_sharing import Client, Limits, arrivals, downloads, fluid, received, uploads
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plans import plan, prices, sourced, told, with_server
 
@@ -17,7 +17,6 @@ from edgefl.core.fleet import Cell
 from edgefl.core.link import Link
 from edgefl.core.yamls import RESOLVED
 
-FEW = settings(max_examples=15)
 CLOSE = 1e-9
 MBIT, MBIT_BYTES = 1e6, 125_000
 whole, from_zero = (st.integers(least, 9).map(Fraction) for least in (1, 0))
@@ -71,7 +70,6 @@ def by_client(rows, name):
 
 
 @given(rounds())
-@FEW
 def test_rounds_are_those_of_the_fluid_model(system):
     """Every download and arrival, in a first round and in a second, which begins when the first ends."""
     down, up, clients = system
@@ -109,7 +107,6 @@ def test_more_capacity_can_make_the_last_arrival_later(downs, up, clients, last_
 
 
 @given(rounds(), st.fractions("1/2", 20, max_denominator=7))
-@FEW
 def test_what_is_broken_off_has_moved_its_bytes(system, until):
     """At any time, whole bytes as of the fluid model."""
     down, up, clients = system
@@ -158,7 +155,6 @@ def traced(plan_, ways, gaps):
 
 
 @given(rounds(), st.data())
-@FEW
 def test_traces_and_pauses_are_changes_of_a_flows_cap(system, data):
     """Transfers over links that change, of clients that are away for a while, end as in the fluid model."""
     down, up, clients = system

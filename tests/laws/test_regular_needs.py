@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fleets import AVAILABILITY, fleets, only
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plans import facts, plan, prices
 
@@ -69,7 +69,6 @@ def raised(draw):
 
 
 @given(raised())
-@settings(max_examples=20)
 def test_a_run_with_larger_limits_begins_the_same_up_to_the_last_regular_need(plans):
     """Its needs, events and jobs are equal to the bit, under every policy and selector."""
     (before, events), (after, others) = (run(plan_) for plan_ in plans)

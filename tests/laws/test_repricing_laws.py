@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from nightly import sampled
 from plans import plan as hand_made
 from plans import prices as exchange
 from plans import told
@@ -92,7 +93,7 @@ def summed(found, look=lambda _: None):
         return summary(reader), look(reader)
 
 
-@pytest.mark.parametrize("policy", OTHERS)
+@sampled(1, "policy", OTHERS)
 def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
     """Each job's joules by stage, of its row's tails, and of those open at the end; seven jobs at a time."""
     monkeypatch.setattr("edgefl.analysis.repricing._CHUNK", 7)

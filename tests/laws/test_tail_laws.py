@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fleets import fleets
-from hypothesis import given, settings
+from hypothesis import given
 from plans import told_all
 
 from edgefl.core.ledger import joules
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 
-FEW = settings(max_examples=20)
 TAIL_W = 0.5
 
 
@@ -66,7 +65,6 @@ def ends(monkeypatch):
 
 
 @given(fleets())
-@FEW
 def test_a_tail_lasts_until_the_next_transfer(plan_):
     """However jobs go, each client's tails are those between its transfers, and overlap none of them."""
     plan_ = radios_alone(plan_)
@@ -88,7 +86,6 @@ def test_a_tail_lasts_until_the_next_transfer(plan_):
 
 
 @given(fleets())
-@FEW
 def test_who_arrived_waits_until_the_end_or_the_next_job(plan_):
     """At idle power, which is no part of the job's energy; who did not arrive does not wait."""
     rows = told_all(plan_)[2]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fleets import fleets, valid
-from hypothesis import given, settings
+from hypothesis import given
 from plans import plan
 from recorded import recorded
 from told import times
@@ -224,7 +224,6 @@ LAWS = (
 
 
 @given(fleets())
-@settings(max_examples=25)
 def test_what_the_file_shows_of_a_run(shown, plan_):
     """Of each run, all that is said above."""
     found = shown(plan_)
@@ -233,7 +232,6 @@ def test_what_the_file_shows_of_a_run(shown, plan_):
 
 
 @given(fleets(on_leave="pause"))
-@settings(max_examples=10)
 def test_pauses_are_away(shown, plan_):
     """Where clients pause."""
     pauses_are_away(shown(plan_))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fleets import fleets
-from hypothesis import given, settings
+from hypothesis import given
 from plans import plan
 from recorded import recorded
 from timed import timed
@@ -222,7 +222,6 @@ LAWS = (
 
 
 @given(fleets())
-@settings(max_examples=25)
 def test_what_the_page_shows_of_a_run(plan_):
     """Of each run, all that is said above."""
     found = played(plan_)

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from fleets import AVAILABILITY, FAILURES, POLICIES, built
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed import MIXED
 from plans import with_server
@@ -53,7 +53,6 @@ def spent_j(row):
     FAILURES,
     st.sampled_from(["lose", "pause", "finish", "check-at-end"]),
 )
-@settings(max_examples=15)
 def test_a_summary_is_of_its_jobs(policy, availability, failures, on_leave):
     """Under every policy, also where clients leave and jobs fail."""
     plan_, (_, params) = mixed().plan, policy

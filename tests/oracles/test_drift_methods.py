@@ -17,6 +17,7 @@ import torch
 from builders import build_net, same_trees
 from complex_step import Arrays, cross_entropy, gradient, relu
 from exact import Exact, wide
+from nightly import sampled
 
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import LocalTraining
@@ -395,7 +396,7 @@ class FedCurv:
         self.w, self.last = mean(trained, [SAMPLES[k] for k in cohort]), found
 
 
-@pytest.mark.parametrize(("order", "temperature"), [("alone", 1.0), ("outside", 0.5), ("inside", 0.5)])
+@sampled(1, ("order", "temperature"), [("alone", 1.0), ("outside", 0.5), ("inside", 0.5)])
 def test_fedcurv_pulls_to_the_others(order: str, temperature: float):
     """Weights agree over rounds in which a client's own Fisher information is in the sums, or is too old.
 

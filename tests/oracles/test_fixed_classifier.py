@@ -111,7 +111,7 @@ def array_cycles(work: Work, *, phases: bool) -> int:
     )
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@sampled(1, "name", NETWORKS)
 def test_cycles_saved(name: str):
     """Without and with the update's traffic."""
     network, steps = NETWORKS[name], [step(method, name) for method in ("fedavg", "spherefed")]

@@ -84,7 +84,7 @@ def test_a_forward_pass_as_published(
     assert found == pytest.approx(millions, rel=within, abs=1e-6), f"{found:.2f}M multiply-adds"
 
 
-@pytest.mark.parametrize("name", mostly(catalogue.entries("models"), BY_DAY))
+@sampled(2, "name", mostly(catalogue.entries("models"), BY_DAY))
 def test_fvcore_agrees_on_the_forward_pass(name: str):
     """Fvcore's multiply-adds of convolutions and linear layers are half of the traced operations, exactly."""
     found = forward_counts(build_net(name, (3, 32, 32), 10))

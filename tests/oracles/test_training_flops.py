@@ -302,7 +302,7 @@ def test_every_method_has_its_closed_form():
 
 
 @sampled(
-    16,
+    10,
     ("layers", "name", "settings", "expected"),
     CASES,
     indirect=["layers"],
@@ -325,6 +325,7 @@ SMALL_LAYERS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.nightly
 @SMALL_LAYERS
 def test_fedcurvs_fisher_is_a_step_on_single_samples(layers: Layers):
     """Gradients of single samples take as much as those of their batch."""
@@ -337,6 +338,7 @@ def test_fedcurvs_fisher_is_a_step_on_single_samples(layers: Layers):
     assert fisher.grad_input + fisher.grad_weight == plain.grad_input + plain.grad_weight
 
 
+@pytest.mark.nightly
 @SMALL_LAYERS
 def test_fedaligns_slice(layers: Layers):
     """A product of the stage's input and output, 10 power iterations on it, and both at the width again."""

@@ -104,7 +104,7 @@ TRACKS = {f"edgefl.trackers.{name}" for name in ("mlflow", "tensorboard", "wandb
 
 
 @sampled(
-    2,
+    1,
     ("code", "but", "more"),
     [
         ("import edgefl; edgefl.check, edgefl.report, edgefl.UserError, dir(edgefl)", set(), set()),

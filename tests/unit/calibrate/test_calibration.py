@@ -46,6 +46,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_the_file_is_read_back_and_predicts_the_machine(folder):
     """Predictions match a machine that is a roofline; every number has a source; methods are held out."""
     processes, seen = Processes(), []

@@ -130,6 +130,7 @@ def _worked(monkeypatch) -> Worker:
     return worker
 
 
+@pytest.mark.nightly
 def test_a_wattmeters_log_gives_the_three_powers(folder, monkeypatch):
     """Of the spans in which the machine rested, worked on one core and on all threads."""
     path = _log(folder / "log.csv", 2.0, 3.0, 7.0)
@@ -161,6 +162,7 @@ def test_powers_are_in_order(watts, known, says):
     assert bool(found.why or found.notes) == bool(says)
 
 
+@pytest.mark.nightly
 def test_a_users_readings_are_the_devices_powers(folder):
     """Without measuring any; their source says who read them; a log beside them would contradict them."""
     root = files(folder / "root", CHIP, **JETSON)

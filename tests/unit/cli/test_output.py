@@ -69,6 +69,7 @@ def main_status(arguments, **given):
     return raised.value.code or 0
 
 
+@pytest.mark.nightly
 def test_only_the_document_is_on_stdout(tmp_path):
     """What a user's code prints, or another process, goes to stderr."""
     source = catalogue.find("methods", "fedavg").path.read_text(encoding="utf-8")

@@ -21,6 +21,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_the_page_is_named_after_the_first_run(capsys, here, folder):
     status, out, _ = run_command(capsys, "report", folder)
     page = here / "a-group.html"

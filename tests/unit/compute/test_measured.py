@@ -27,6 +27,7 @@ def found(draft):
     return measure(client_work, draft.scenario.learning.resolved(), "train", 0, 80, limit=20)
 
 
+@pytest.mark.nightly
 def test_memory_holds_what_was_received_and_its_gradients(found):
     """After as many steps as allowed; trained in place, what was received takes the weights twice."""
     assert found.steps == 20

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from nightly import sampled
 from plans import PHONE, plan, prices, sourced
@@ -83,7 +83,6 @@ def ask(table, client, t_s):
 
 
 @given(model, st.integers(0, CLIENTS - 1), time, st.floats(0, 1))
-@settings(max_examples=100)
 def test_an_answer_holds_until_it_says(name, client, t_s, share):
     table = timetable(name)
     available, until = ask(table, client, t_s)
@@ -95,7 +94,6 @@ def test_an_answer_holds_until_it_says(name, client, t_s, share):
 
 
 @given(model, st.lists(st.tuples(st.integers(0, CLIENTS - 1), time), min_size=1, max_size=20))
-@settings(max_examples=60)
 def test_an_answer_depends_on_client_and_time_alone(name, questions):
     """A batch, singles in reverse order, and what asks for one client give the same, to the bit."""
     clients, times = (np.array(column) for column in zip(*questions, strict=True))

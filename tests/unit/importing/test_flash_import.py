@@ -1,7 +1,7 @@
 """FLASH's traces as profiles."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from imported import SPEEDS, STATES, fleet, record, rows, written
 
@@ -50,7 +50,6 @@ SAYS = {
 }
 
 
-@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.integers(0, 23), st.sampled_from(sorted(SAYS))), min_size=2, max_size=25), st.data()
 )

@@ -5,7 +5,7 @@ import pickle
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core.errors import UserError
@@ -19,7 +19,6 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
-@settings(max_examples=30)
 def test_plain_data_are_read_from_every_protocol(data, protocol):
     """What the standard library pickles of dict, list, text and numbers is what is read."""
     assert load(pickle.dumps(data, protocol), "f") == data
@@ -74,7 +73,6 @@ def test_a_pickle_that_is_cut_off_is_refused():
 
 
 @given(st.binary(max_size=60), st.integers(0, 40), PLAIN)
-@settings(max_examples=50)
 def test_garbage_is_a_users_mistake(garbage, place, data):
     whole = pickle.dumps(data)
     for content in (garbage, whole[:place] + garbage + whole[place + 1 :]):

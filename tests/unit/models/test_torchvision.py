@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from nightly import sampled
 from torch.nn import functional as F
@@ -11,6 +12,7 @@ from edgefl.protocol import BUFFERS
 from edgefl.protocol.vision import torchvision
 
 
+@pytest.mark.nightly
 @sampled(
     2,
     ("model", "original", "classifier"),

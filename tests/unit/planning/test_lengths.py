@@ -86,6 +86,7 @@ def test_the_largest_length_that_fits(unit, most, least, method):
             )
 
 
+@pytest.mark.nightly
 def test_a_run_does_what_fits(tmp_path):
     """Jobs have their clients' steps and FLOPs, and the plan read back is the one that was written."""
     local = {"epochs": {"fit": "300 ms", "most": 5}, "batch_size": 16}

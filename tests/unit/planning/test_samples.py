@@ -17,7 +17,7 @@ from edgefl.store import read, read_plan
 SCENARIO = {
     "name": "many",
     "seed": 3,
-    "task": {"dataset": "digits", "clients": 5000},
+    "task": {"dataset": "digits", "clients": 500},
     "model": {"name": "mlp", "hidden": [8]},
     "method": "fedavg",
     "fleet": "home-lab",
@@ -30,17 +30,18 @@ def planned(*overrides):
     return plan(drafts(SCENARIO, overrides)[0], DataAccess(need="embedded"))
 
 
+@pytest.mark.nightly
 def test_a_number_is_every_clients_and_a_distribution_drawn_for_each():
     """Whole numbers, at least 1, spread as the sampler says; whatever others draw, but by the seed."""
     found = planned("task.samples=60")
-    assert found.plan.clients.samples.tolist() == [60] * found.learning.federation.clients == [60] * 5000
+    assert found.plan.clients.samples.tolist() == [60] * found.learning.federation.clients == [60] * 500
     assert "numbers of samples and no data" in found.plan.assumed[0]
     samples = planned(LOGNORMAL).plan.clients.samples
     assert samples.dtype == np.int64
     assert samples.min() >= 1
-    # The standard error of the logarithm's mean is 1 / sqrt(5000) = 0.014.
-    assert abs(np.log(samples).mean() - 4) < 0.06
-    assert abs(np.log(samples).std() - 1) < 0.06
+    # The standard error of the logarithm's mean is 1 / sqrt(500) = 0.045.
+    assert abs(np.log(samples).mean() - 4) < 0.19
+    assert abs(np.log(samples).std() - 1) < 0.19
     small = planned("task.samples={name: uniform, low: 0.01, high: 0.4}").plan.clients.samples
     assert set(small.tolist()) == {1}
     few, other = (
