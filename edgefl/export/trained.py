@@ -188,7 +188,7 @@ def _chosen(
     version = named[which] if which in named else int(which) if which.isdecimal() else None
     if version is None and which == BEST:
         version = named[LAST]
-    if version not in saved:
+    if version is None or version not in saved:
         known = ", ".join(f"{version}" for version in saved) or "none"
         raise UserError(
             f"version {which!r} was not saved",
