@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 from edgefl.store import read
 from edgefl.store.events import DIGEST, EventDigest
-from edgefl.store.folders import FILES
+from edgefl.store.folders import DATABASE, FILES, HOST, PLAN
 from edgefl.store.sums import content_damage, noted, unsettle
 
 
@@ -27,7 +27,9 @@ def verify(folder):
     """Reads all files of a run, and says which are damaged."""
     with read(folder) as reader:
         rows = [row for table in FILES for row in reader.rows(table)]
-    sums = noted(folder) | {row["file"]: row["sha256"] for row in rows}
+    known = noted(folder)
+    sums = {name: known[name] for name in (DATABASE, PLAN, HOST) if name in known}
+    sums |= {row["file"]: row["sha256"] for row in rows}
     found = (content_damage(folder / name, sha256) for name, sha256 in sums.items())
     return [what for what in found if what]
 

@@ -67,7 +67,7 @@ class Reader:
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
         self._in_progress = folder is None or is_locked(folder)
-        self._db = _database(self.folder) if database is None else database
+        self._db = _opened(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
             if database is None:
@@ -280,27 +280,23 @@ def check_run(folder: Path) -> None:
         raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
 
 
-def _database(folder: Path) -> sqlite3.Connection:
-    check_run(folder)
-    try:
-        return _opened(folder / DATABASE)
-    except sqlite3.OperationalError as error:
-        raise _damaged(folder, error) from error
-
-
-def _opened(file: Path) -> sqlite3.Connection:
+def _opened(folder: Path) -> sqlite3.Connection:
     """A run's database, for reading.
 
     In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
     be writing, so the file is opened as immutable.
     """
-    writable, log = os.access(file.parent, os.W_OK), file.with_name(f"{file.name}-wal")
+    check_run(folder)
+    file, writable = folder / DATABASE, os.access(folder, os.W_OK)
     if writable and file.with_name(f"{file.name}-journal").exists():
         # Where a kill left changes half-made, who reads takes them back, which a mere reader may not.
         with suppress(sqlite3.Error), closing(sqlite3.connect(file)) as database:
             database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    how = "mode=ro" if writable or log.exists() else "immutable=1"
-    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
+    how = "mode=ro" if writable or file.with_name(f"{file.name}-wal").exists() else "immutable=1"
+    try:
+        return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
+    except sqlite3.OperationalError as error:
+        raise _damaged(folder, error) from error
 
 
 class OtherFormatError(UserError):
