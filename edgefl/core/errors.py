@@ -183,7 +183,8 @@ def nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
     names, bare = sorted(known), _bare(name)
     close = closest(name, names)
     within = [each for each in names if bare and bare in _bare(each)]
-    choice = list(dict.fromkeys([*([close] if close else []), *(within if len(within) <= _OFFERED else [])]))
+    more = [] if close in within or len(within) > _OFFERED else within
+    choice = [*([close] if close else []), *more]
     listed = otherwise or (f"known: {', '.join(names)}" if names else "none are known")
     return one_of([repr(each) for each in choice]) or listed
 
