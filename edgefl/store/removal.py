@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.store.folders import DATABASE, FILES, HOST, PLAN, is_group, leave_group, made_in, runs_in
-from edgefl.store.locks import GROUP, LOCK, locked
-from edgefl.store.sums import STAMP
+from edgefl.store.folders import DATABASE, FILES, is_group, leave_group, made_in, runs_in
+from edgefl.store.locks import GROUP, locked
 
-# How the names of what edgefl writes begin, in a group's directory and in a run's.
-_OF_GROUPS = (GROUP, LOCK, "report.html")
-_OF_RUNS = (*_OF_GROUPS, DATABASE, PLAN, HOST, STAMP, "traceback.txt", *FILES, "export", "tensorboard")
+# What edgefl writes in a group's directory and in a run's, by the paths there.
+_OF_GROUPS = r"group\.json|\.edgefl\.lock|report\.html"
+_OF_RUNS = (
+    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?"
+    rf"|({'|'.join(FILES)})(/\d+\.safetensors)?|tensorboard(/events\.out\.tfevents\..*)?"
+    r"|export(/(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json))?"
+)
+_TEMPORARY = r"(\.\d+-\d+\.tmp)?"
 
 
 @dataclass(frozen=True)
@@ -113,16 +119,25 @@ def _check_own(folder: Path, runs: Sequence[Path]) -> None:
         UserError: it does, or a directory cannot be read.
     """
     for place, own in ({folder: _OF_GROUPS} | dict.fromkeys(runs, _OF_RUNS)).items():
-        try:
-            others = [path for path in place.iterdir() if path not in runs and not path.name.startswith(own)]
-        except OSError as error:
-            raise UserError(f"cannot read {place}: {error.strerror}", where=str(place)) from error
+        pattern = re.compile(f"({own}){_TEMPORARY}")
+        found = (path for path in _below(place) if place in runs or not {path, *path.parents} & {*runs})
+        others = [path for path in found if not pattern.fullmatch(path.relative_to(place).as_posix())]
         if others:
             raise UserError(
                 f"edgefl did not write {min(others)}; nothing was removed",
                 where="RUN",
                 hint="move it elsewhere, or remove it yourself",
             )
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All that is in a directory, at any depth."""
+
+    def refuse(error: OSError) -> None:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}", where=str(folder)) from error
+
+    for root, folders, files in os.walk(folder, onerror=refuse):
+        yield from (Path(root, name) for name in (*folders, *files))
 
 
 def remove(removal: Removal) -> int:
