@@ -97,7 +97,7 @@ class Build:
         atexit.register(shutil.rmtree, root, ignore_errors=True)
         for nth, files in enumerate(self.folders):
             for place, content in files.items():
-                path = root / str(nth) / place
+                path = root / f"{nth:04d}" / place
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))

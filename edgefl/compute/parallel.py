@@ -213,8 +213,7 @@ class Parallel(ABC):
 def _given_up(jobs: Sequence[TrainingJob], error: Exception) -> RunError:
     job = jobs[0]
     who = f"client {job.client}" if len(jobs) == 1 else f"{len(jobs)} clients including {job.client}"
-    told = str(error).strip().splitlines()
-    how = next((line for line in told if "exit codes" in line), told[-1])
+    how = fresh.died(error)
     return RunError(
         f"training {who} in round {job.round} failed {TRIES} times: the worker process died: {how}",
         where=f"exchange {job.exchange}",

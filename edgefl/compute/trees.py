@@ -75,7 +75,7 @@ class Files(NamedTuple):
                 # torch's own error says that less was written than expected; why, the one before it.
                 f"no room for the tensors that workers exchange: {error.__context__ or error}",
                 where=str(self.folder.parent),
-                hint="use fewer workers or a smaller group, or set TMPDIR to a folder with more room",
+                hint="use fewer workers, or a smaller group",
             ) from error
         return path
 

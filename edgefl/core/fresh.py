@@ -43,8 +43,7 @@ def call(
             error, answer = executor.submit(_answer, function, arguments).result()
         except Exception as failed:
             where = f"{function.__module__}.{function.__qualname__}"
-            killed = isinstance(failed, BrokenExecutor)
-            what = "it was killed, perhaps for want of memory" if killed else in_one_line(failed)
+            what = died(failed) if isinstance(failed, BrokenExecutor) else in_one_line(failed)
             raise RunError(f"a measuring process failed: {what}", where=where) from failed
     if error is not None:
         raise error
@@ -52,9 +51,17 @@ def call(
     return found
 
 
+def died(error: Exception) -> str:
+    """How loky's processes ended, of its advice the line with their exit codes."""
+    told = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line.strip() for line in told if "exit codes" in line), told[-1])
+
+
 def _silent() -> None:
-    """Standard output is the caller's."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    """Standard output and standard error are the caller's."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
 
 
 def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[EdgeflError | None, Any]:

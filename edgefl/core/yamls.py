@@ -38,11 +38,11 @@ _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
     f"{_STANDARD}bool": ("true|True|TRUE|false|False|FALSE", lambda text: _TRUE[text.lower()]),
     f"{_STANDARD}int": (
-        "[-+]?[0-9][0-9_]*|0o[0-7_]+|0x[0-9a-fA-F_]+|0b[01_]+",
+        "[-+]?[0-9]+(_[0-9]+)*|0o[0-7]+|0x[0-9a-fA-F]+|0b[01]+",
         lambda text: int(text, 0 if text[1:2].isalpha() else 10),
     ),
     f"{_STANDARD}float": (
-        r"[-+]?([0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        r"[-+]?([0-9]+(_[0-9]+)*(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
         lambda text: float(re.sub(r"\.(inf|nan)", r"\1", text.lower())),
     ),
 }
@@ -272,7 +272,10 @@ class _Composed:
             problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
             if problem.startswith("but "):
                 problem = f"{getattr(error, 'context', '')}, {problem}"
-            self._refuse(f"not valid YAML: {problem}", line)
+            lines = text.splitlines() or [""]
+            line = min(line, len(lines))
+            hint = "indent by spaces" if "\t" in lines[line - 1] else ""
+            self._refuse(f"not valid YAML: {problem}", line, hint)
         except (RecursionError, UnicodeEncodeError) as error:
             self._refuse(f"not valid YAML: {in_one_line(error)}", 0)
         return Document(self._file, data, places=self._places)

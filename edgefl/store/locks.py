@@ -55,13 +55,17 @@ def locked(folder: Path, *, hint: str = "wait until it has ended") -> Iterator[N
 def _locked_with(folder: Path) -> Path:
     """The folder whose lock is that of another: of a run in a group, also one being planned, the group's."""
     around = folder.resolve().parent if folder.parent == Path() else folder.parent
-    return around if any((around / name).exists() for name in (GROUP, LOCK)) else folder
+    return around if (around / GROUP).exists() or _is_held(around) else folder
 
 
 def is_locked(folder: Path) -> bool:
     """Whether a command has a folder for itself; it need not be writable."""
+    return _is_held(_locked_with(folder))
+
+
+def _is_held(place: Path) -> bool:
     try:
-        file = os.open(_locked_with(folder) / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+        file = os.open(place / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.store.folders import DATABASE, FILES, is_group, leave_group, made_in, runs_in
-from edgefl.store.locks import GROUP, locked
+from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 # What edgefl writes in a group's directory and in a run's, by the paths there.
 _OF_GROUPS = r"group\.json|\.edgefl\.lock|report\.html"
@@ -160,6 +160,8 @@ def remove(removal: Removal) -> int:
     for around in folder.parents:
         if (around == group or around.is_relative_to(removal.within)) and around.resolve() != Path.cwd():
             with suppress(OSError):
+                if not is_locked(around):  # what a command that was killed has left
+                    (around / LOCK).unlink(missing_ok=True)
                 around.rmdir()
     return removal.size_bytes
 

@@ -214,7 +214,7 @@ def test_plain_python_values_become_nodes():
         (b"- age\n", "not a mapping", ""),
         (b"# " + b"x" * 1_000_000, "is larger than 1,000,000 bytes", ""),
         # From Windows: a byte order mark, and other line ends.
-        (b"\xef\xbb\xbfa: 1\r\nb: [\r\n", "not valid YAML", ":3"),
+        (b"\xef\xbb\xbfa: 1\r\nb: [\r\n", "not valid YAML", ":2"),
     ],
 )
 def test_a_file_that_is_no_document_is_named(tmp_path, content, what, line):
