@@ -8,13 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.core.drafts import load
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import (
     Terminated,
-    as_run_error,
     explained,
-    internal,
     is_users,
     user_code,
 )
@@ -63,15 +60,3 @@ def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
     assert is_users(f"{system}/methods_of_ours/methods/mine.py")
     assert is_users(json.__file__)
     assert not is_users(functools.__file__)
-
-
-def test_an_error_of_edgefls_own_asks_for_a_report():
-    error = _raised(load, None)
-    assert internal(error).where.startswith("edgefl/core/yamls.py:")
-    # The first frame is this file's.
-    error.__traceback__ = error.__traceback__.tb_next
-    assert explained(error) is None
-    told = internal(error)
-    assert told.exit_status == 1
-    assert "please report this" in told.hint
-    assert str(as_run_error(error)) == str(told)
