@@ -225,7 +225,8 @@ def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> s
 
 def _mentioning(name: str, kinds: Iterable[str]) -> str:
     """A hint to the one file of code whose summary has a name, as FedOpt's has FedAdam; "" for none."""
-    word = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    letters = "[-_ ]?".join(map(re.escape, re.sub("[-_ ]", "", name)))
+    word = re.compile(rf"\b{letters}\b", re.IGNORECASE)
     every = [entry for kind in kinds if kind in _CODE for entry in entries(kind).values()]
     found = [entry.name for entry in every if word.search(summary(entry))]
     return f"did you mean {found[0]!r}?" if len(found) == 1 else ""

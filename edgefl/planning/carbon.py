@@ -239,6 +239,12 @@ def carbon_of(fleet: Fleet, document: Document, path: Sequence[str | int] = ()) 
     return None if fleet.carbon is None else validate(Carbon, fleet.carbon, document, [*path, "carbon"])
 
 
+def with_carbon(fleet: Fleet, carbon: Carbon | None) -> Fleet:
+    """A fleet with a record of it, in base units, however it was written."""
+    given = None if carbon is None else carbon.model_dump(mode="json", exclude_none=True)
+    return fleet.model_copy(update={"carbon": given})
+
+
 def complete(carbon: Carbon, fleet: Fleet, devices: Mapping[str, Board]) -> Carbon:
     """With all that the fleet's leaves out; see ``completed``.
 

@@ -17,7 +17,7 @@ from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.validation import item_at, validate
 from edgefl.core.yamls import Document
-from edgefl.planning.carbon import carbon_of
+from edgefl.planning.carbon import carbon_of, with_carbon
 from edgefl.planning.dealing import kinds
 
 # What stands for every device.
@@ -58,7 +58,8 @@ def profile(name: str, *, where: str = "") -> Fleet:
     file = Document.read(catalogue.find("profiles", name, where=where).path)
     document = inheriting.fleet(file, file.file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
-    carbon_of(fleet, document)  # what is wrong is told where it is written
+    if carbon := carbon_of(fleet, document):
+        fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))
     return _known_users(fleet, item_at(document.data, ["users"]), str(document.place(["users"])))
 
 

@@ -26,9 +26,10 @@ from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_seconds, show_share
 from edgefl.core.user_code import returned, user_code
+from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.carbon import carbon_notes, carbon_of, complete
+from edgefl.planning.carbon import carbon_notes, carbon_of, complete, with_carbon
 from edgefl.planning.costs import tight
 from edgefl.planning.dealing import DealtClients, dealt, kinds
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
@@ -111,9 +112,12 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
         server = server_board(draft)
     mistakes.check()
     notes: list[str] = [*assumptions(devices, fleet.links)]
-    if carbon := carbon_of(fleet, draft.document, ["fleet"]):
+    # A profile's is in base units.
+    written = isinstance(draft.scenario.fleet, Fleet)
+    document = draft.document if written else replace(draft.document, context=RESOLVED)
+    if carbon := carbon_of(fleet, document, ["fleet"]):
         carbon = complete(carbon, fleet, devices)
-        fleet = fleet.model_copy(update={"carbon": carbon.model_dump(mode="json")})
+        fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)
 
@@ -150,6 +154,9 @@ def planned(
             hint="choose a synchronous policy, such as sync",
         )
     scenario = asked.with_learning(learning.spec)
+    if isinstance(asked.fleet, Fleet):
+        own = with_carbon(asked.fleet, carbon_of(asked.fleet, document, ["fleet"]))
+        scenario = scenario.model_copy(update={"fleet": own})
     clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
     table, refused = prices(learning, clients, limits, fleet, devices, traces)

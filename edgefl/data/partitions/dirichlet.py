@@ -1,4 +1,4 @@
-"""Dirichlet (LDA): each class is split by proportions drawn from Dir(alpha); sizes differ.
+"""Dirichlet (LDA, non-IID): each class is split by proportions drawn from Dir(alpha); sizes differ.
 
 The capped form that FedNTD, NIID-Bench, MOON and FedClassAvg share: a client that already holds n/N
 samples gets none of the following classes, and everything is drawn again until the smallest client

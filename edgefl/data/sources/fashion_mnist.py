@@ -1,4 +1,4 @@
-"""Fashion-MNIST: articles of clothing, 28 x 28 grey (Xiao, Rasul and Vollgraf 2017)."""
+"""Fashion-MNIST (FMNIST): articles of clothing, 28 x 28 grey (Xiao, Rasul and Vollgraf 2017)."""
 
 from __future__ import annotations
 
