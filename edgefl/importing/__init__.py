@@ -140,7 +140,7 @@ def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None)
         what = f"both are {kinds[0]} traces; give one of each"
         raise UserError(what, where=", ".join(map(str, paths)))
     if ready is not None and flash.STATES not in kinds:
-        raise UserError(f"--ready is only for {flash.STATES}", where="--ready")
+        raise UserError("--ready is only for FLASH's states", where="--ready")
     return traces
 
 

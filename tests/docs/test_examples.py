@@ -37,7 +37,6 @@ AT_NIGHT |= {
     for name in (
         *(
             "costs",
-            "extending",
             "figures",
             "fleets",
             "managing",
@@ -45,7 +44,6 @@ AT_NIGHT |= {
             "on-device",
             "python",
             "replay",
-            "start",
         ),
         *("repetitions", "trackers", "uncertainty", "validation"),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from mixed import MIXED
-from nightly import mostly, sampled
+from nightly import mostly
 
 from edgefl.runs.group import run
 
@@ -53,7 +53,7 @@ def _processor():
     return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
 
 
-@sampled(2, "scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_events(scenario, tmp_path):
     """Who did what, when, at what cost, by the clock alone: as recorded."""
     result = run(SCENARIOS[scenario], engine="null", offline=True, out=tmp_path / "out")
@@ -66,7 +66,6 @@ def test_events(scenario, tmp_path):
 
 
 # All of quickstart is trained in half a minute.
-@pytest.mark.nightly
 @pytest.mark.parametrize("scenario", mostly(SCENARIOS, ("mixed",)))
 def test_behaviour(scenario, request, tmp_path):
     """Who did what, when, at what cost, and what was learned in the end: as recorded."""

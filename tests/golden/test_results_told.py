@@ -15,7 +15,6 @@ import re
 
 import pytest
 from mixed import MIXED
-from nightly import mostly
 from paged import paged
 
 import edgefl
@@ -101,7 +100,7 @@ def _lines(value, path=""):
         )
 
 
-@pytest.fixture(scope="module", params=mostly(CASES, ("quickstart", "seeds", "lossy")))
+@pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory):
     """A case's name, scenario, overrides, seeds and its folder of runs."""
     name = request.param
