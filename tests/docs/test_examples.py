@@ -31,22 +31,10 @@ from edgefl.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Some seconds and more, with commands that other pages and tests have as well.
-AT_NIGHT = {ROOT / "docs" / "tutorials" / name for name in ("board.md", "phones.md", "stragglers.md")}
-AT_NIGHT |= {
+AT_NIGHT = {
     ROOT / "docs" / f"{name}.md"
-    for name in (
-        *(
-            "costs",
-            "figures",
-            "fleets",
-            "managing",
-            "measures",
-            "on-device",
-            "python",
-            "replay",
-        ),
-        *("repetitions", "trackers", "uncertainty", "validation"),
-    )
+    for name in "costs figures fleets managing measures on-device python replay repetitions trackers uncertainty "
+    "validation tutorials/board tutorials/phones tutorials/stragglers".split()
 }
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
