@@ -30,12 +30,12 @@ from edgefl.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Some seconds and more, with commands that other pages and tests have as well.
-AT_NIGHT = {
-    ROOT / "docs" / f"{name}.md"
-    for name in "costs figures fleets managing measures on-device python replay repetitions trackers uncertainty "
-    "validation tutorials/board tutorials/phones tutorials/stragglers".split()
-}
+# Of some seconds and more, with commands that other pages and tests have as well.
+LONG = (
+    "costs figures fleets managing measures on-device python replay repetitions trackers uncertainty validation "
+    "tutorials/board tutorials/phones tutorials/stragglers"
+)
+AT_NIGHT = {ROOT / "docs" / f"{name}.md" for name in LONG.split()}
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
 _MERGED = "2>&1"
