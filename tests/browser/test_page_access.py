@@ -32,6 +32,7 @@ def test_axe_finds_nothing_serious(visit, width, scheme):
     assert serious == []
 
 
+@pytest.mark.nightly
 def test_the_first_tab_skips_to_the_results(visit):
     """The first stop of the keyboard is a link over the navigation, and it is seen."""
     page = visit().page

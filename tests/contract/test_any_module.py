@@ -192,6 +192,7 @@ def test_a_module_brings_its_weights_and_a_class_draws_them(tmp_path):
     assert not torch.allclose(one["body"]["fc1.weight"], two["body"]["fc1.weight"], atol=0.05)
 
 
+@pytest.mark.nightly
 def test_a_module_of_a_notebook_is_resumed(tmp_path):
     """A class that is in no file is kept for workers, a resumed run and an export."""
     space = {"__name__": "__main__"}

@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Of some seconds and more, with commands that other pages and tests have as well.
 LONG = (
-    "costs figures fleets managing measures on-device python replay repetitions trackers uncertainty "
-    "validation tutorials/board tutorials/phones tutorials/stragglers"
+    "costs figures fleets managing measures on-device python replay repetitions start trackers "
+    "uncertainty validation tutorials/board tutorials/phones tutorials/stragglers"
 )
 AT_NIGHT = {ROOT / "docs" / f"{name}.md" for name in LONG.split()}
 
