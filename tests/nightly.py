@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
+NIGHT = pytest.mark.nightly
+
 
 def sampled(most: int, names: str | tuple[str, ...], cases: Iterable[Any], **more: Any) -> Any:
-    """As ``pytest.mark.parametrize``, of whose cases by day run so many, at even distances.
-
-    Cases that run at night already stay so.
-    """
+    """As ``parametrize``; by day run so many of the cases that do, at even distances."""
     one = isinstance(names, str)
     given = [case if hasattr(case, "marks") else pytest.param(*((case,) if one else case)) for case in cases]
     by_day = [place for place, case in enumerate(given) if not case.marks]
     kept = {by_day[(2 * nth + 1) * len(by_day) // (2 * most)] for nth in range(most)}
     marked = [
-        case if place in kept else pytest.param(*case.values, marks=pytest.mark.nightly, id=case.id)
+        case if place in kept else pytest.param(*case.values, marks=NIGHT, id=case.id)
         for place, case in enumerate(given)
     ]
     return pytest.mark.parametrize(names, marked, **more)
@@ -27,11 +26,7 @@ def sampled(most: int, names: str | tuple[str, ...], cases: Iterable[Any], **mor
 def paired(rows: Iterable[Any], columns: Collection[Any], also: Collection[Any] = ()) -> list[Any]:
     """Every pair of a row and a column; by day each row once, each column in its turn, and ``also``."""
     return [
-        pytest.param(
-            row,
-            column,
-            marks=() if place == nth % len(columns) or (row, column) in also else pytest.mark.nightly,
-        )
+        pytest.param(row, column, marks=() if place == nth % len(columns) or (row, column) in also else NIGHT)
         for nth, row in enumerate(rows)
         for place, column in enumerate(columns)
     ]
@@ -43,8 +38,7 @@ def mostly(values: Iterable[Any], by_day: Collection[Any]) -> list[Any]:
     assert set(by_day) <= set(values)
     return [
         pytest.param(
-            *(value if isinstance(value, tuple) else (value,)),
-            marks=() if value in by_day else pytest.mark.nightly,
+            *(value if isinstance(value, tuple) else (value,)), marks=() if value in by_day else NIGHT
         )
         for value in values
     ]

@@ -217,6 +217,8 @@ def _hint(kind: str, name: str, canonical: str, known: Mapping[str, Entry]) -> s
     if file := next((entry.path.name for entry in here if entry.name == canonical), ""):
         read = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
         return f"./{kind}/{file} is read only if EDGEFL_PATH lists this directory: {read}"
+    if kind == "datasets" and os.path.isdir(name):  # noqa: PTH112 - raises nothing
+        return f"for the images in this folder, write {name}/"
     for other, own in called(name).items():
         if other != "scenario":  # of which many show what they are named for
             return f"there is the {other} {own!r}: edgefl show {other} {own}"

@@ -74,11 +74,28 @@ def test_dirichlet_gives_full_clients_nothing_more():
         assert counts.sum(axis=1).tolist() == [20, 20]
 
 
+@pytest.mark.parametrize("alpha", [0.05, 20.0])
+def test_draws_made_together_are_distributed_as_single_ones(monkeypatch, alpha):
+    """The largest client and the sum of squares of the counts agree within five standard errors."""
+    labels, params = np.repeat([0, 2, 3], [40, 25, 35]), dirichlet.Params(alpha=alpha, min_samples=1)
+
+    def figures():
+        counts = np.stack([_counts(params, labels, 5, 4, seed) for seed in range(300)])
+        return counts.sum(axis=2).max(axis=1), (counts**2).sum(axis=(1, 2))
+
+    alone = figures()
+    monkeypatch.setattr(dirichlet, "_FEW", 0)
+    monkeypatch.setattr(dirichlet, "_AT_ONCE", 5)
+    for one, other in zip(figures(), alone, strict=True):
+        error = np.sqrt((one.var() + other.var()) / len(one))
+        assert abs(one.mean() - other.mean()) <= 5 * error
+
+
 def test_dirichlet_refuses_or_gives_up():
-    """With too few samples, and after 3,000 draws; the hint names what a draw gave, and it is enough."""
+    """With too few samples, and after 101,000 draws; the hint names what a draw gave, and it is enough."""
     with pytest.raises(UserError, match=r"\(1000\) to give 101 clients 10 each"):
         dirichlet.Params().split(EVEN, CLASSES, 101, _rng())
-    with pytest.raises(UserError, match="none of 3,000 draws") as caught:
+    with pytest.raises(UserError, match="none of 101,000 draws") as caught:
         dirichlet.Params(alpha=1e-9).split(np.repeat([0, 1, 2], 100), 3, 4, _rng())
     assert "larger alpha" in caught.value.hint
     assert "such as" not in caught.value.hint
@@ -182,11 +199,3 @@ def test_size_skew_is_of_sizes_alone():
     largest = max(draws[0], key=sum)
     assert np.abs(largest / largest.sum() - 1 / CLASSES).max() < 0.03
     assert _counts(size_skew.Params(alpha=0.5, min_samples=40), clients=5).sum(axis=1).min() >= 40
-
-
-def test_shards_are_cut_by_class_and_drawn_within():
-    """Classes of 7 and 5 in 3 shards of 4: one holds both; samples of a class are drawn."""
-    counts = _counts(shards.Params(shards_per_client=1), np.array([0] * 7 + [1] * 5), 3, 2)
-    assert sorted(map(tuple, counts)) == [(0, 4), (3, 1), (4, 0)]
-    parts = shards.Params(shards_per_client=1).split(np.zeros(100, dtype=np.int64), 1, 2, _rng())
-    assert all(10 < (part < 50).sum() < 40 for part in parts)
