@@ -31,8 +31,8 @@ from edgefl.cli import main
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Of some seconds and more, with commands that other pages and tests have as well.
-LONG = """costs figures fleets managing measures on-device python replay repetitions start trackers uncertainty
-validation tutorials/board tutorials/phones tutorials/stragglers"""
+LONG = """costs figures fleets managing measures on-device python replay repetitions start trackers
+uncertainty validation tutorials/board tutorials/phones tutorials/stragglers"""
 AT_NIGHT = {ROOT / "docs" / f"{name}.md" for name in LONG.split()}
 
 _FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
