@@ -245,33 +245,6 @@ def with_carbon(fleet: Fleet, carbon: Carbon | None) -> Fleet:
     return fleet.model_copy(update={"carbon": given})
 
 
-def complete(carbon: Carbon, fleet: Fleet, devices: Mapping[str, Board]) -> Carbon:
-    """With all that the fleet's leaves out; see ``completed``.
-
-    Raises:
-        UserError: it names a region, a link or a device that there is not.
-    """
-    regions = [name for name, region in carbon.regions.items() if region.g_per_kwh is None]
-    if carbon.server and carbon.server_region not in carbon.regions:
-        regions.append(carbon.server_region)
-    links = {*fleet.links, *catalogue.entries("links"), OTHERS}
-    kept = {*devices, *catalogue.entries("devices"), *get_args(Board.model_fields["category"].annotation)}
-    made = carbon.embodied.devices if carbon.embodied else {}
-    for given, known, what, key in (
-        (regions, set(table()["means"]), "region", "regions"),
-        (carbon.network, links, "link", "network"),
-        (made, kept, "device or category", "embodied.devices"),
-    ):
-        for name in given:
-            if name not in known:
-                raise UserError(
-                    f"unknown {what} {name!r}", where=f"fleet.carbon.{key}", hint=nearest(name, known)
-                )
-    categories = {name: device.category for name, device in devices.items()}
-    start_h = fleet.availability.start_h()
-    return completed(carbon, fleet.links, categories, start_h)
-
-
 def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
     """With all that the fleet leaves out, so that the table may change.
 
@@ -280,7 +253,24 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
         links: the names of its links.
         devices: its devices' categories by name.
         start_h: the hour at which the fleet's availability begins.
+
+    Raises:
+        UserError: it names a region, a link or a device that there is not.
     """
+    asked = {name for name, region in carbon.regions.items() if region.g_per_kwh is None}
+    if carbon.server and carbon.server_region not in carbon.regions:
+        asked.add(carbon.server_region)
+    routes = {*links, *catalogue.entries("links"), OTHERS}
+    kept = {*devices, *catalogue.entries("devices"), *get_args(Board.model_fields["category"].annotation)}
+    for given, known, what, key in (
+        (asked, set(table()["means"]), "region", "regions"),
+        (carbon.network, routes, "link", "network"),
+        (carbon.embodied.devices if carbon.embodied else (), kept, "device or category", "embodied.devices"),
+    ):
+        for wrong in set(given) - known:
+            raise UserError(
+                f"unknown {what} {wrong!r}", where=f"fleet.carbon.{key}", hint=nearest(wrong, known)
+            )
     regions, server, embodied = dict(carbon.regions), carbon.server, carbon.embodied
     if server is not None:
         name = carbon.server_region
@@ -288,10 +278,10 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
         pue = server.pue or Sourced[Pue].model_validate(table()["pue"])
         server = server.model_copy(update={"pue": pue, "region": name})
     if embodied is not None:
-        known = {kind: Making.model_validate(made) for kind, made in table()["embodied"].items()}
-        known |= embodied.devices
+        made = {kind: Making.model_validate(one) for kind, one in table()["embodied"].items()}
+        made |= embodied.devices
         nothing = Making.model_validate({"made": _UNKNOWN, "lifetime": _UNKNOWN})
-        made = {name: known.get(name) or known.get(kind, nothing) for name, kind in devices.items()}
+        made = {name: made.get(name) or made.get(kind, nothing) for name, kind in devices.items()}
         embodied = embodied.model_copy(update={"devices": made})
     for name, region in regions.items():
         if region.g_per_kwh is None:

@@ -84,6 +84,7 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
+        fleet = with_carbon(fleet, carbon_of(fleet, draft.document, ["fleet"]))
         fleet = _known_users(fleet, item_at(draft.document.data, ["fleet", "users"]), where)
         if fleet.link is not None:
             where = str(draft.document.place(["fleet", "link"]))

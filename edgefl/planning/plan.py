@@ -29,7 +29,7 @@ from edgefl.core.user_code import returned, user_code
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
-from edgefl.planning.carbon import carbon_notes, carbon_of, complete, with_carbon
+from edgefl.planning.carbon import Carbon, carbon_notes, carbon_of, completed, with_carbon
 from edgefl.planning.costs import tight
 from edgefl.planning.dealing import DealtClients, dealt, kinds
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
@@ -112,11 +112,10 @@ def ground_of(draft: Draft, access: DataAccess) -> Ground:
         server = server_board(draft)
     mistakes.check()
     notes: list[str] = [*assumptions(devices, fleet.links)]
-    # A profile's is in base units.
-    written = isinstance(draft.scenario.fleet, Fleet)
-    document = draft.document if written else replace(draft.document, context=RESOLVED)
-    if carbon := carbon_of(fleet, document, ["fleet"]):
-        carbon = complete(carbon, fleet, devices)
+    if fleet.carbon is not None:
+        given = Carbon.model_validate(fleet.carbon, context=RESOLVED)
+        categories = {name: device.category for name, device in devices.items()}
+        carbon = completed(given, fleet.links, categories, fleet.availability.start_h())
         fleet = with_carbon(fleet, carbon)
         notes += carbon_notes(carbon)
     return Ground(fleet, devices, tuple(notes), server)

@@ -29,7 +29,7 @@ def settle(database: sqlite3.Connection, folder: Path) -> None:
 
 
 def stamp(database: sqlite3.Connection, folder: Path) -> None:
-    """Notes the SHA-256 of each file of a run that ended.
+    """Notes the SHA-256 of each file of a run that is closed.
 
     Raises:
         OSError: the database cannot be read.
@@ -42,7 +42,7 @@ def stamp(database: sqlite3.Connection, folder: Path) -> None:
 
 
 def is_settled(folder: Path) -> bool:
-    """Whether a run has ended, and nobody read it then."""
+    """Whether a run is closed, and nobody read it then."""
     return (folder / STAMP).exists()
 
 
@@ -52,7 +52,7 @@ def unsettle(folder: Path) -> None:
 
 
 def noted(folder: Path) -> dict[str, str]:
-    """By file, the SHA-256 that it had when the run ended; empty where it has not.
+    """By file, the SHA-256 that it had when the run was closed; empty while it is open.
 
     Raises:
         OSError: the note cannot be read.

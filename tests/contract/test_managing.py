@@ -200,7 +200,8 @@ def test_a_run_of_a_group_leaves_its_list(runs, capsys):
 def test_where_edgefl_did_not_write_all_nothing_is_removed(runs, capsys):
     """A file, a folder or a link, in a run or in its group; it is named."""
     before = _files(runs)
-    for name in ("costs/mine.html", "costs/01-seed-1/notes.txt", "costs/01-seed-1/wandb"):
+    own = ("notes.txt", "wandb", "report.html-notes.md", "plan.yaml.mine", "versions/mine.txt", "states-old")
+    for name in ("costs/mine.html", *(f"costs/01-seed-1/{each}" for each in own)):
         (runs / name).symlink_to("nowhere")
         status, out, err = run_command(capsys, "rm", runs / "alone", runs / "costs", "--yes")
         assert (status, out) == (2, "")

@@ -46,6 +46,9 @@ def test_mistakes_of_all_kinds_are_told_together():
         ("s.yaml:14", "unknown key 'bits'", "it has no parameters"),
     }
     assert any("'metod' is no setting, and as a figure must be a number" in what for _, what, _ in found)
+    with pytest.raises(UserError) as caught:
+        load(Document.parse("rounds: 3\n", "s.yaml"))
+    assert "'rounds' is a key of 'server'" in str(caught.value)
 
 
 GOOD = """\

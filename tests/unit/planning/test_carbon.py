@@ -14,8 +14,10 @@ from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
-from edgefl.planning.carbon import Carbon, Making, Region, complete, completed, shipped, table
-from edgefl.planning.fleets import profile
+from edgefl.planning.carbon import Carbon, Making, Region, completed, shipped, table
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs.group import drafts
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
 DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
@@ -143,7 +145,23 @@ def test_what_is_read_back_is_what_was_completed():
 
 def test_the_clock_begins_where_availability_does():
     assert [whole().start, whole(start=0).start, whole(start=3).start] == [18, 0, 3]
-    assert complete(Carbon(regions={"DE": Region()}), profile("city-phones-at-night"), {}).start == 18.0
+    assert planned("regions: DE", "city-phones-at-night").plan.fleet.carbon["start"] == 18.0
+
+
+def planned(carbon, profile="home-lab"):
+    task = {"dataset": "digits", "clients": 4, "samples": 9}
+    document = Document.parse(f"carbon: {{{carbon}}}\nlike: {profile}", "fleet.yaml")
+    (draft,) = drafts({"task": task, "model": "mlp", "method": "fedavg", "fleet": document.data})
+    return plan(draft, DataAccess())
+
+
+def test_a_run_is_the_same_however_it_is_written():
+    """In other units, other forms; what is another number is another run."""
+    found = [
+        planned(f"regions: {regions}, server: {{power: {power}}}").run_id
+        for regions, power in (("DE", "200 W"), ("[DE]", "0.2 kW"), ("{DE: 1}", "200 W"), ("DE", "201 W"))
+    ]
+    assert found[0] == found[1] == found[2] != found[3]
 
 
 def test_the_page_lists_every_key():
