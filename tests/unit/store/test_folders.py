@@ -166,6 +166,10 @@ def test_reading_needs_no_lock_and_links_are_not_followed(tmp_path):
     assert not is_locked(tmp_path / "missing")
     (tmp_path / ".edgefl.lock").touch(0o400)
     assert not is_locked(tmp_path)
+    for name in ("one", "two"):  # which one that was left behind does not lock together
+        (tmp_path / name).mkdir()
+    with locked(tmp_path / "one"), locked(tmp_path / "two"):
+        assert is_locked(tmp_path / "one")
     (tmp_path / ".edgefl.lock").unlink()
     (tmp_path / "other").write_text("mine")
     (tmp_path / ".edgefl.lock").symlink_to("other")
