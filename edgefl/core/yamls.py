@@ -167,7 +167,8 @@ class Document:
             if path and path[0] in places:
                 places[path[0]][path[1:]] = place
         own = self.places.get((), (self.file, 0))
-        return {key: Document(own[0], data[key], self.context, {(): own, **at}) for key, at in places.items()}
+        parts = {key: {(): own, **at} for key, at in places.items()}
+        return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
 
     def at(self, *path: str | int) -> Document | None:
         """The part under a path; None if there is nothing."""

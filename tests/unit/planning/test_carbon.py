@@ -11,10 +11,12 @@ from commands import run_command
 
 from edgefl.core.catalogue import entries
 from edgefl.core.errors import UserError
+from edgefl.core.notes import passed_to
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.carbon import Carbon, Making, Region, completed, shipped, table
+from edgefl.planning.fleets import profile
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
@@ -162,6 +164,18 @@ def test_a_run_is_the_same_however_it_is_written():
         for regions, power in (("DE", "200 W"), ("[DE]", "0.2 kW"), ("{DE: 1}", "200 W"), ("DE", "201 W"))
     ]
     assert found[0] == found[1] == found[2] != found[3]
+
+
+def test_a_profiles_number_without_a_source_is_noted(tmp_path, monkeypatch):
+    (tmp_path / "profiles").mkdir()
+    text = "title: x\nlike: home-lab\ncarbon: {regions: DE, server: {power: 200 W}}\n"
+    (tmp_path / "profiles" / "mine.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    said: list[str] = []
+    with passed_to(said.append):
+        found = profile("mine").carbon
+    assert found["server"]["power"]["source"].endswith("in mine.yaml")
+    assert any("mine.yaml: 1 number without a source" in one for one in said)
 
 
 def test_the_page_lists_every_key():
