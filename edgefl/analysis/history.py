@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from edgefl.analysis.bills import BilledUntil
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
 from edgefl.analysis.sums import MERGED, sums
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.ledger import EnergyTotal

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.event import ENDINGS, Kind, joules
 
 _MERGED = ENDINGS.index(Kind.MERGED)

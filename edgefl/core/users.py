@@ -8,23 +8,14 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, StringConstraints, model_validator
 from typing_extensions import TypedDict
 
 from edgefl.core import seeds
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text, kept, read_csv
 from edgefl.core.params import Strict
 from edgefl.core.units import show_count
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 COLUMNS = ("device", "link", "slowdown", "availability")
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -75,7 +66,7 @@ class Users(Strict):
             ``independently``, as FedScale deals speeds and availability.
     """
 
-    file: str | None = None
+    file: Annotated[str | None, Field(exclude=True)] = None
     rows: str | None = None
     dealt: Literal["together", "independently"] = "together"
 
@@ -83,10 +74,6 @@ class Users(Strict):
     @classmethod
     def _content(cls, value: Any) -> Any:
         return kept(value, _canonical, _canonical, cls.model_fields)
-
-    @model_serializer(mode="wrap")
-    def _without_file(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in written(self).items() if key != "file"}
 
     @property
     def count(self) -> int:

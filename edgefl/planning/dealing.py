@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core import seeds
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.fleet import Fleet
-from edgefl.core.users import Floats, Ints, Named, UserTable
+from edgefl.core.users import Named, UserTable
 
 
 class DealtClients(NamedTuple):

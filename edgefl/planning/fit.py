@@ -20,7 +20,8 @@ from functools import cache
 import numpy as np
 
 from edgefl.compute import meta
-from edgefl.core.clients import Clients, Floats, Ints, kinds_of
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.clients import Clients, kinds_of
 from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import ScenarioError, UserError

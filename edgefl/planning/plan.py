@@ -14,7 +14,8 @@ import torch
 
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
-from edgefl.core.clients import Clients, Floats, Ints, kinds_of
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.clients import Clients, kinds_of
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed

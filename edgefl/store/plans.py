@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.clients import NAMED, Clients, Ints
+from edgefl.core.arrays import Ints
+from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced
 from edgefl.core.devices import Battery, Throttling, board_of

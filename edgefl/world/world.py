@@ -18,10 +18,9 @@ import simpy
 from numpy.typing import ArrayLike
 from simpy.events import Condition
 
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.charging import Charging
-from edgefl.core.clients import Ints
-from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
