@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
@@ -156,32 +151,3 @@ class Fleet(Strict):
                 f"the users' availability is a number in an intervals file, but the fleet's is {name!r}"
             )
         return self
-
-    def deal(
-        self, clients: int, rng: np.random.Generator, among: Sequence[int] | None = None
-    ) -> NDArray[np.int64]:
-        """Each client's member index: shares by largest remainder, then shuffled."""
-        places = range(len(self.members)) if among is None else among
-        # Exact fractions: of equal remainders, the member listed first gets the client.
-        shares = [Fraction(self.members[place].share) for place in places]
-        exact = [share * clients / sum(shares) for share in shares]
-        counts = [math.floor(count) for count in exact]
-        by_remainder = sorted(range(len(shares)), key=lambda index: counts[index] - exact[index])
-        for index in by_remainder[: clients - sum(counts)]:
-            counts[index] += 1
-        return rng.permutation(np.repeat(np.array(places, dtype=np.int64), counts))
-
-    def share_cells(self, member: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """Each client's cell, and the name of each cell.
-
-        Clients whose members name the same cell fill such cells in their order, which ``deal`` shuffled.
-
-        Returns:
-            Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
-        """
-        found, names = np.full(len(member), -1, dtype=np.int64), list[str]()
-        for name, cell in self.cells.items():
-            inside = np.flatnonzero(np.array([one.cell == name for one in self.members])[member])
-            found[inside] = len(names) + np.arange(len(inside)) // cell.clients
-            names += [name] * -(-len(inside) // cell.clients)
-        return found, tuple(names)

@@ -37,7 +37,6 @@ from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
-from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
@@ -51,6 +50,7 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import clients_of
+from edgefl.planning.pricer import Pricer
 from edgefl.planning.pricing import worked
 from edgefl.planning.repricing import Repricer, priced, pricers_of, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study
