@@ -15,7 +15,7 @@ from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.event import ENDINGS, Kind, joules
-from edgefl.core.ledger import EnergyTotal
+from edgefl.core.totals import EnergyTotal
 
 # Places of jobs' endings among the four that there are.
 _ENDED = [str(kind) for kind in ENDINGS[1:]]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
-from edgefl.core.ledger import known
 from edgefl.core.price import WorkingDraw, in_dtype
+from edgefl.core.totals import known
 
 
 class MergeCost(NamedTuple):

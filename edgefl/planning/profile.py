@@ -32,12 +32,12 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import machine_title
-from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
+from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data.batching import prepared
