@@ -13,6 +13,7 @@ The constants are measured: ``benchmarks/auto.py`` compares what they choose wit
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -38,8 +39,8 @@ STACKING, STACKING_KERNELS = 1.6, 40.0
 TOGETHER_ON_GPU = 2.0
 # What a step takes on one core of an AMD EPYC: seconds a kernel, bytes and operations a second.
 KERNEL_S, BYTES_PER_S, FLOPS_PER_S = 10e-6, 6e9, 100e9
-# Expected training time from which worker processes are worth starting.
-LONG_S = 30.0
+# What workers have to save before they are worth starting: each imports torch first.
+START_S = 5.0
 # A run that another limit ends is taken to be as long.
 _ROUNDS = 100
 # More jobs say no more about a round.
@@ -48,7 +49,7 @@ _MOST_JOBS = 640
 
 @dataclass(frozen=True)
 class Shape:
-    """The training of a run's heaviest exchange, as its plan describes it.
+    """The training of a run's heaviest exchange, as its plan describes it, and how it is done fastest.
 
     Attributes:
         kernels: of a step, on average.
@@ -71,11 +72,23 @@ class Shape:
         """Whether the kernels are small enough to be stacked on a CPU."""
         return self.kernel_bytes <= SMALL_BYTES
 
+    @property
+    def stacked(self) -> float:
+        """The time of stacked training on a CPU, as a share of that of one client after another."""
+        alone = self.together * self.kernels
+        return (STACKING * self.kernels + STACKING_KERNELS) / alone if alone else math.inf
+
     def stacks(self, *, gpu: bool) -> bool:
         """Whether stacking is expected to be the faster family."""
-        if gpu:
-            return self.together >= TOGETHER_ON_GPU
-        return self.small and self.together * self.kernels >= STACKING * self.kernels + STACKING_KERNELS
+        return self.together >= TOGETHER_ON_GPU if gpu else self.small and self.stacked <= 1
+
+    def workers(self, family: str) -> int:
+        """How many processes train fastest, the time in which they start included."""
+        units, alone_s = self.jobs, self.expected_s
+        if family == "vmapped":
+            units, alone_s = self.units, alone_s * self.stacked
+        most = min(cores(), units)
+        return most if most > 1 and alone_s - alone_s / most > START_S else 1
 
 
 @dataclass(frozen=True)
@@ -107,10 +120,7 @@ def choose(context: Context, params: Any) -> EngineChoice:
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)
-    workers = params.workers
-    if workers is None:
-        units = shape.jobs if family == "loop" else shape.units
-        workers = min(cores(), units) if shape.expected_s > LONG_S and not gpu else 1
+    workers = params.workers or (1 if gpu else shape.workers(family))
     named: dict[str, Any] = {"name": family, "device": params.device}
     if workers > 1:
         named = {"name": "processes", "workers": workers, "inner": family}
