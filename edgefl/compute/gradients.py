@@ -15,7 +15,6 @@ from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, noted
 from edgefl.protocol.training import updated
 
-
 # A step's operators are recorded after so many calls on tensors of the same shapes. Only the latest kinds of
 # calls are known: a rate that changes every round makes new ones.
 _FREQUENT, _MOST_KINDS = 8, 1024

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgefl.compute.gradients import Gradients
-from edgefl.compute.job import Feed, Group, Outcome, Size, all_finite
+from edgefl.compute.job import Group, Outcome, Size, all_finite
 from edgefl.compute.stacked import (
     Stack,
     chosen,
@@ -34,6 +34,7 @@ from edgefl.compute.stacked import (
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
+from edgefl.data.batching import Together
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -216,7 +217,7 @@ class _Carries:
 def _train(
     phase: Phase,
     carries: _Carries,
-    feed: Feed,
+    feed: Together,
     gradients: Gradients,
     at: Callable[[Sequence[int], Sequence[int]], None],
 ) -> None:

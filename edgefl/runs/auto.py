@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.compute.job import Feed
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import EdgeflError, in_one_line
@@ -28,6 +27,7 @@ from edgefl.core.event import TrainingJob
 from edgefl.core.host import cores
 from edgefl.core.plan import Prices
 from edgefl.core.units import show_bytes
+from edgefl.data.batching import Together
 from edgefl.planning.pricing import phase_steps
 from edgefl.runs.context import Context
 
@@ -143,20 +143,18 @@ def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
 def _not_stackable(context: Context) -> str:
     """Why two clients cannot take two steps together, such as an operator without a rule for ``vmap``."""
     trainer, cohort = _stacker(), cohort_of(context)
+
+    def feed(place: int) -> Together:
+        found = group.feed(place)
+        found.sizes = [sizes[:2] for sizes in found.sizes]
+        return found
+
     try:
         group = context.group(trainer.units(cohort, context.size)[0][:2])
-        trainer.work(replace(group, feed=lambda place: _TwoSteps(group.feed(place))))
+        trainer.work(replace(group, feed=feed))
     except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
         return error.what if isinstance(error, EdgeflError) else in_one_line(error)
     return ""
-
-
-class _TwoSteps:
-    """The first steps of a feed."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.sizes = [sizes[:2] for sizes in feed.sizes]
-        self.take = feed.take
 
 
 def _stacker() -> Vmapped:

@@ -107,9 +107,7 @@ def test_the_heaviest_exchange_is_that_of_the_most_steps(at, every, steps, heavi
         *[("vmapped", 2, 11.0, 1), ("vmapped", 2, 11.2, 2), ("vmapped", 8, 1e6, 3)],
     ],
 )
-def test_workers_train_where_they_save_more_than_their_start(
-    monkeypatch, family, cores, expected_s, workers
-):
+def test_workers_train_where_they_save_more_than_their_start(monkeypatch, family, cores, expected_s, workers):
     monkeypatch.setattr(auto, "cores", lambda: cores)
     shape = auto.Shape(20, 8e3, 4.0, units=3, jobs=4, expected_s=expected_s)
     assert shape.workers(family) == workers
