@@ -18,7 +18,7 @@ from edgefl.core.event import ENDINGS, JOB
 from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, HOST, PLAN
-from edgefl.store.locks import is_locked
+from edgefl.store.locks import is_worked_on
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
 from edgefl.store.sums import content_damage, noted
 
@@ -66,7 +66,7 @@ class Reader:
         self.where = "" if folder is None else str(folder)
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
-        self._in_progress = folder is None or is_locked(folder)
+        self._in_progress = folder is None or is_worked_on(folder)
         self._db = _opened(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
@@ -92,10 +92,12 @@ class Reader:
     def status(self) -> str:
         """How the run stands: "planned", "running", "killed", "interrupted", "failed" or "done".
 
-        One that was killed cannot say so: it says "running", and no command holds its lock.
+        One that was killed cannot say so: it says "running", and no command is at it, before or after it was
+        read.
         """
         status = str(self.meta["status"])
-        return "killed" if status == "running" and not self._in_progress else status
+        killed = status == "running" and not self._in_progress and not is_worked_on(self.folder)
+        return "killed" if killed else status
 
     def _check(self) -> None:
         """Refuses a database that is damaged."""

@@ -28,9 +28,11 @@ from edgefl.store.checkpoints import (
     sweep,
 )
 from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
-from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, discard, fresh_folder
+from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, fresh_folder
+from edgefl.store.locks import works_on
 from edgefl.store.plans import count_rows, plan_rows
 from edgefl.store.reader import Reader, check_run
+from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 from edgefl.store.sums import settle, unsettle
 
@@ -138,6 +140,7 @@ class Store:
             RunError: it cannot be written.
         """
         check_run(folder)
+        works_on(folder)
         try:
             # Half-written ones of a process that was killed.
             for path in folder.glob("*.tmp"):
