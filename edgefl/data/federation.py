@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from edgefl.core import seeds
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at
+from edgefl.data.partitions._deal import TooFewError
 from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
@@ -123,11 +124,6 @@ class Federation:
         )
 
 
-def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:
-    """Training and test labels of a dataset without files: as many as it has, its classes in turn."""
-    return np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes
-
-
 def federate(
     spec: Spec,
     arrays: Arrays | None,
@@ -152,7 +148,7 @@ def federate(
         clients: how many.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
-        labels: where there are no images, the dataset's labels; None for ``assumed_labels``.
+        labels: where there are no images, the dataset's labels; None for its classes in turn.
         personal_test: r; a client with n training images of a class is tested on floor(r n) test images
             of it, drawn once a run, without repeats while the class's test images last.
         holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
@@ -198,8 +194,7 @@ def federate(
             users = arrays.train_users, arrays.test_users
         keys = np.concatenate(users) if pooled else users[0]
         kinds = int(keys.max()) + 1
-    found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
-    parts = tuple(train[part] for part in found)
+    parts = tuple(train[part] for part in _dealt(partition, keys[train], kinds, clients, rng, share))
     test_parts: tuple[Ints, ...] = ()
     if pooled:
         parts, test_parts = _tested(parts, pooled, seed)
@@ -225,7 +220,9 @@ def _content(
     spec: Spec, arrays: Arrays | None, labels: Labels | None, *, pooled: bool
 ) -> tuple[tuple[Tensor | None, Ints], tuple[Tensor | None, Ints]]:
     """Images, None without files, and labels, of the training and of the test part; pooled, both twice."""
-    ys = (arrays.train_y, arrays.test_y) if arrays else labels or assumed_labels(spec)
+    if arrays is not None:
+        labels = arrays.train_y, arrays.test_y
+    ys = labels or (np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes)
     ys = (np.concatenate(ys),) * 2 if pooled else ys
     if arrays is None:
         return (None, ys[0]), (None, ys[1])
@@ -295,14 +292,28 @@ def sized(spec: Spec, samples: Ints) -> Federation:
     )
 
 
-def _sound(parts: list[Ints], clients: int, samples: int, partition: Callable[..., Any]) -> tuple[Ints, ...]:
-    """The parts, if every client has one and all indices are of training images, each at most once.
+def _dealt(
+    partition: Split, keys: Ints, kinds: int, clients: int, rng: np.random.Generator, share: float
+) -> tuple[Ints, ...]:
+    """A partition's parts: every client has one, and all are of indices of samples, each at most once.
 
     Raises:
-        UserError: they are not, which only a partition of the user's own can do.
+        UserError: there are too few samples, or the parts are not so, which only a partition of the user's
+            own can do.
     """
-    arrays = [np.asarray(part) for part in parts]
-    wrong = "" if len(parts) == clients else f"{len(parts)} parts for {clients} clients"
+    samples, more = len(keys), "raise task.share, or use fewer clients"
+    if clients > samples:
+        what = f"cannot split {samples} training samples among {clients} clients"
+        hint = "without data, for the clock alone: --set task.samples=100; with data, use fewer clients"
+        where, hint = ("task.share", more) if share < 1 else ("task.clients", hint)
+        raise UserError(what, where=where, hint=hint)
+    try:
+        arrays = [np.asarray(part) for part in partition(keys, kinds, clients, rng)]
+    except TooFewError as error:
+        if share < 1:
+            error.where, error.hint = "task.share", more
+        raise
+    wrong = "" if len(arrays) == clients else f"{len(arrays)} parts for {clients} clients"
     for client, part in enumerate(arrays):
         if not part.size:
             wrong = wrong or f"client {client} has no images"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,16 @@ from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
 from edgefl.data.images import Pixels, explained
 from edgefl.data.pictures import decoded_pictures, image_parquet, parquet_files
-from edgefl.data.source import checked
+from edgefl.data.source import Source, checked
 from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
 
 _INSIDE = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python"}
+
+
+def known(spec: Spec, dataset: str, where: str = "", make: Callable[..., Any] | None = None) -> Source:
+    """A dataset that torchvision knows; the arguments are those of ``read`` and of ``Source``."""
+    return Source(spec, partial(read, spec, dataset, make=make), where)
 
 
 def read(
