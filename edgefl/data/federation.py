@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -29,6 +29,9 @@ class Federation:
 
     Attributes:
         spec: the dataset.
+        samples: (clients,) int64, training images of each client. Where the dataset was not split, see
+            ``sized``, nothing else is known: there are neither parts nor class counts.
+        class_counts: (clients, classes) int64, training images of each class.
         train_x: (N, C, H, W) uint8, of signals float32; None if planned without files.
         train_y: (N,) int64.
         parts: for each client the indices of its training images, sorted.
@@ -38,9 +41,6 @@ class Federation:
             those that test a client.
         test_parts: for each client the indices of its personal test images, sorted; an index may occur
             twice, and an array may be empty.
-        class_counts: (clients, classes) int64, training images of each class.
-        samples: (clients,) int64, training images of each client. Where the dataset was not split, see
-            ``sized``, nothing else is known: there are neither parts nor class counts.
         assumed: whether labels were made up, evenly over classes, because there were no files.
         public_x: (P, C, H, W) uint8, the public images, without labels; zeros if planned without files, None
             if there are none.
@@ -48,16 +48,16 @@ class Federation:
     """
 
     spec: Spec
-    train_x: Tensor | None
-    train_y: Tensor
-    parts: tuple[Ints, ...]
-    test_x: Tensor | None
-    test_y: Tensor
-    test: Ints
-    test_parts: tuple[Ints, ...]
-    class_counts: Ints
     samples: Ints
-    assumed: bool
+    class_counts: Ints
+    train_x: Tensor | None = None
+    train_y: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    parts: tuple[Ints, ...] = ()
+    test_x: Tensor | None = None
+    test_y: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    test: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    test_parts: tuple[Ints, ...] = ()
+    assumed: bool = False
     public_x: Tensor | None = None
     public_content: str = ""
 
@@ -106,20 +106,14 @@ class Federation:
     @classmethod
     def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
         """A federation for training, without test data, over the tensors of ``shared``."""
-        bounds, none = tensors["bounds"].tolist(), np.empty(0, dtype=np.int64)
-        parts = tensors["parts"].numpy()
+        bounds, parts, counts = (tensors[name].numpy() for name in ("bounds", "parts", "class_counts"))
         return cls(
             spec=spec,
+            samples=counts.sum(axis=1),
+            class_counts=counts,
             train_x=tensors["train_x"].permute(0, 3, 1, 2),
             train_y=tensors["train_y"],
             parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
-            test_x=None,
-            test_y=torch.empty(0, dtype=torch.int64),
-            test=none,
-            test_parts=(none,) * (len(bounds) - 1),
-            class_counts=tensors["class_counts"].numpy(),
-            samples=tensors["class_counts"].numpy().sum(axis=1),
-            assumed=False,
             public_x=tensors["public_x"].permute(0, 3, 1, 2) if "public_x" in tensors else None,
         )
 
@@ -276,20 +270,7 @@ def public_images(spec: Spec, x: Tensor | None, chosen: Ints) -> Tensor:
 
 def sized(spec: Spec, samples: Ints) -> Federation:
     """Clients of which only the number of samples is known, (clients,): for the clock, never for training."""
-    nothing = np.empty(0, dtype=np.int64)
-    return Federation(
-        spec=spec,
-        train_x=None,
-        train_y=torch.from_numpy(nothing),
-        parts=(),
-        test_x=None,
-        test_y=torch.from_numpy(nothing),
-        test=nothing,
-        test_parts=(),
-        class_counts=np.empty((0, spec.classes), dtype=np.int64),
-        samples=samples,
-        assumed=False,
-    )
+    return Federation(spec, samples, np.empty((0, spec.classes), dtype=np.int64))
 
 
 def _dealt(
