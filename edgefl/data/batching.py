@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -62,30 +61,11 @@ def batches(
         DataError: the federation was planned without files.
         ValueError: the phase's kind of data is unknown, or its length is not that of its data.
     """
-    data = _data(federation, phase)
-    part = torch.from_numpy(data.parts(client))
-    x, y = _scaled(data.images, part), _rows(data.labels, part)
-    if augment is None or phase.data != "train":
-        x = _normalised(federation.spec, x)
-    return _cut(x, y, phase, batch_size, seed, partial(_views, federation.spec, phase, augment))
+    return Together(federation, [client], [phase], batch_size, [seed], augment=augment).of_one()
 
 
-class _Data(NamedTuple):
-    """The data of a phase.
-
-    Attributes:
-        images: (N, C, H, W) uint8.
-        labels: (N,) int64.
-        parts: client -> the indices of its images.
-    """
-
-    images: Tensor
-    labels: Tensor
-    parts: Callable[[int], Ints]
-
-
-def _data(federation: Federation, phase: Phase) -> _Data:
-    """What a phase passes over.
+def _data(federation: Federation, phase: Phase, clients: Sequence[int]) -> tuple[Tensor, Tensor, list[Ints]]:
+    """What a phase passes over: images (N, C, H, W), labels (N,), and the indices of each client's images.
 
     Raises:
         DataError: the federation was planned without files.
@@ -104,14 +84,13 @@ def _data(federation: Federation, phase: Phase) -> _Data:
         )
     images = _pixels(federation, "train")
     if public is None:
-        return _Data(images, federation.train_y, federation.parts.__getitem__)
-    everything = np.arange(len(public))
+        return images, federation.train_y, [federation.parts[client] for client in clients]
     places = torch.arange(len(public), device=public.device)
-    return _Data(public, places, lambda _: everything)
+    return public, places, [np.arange(len(public))] * len(clients)
 
 
 class Together:
-    """The batches of several clients for one phase, the same as those of ``batches``, stacked.
+    """The batches of several clients for one phase, stacked; each client's are those that it has alone.
 
     Attributes:
         sizes: for each client, the batch sizes of its steps, in order.
@@ -128,31 +107,33 @@ class Together:
         augment: Augment | None = None,
     ) -> None:
         """Takes the arguments of ``batches`` for each client of the group; phases differ in length only."""
-        self._data, phase = _data(federation, phases[0]), phases[0]
-        parts = [self._data.parts(client) for client in clients]
+        self._spec, self._phase, self._seeds = federation.spec, phases[0], seeds
+        self._images, self._labels, parts = _data(federation, self._phase, clients)
+        self._augment = augment if self._phase.data == "train" else None
         lengths = [(len(part), each.passes) for part, each in zip(parts, phases, strict=True)]
         cuts = {
             (count, passes): list(step_sequence(count, batch_size, passes)) for count, passes in set(lengths)
         }
         sizes = {length: [size for _, size in each] for length, each in cuts.items()}
-        self.sizes = [sizes[length] for length in lengths]
-        self._spec = federation.spec
-        self._views = phase.views
-        self._each: list[Iterator[Batch]] = []
-        if augment is not None and phase.data == "train":
-            # Each client draws from its own stream, one batch after another.
-            self._each = [
-                batches(federation, client, own, batch_size, seed, augment=augment)
-                for client, own, seed in zip(clients, phases, seeds, strict=True)
-            ]
-            return
         # Where in its order a client's n-th batch begins, and its images in that order.
         starts = {length: [0, *accumulate(each)] for length, each in sizes.items()}
+        self.sizes = [sizes[length] for length in lengths]
+        self._cuts = [cuts[length] for length in lengths]
         self._starts = [starts[length] for length in lengths]
         passes = max((nth + 1 for each in cuts.values() for nth, _ in each), default=0)
-        self._orders = _orders(parts, passes, phase, seeds).to(self._data.labels.device)
+        self._orders = _orders(parts, passes, self._phase, seeds).to(self._labels.device)
         self._aligned = all(each == self.sizes[0] for each in self.sizes)
         self._block: tuple[int, Batch] | None = None
+        self._generators: dict[int, tuple[int, torch.Generator]] = {}
+
+    def of_one(self) -> Iterator[Batch]:
+        """The batches of a group of one client, not stacked."""
+        for step, size in enumerate(self.sizes[0]):
+            if self._augment is not None:
+                yield self._augmented(0, step)
+            else:
+                x, y = self._from_block(self._starts[0][step], size)
+                yield Batch(x[0] if self._phase.views == 1 else torch.stack([x[0]] * self._phase.views), y[0])
 
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batch of each of the chosen clients, stacked along a new first dimension.
@@ -162,16 +143,32 @@ class Together:
             done: for each client of the group, how many steps it has taken in this phase; the next batches of
                 the chosen ones have one size.
         """
-        if self._each:
-            taken = [next(self._each[place]) for place in chosen]
+        if self._augment is not None:
+            taken = [self._augmented(place, done[place]) for place in chosen]
             return Batch(*map(torch.stack, zip(*taken, strict=True)))
         size = self.sizes[chosen[0]][done[chosen[0]]]
         if self._aligned and len(chosen) == len(self.sizes) and len(set(done)) == 1:
-            return self._from_block(self._starts[0][done[0]], size)
-        starts = [self._starts[place][done[place]] for place in chosen]
-        first = torch.tensor(starts, device=self._orders.device).unsqueeze(1)
-        places = first + torch.arange(size, device=self._orders.device)
-        return self._batch(self._orders[list(chosen)].gather(1, places))
+            x, y = self._from_block(self._starts[0][done[0]], size)
+        else:
+            starts = [self._starts[place][done[place]] for place in chosen]
+            first = torch.tensor(starts, device=self._orders.device).unsqueeze(1)
+            places = first + torch.arange(size, device=self._orders.device)
+            x, y = self._batch(self._orders[list(chosen)].gather(1, places))
+        if self._phase.views > 1:
+            x = x.unsqueeze(1).expand(-1, self._phase.views, *x.shape[1:])
+        return Batch(x, y)
+
+    def _augmented(self, place: int, step: int) -> Batch:
+        """One client's next batch; it draws from its own stream, which begins anew in each pass."""
+        nth, size = self._cuts[place][step]
+        if place not in self._generators or self._generators[place][0] != nth:
+            seed = derive(self._seeds[place], "augment", nth=nth)
+            self._generators[place] = nth, torch.Generator().manual_seed(seed)
+        start = self._starts[place][step]
+        rows = self._orders[place, start : start + size]
+        x = _floats(_gathered(self._images, rows))
+        x = _views(self._spec, self._phase, self._augment, x, self._generators[place][1])
+        return Batch(x, self._labels.index_select(0, rows))
 
     def _from_block(self, start: int, size: int) -> Batch:
         """All clients' next batches, cut from a block that holds those of many steps."""
@@ -179,7 +176,7 @@ class Together:
             self._block = start, self._batch(self._orders[:, start : start + max(size, self._ahead())])
         first, (x, y) = self._block
         inside = slice(start - first, start - first + size)
-        return Batch(x[:, inside] if self._views == 1 else x[:, :, inside], y[:, inside])
+        return Batch(x[:, inside], y[:, inside])
 
     def _ahead(self) -> int:
         """How many samples of each client a block may hold."""
@@ -187,10 +184,11 @@ class Together:
 
     def _batch(self, rows: Tensor) -> Batch:
         """Images and labels of (clients, B) rows."""
-        x = _normalised(self._spec, _scaled(self._data.images, rows))
-        if self._views > 1:
-            x = x.unsqueeze(1).expand(-1, self._views, *x.shape[1:])
-        return Batch(x, _rows(self._data.labels, rows))
+        images = _gathered(self._images, rows)
+        # Small convolutions on a CPU take a quarter less time channels-last, but not where they are stacked.
+        images = images if len(self.sizes) == 1 else images.contiguous()
+        labels = self._labels.index_select(0, rows.reshape(-1)).view(rows.shape)
+        return Batch(_normalised(self._spec, _floats(images)), labels)
 
 
 def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[int]) -> Tensor:
@@ -198,7 +196,7 @@ def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[in
     samples = [len(part) for part in parts]
     most = max(samples)
     if phase.data == "train":
-        orders = _shuffled(list(seeds), samples, range(passes))
+        orders = _shuffled(seeds, samples, passes)
     else:
         orders = np.broadcast_to(np.arange(most), (len(parts), passes, most))
     padded = np.zeros((len(parts), most), dtype=np.int64)
@@ -211,7 +209,7 @@ def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[in
     return torch.nn.utils.rnn.pad_sequence(each, batch_first=True)
 
 
-def _shuffled(seeds: list[int], samples: list[int], passes: range) -> Ints:
+def _shuffled(seeds: Sequence[int], samples: Sequence[int], passes: int) -> Ints:
     """Orders in which clients go through their samples, for many clients and passes at once.
 
     A sample's key is a hash of the job's seed, the pass and the sample's place; a pass goes through the keys
@@ -222,14 +220,14 @@ def _shuffled(seeds: list[int], samples: list[int], passes: range) -> Ints:
     Args:
         seeds: of the clients' jobs.
         samples: n, for each client.
-        passes: the passes' numbers.
+        passes: how many.
 
     Returns:
         (clients, passes, most samples): a permutation of 0..n-1, then of the places beyond n.
     """
     most = max(samples)
     bases = np.array([derive(seed, "shuffle") for seed in seeds], dtype=np.uint64)
-    numbers = np.array(passes, dtype=np.uint64) + np.uint64(1)
+    numbers = np.arange(1, passes + 1, dtype=np.uint64)
     streams = mixed(bases[:, None] + numbers * GOLDEN)
     places = np.arange(1, most + 1, dtype=np.uint64)
     keys = mixed(streams[:, :, None] + places * GOLDEN)
@@ -245,21 +243,8 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
     Raises:
         DataError: the federation was planned without files.
     """
-    return _normalised(federation.spec, _scaled(_pixels(federation, split), torch.from_numpy(indices)))
-
-
-def _cut(x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, views: Augment) -> Iterator[Batch]:
-    """Cuts one client's images into batches; ``views`` turns a batch's images into its x."""
-    order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
-    for nth, size in step_sequence(len(y), batch_size, phase.passes):
-        if nth != current:
-            current, start = nth, 0
-            generator = torch.Generator().manual_seed(derive(seed, "augment", nth=nth))
-            if phase.data == "train":
-                order = torch.from_numpy(_shuffled([seed], [len(y)], range(nth, nth + 1))[0, 0]).to(x.device)
-        chosen = order[start : start + size]
-        start += size
-        yield Batch(views(_images(x, chosen), generator), y[chosen])
+    images = _gathered(_pixels(federation, split), torch.from_numpy(indices))
+    return _normalised(federation.spec, _floats(images))
 
 
 def prepared(
@@ -312,23 +297,15 @@ def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
     return x
 
 
-def _scaled(x: Tensor, indices: Tensor) -> Tensor:
-    """Some of the images (N, C, H, W) as float32 in [0, 1]; indices (...) -> (..., C, H, W)."""
-    return _floats(_rows(x, indices) if indices.dim() > 1 else _images(x, indices))
+def _gathered(images: Tensor, rows: Tensor) -> Tensor:
+    """Images (N, C, H, W) at rows (...): (..., C, H, W), a pixel's channels side by side in memory.
 
-
-def _images(x: Tensor, indices: Tensor) -> Tensor:
-    """Some of the images, channels-last: small convolutions on a CPU take a quarter less time."""
-    # Each image is a row in memory then. Of one channel, both layouts are the same.
-    rows = x if x.shape[1] == 1 else x.movedim(1, -1)
-    chosen = rows.index_select(0, indices.to(x.device))
-    return chosen if rows is x else chosen.movedim(-1, 1)
-
-
-def _rows(values: Tensor, indices: Tensor) -> Tensor:
-    """``values[indices]``, which would take ten times as long for small images on a CPU."""
-    flat = values.index_select(0, indices.to(values.device).reshape(-1))
-    return flat.view(*indices.shape, *values.shape[1:])
+    So they lie in a federation: read by channel, they would take seven times as long.
+    """
+    flat = images.permute(0, 2, 3, 1).index_select(0, rows.to(images.device).reshape(-1))
+    if flat.shape[-1] == 1:
+        return flat.view(*rows.shape, *images.shape[1:])
+    return flat.view(*rows.shape, *flat.shape[1:]).movedim(-1, -3)
 
 
 def _normalised(spec: Spec, x: Tensor) -> Tensor:

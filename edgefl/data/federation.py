@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from edgefl.core import seeds
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at
+from edgefl.data.partitions._deal import TooFewError
 from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
@@ -28,6 +29,9 @@ class Federation:
 
     Attributes:
         spec: the dataset.
+        samples: (clients,) int64, training images of each client. Where the dataset was not split, see
+            ``sized``, nothing else is known: there are neither parts nor class counts.
+        class_counts: (clients, classes) int64, training images of each class.
         train_x: (N, C, H, W) uint8, of signals float32; None if planned without files.
         train_y: (N,) int64.
         parts: for each client the indices of its training images, sorted.
@@ -37,9 +41,6 @@ class Federation:
             those that test a client.
         test_parts: for each client the indices of its personal test images, sorted; an index may occur
             twice, and an array may be empty.
-        class_counts: (clients, classes) int64, training images of each class.
-        samples: (clients,) int64, training images of each client. Where the dataset was not split, see
-            ``sized``, nothing else is known: there are neither parts nor class counts.
         assumed: whether labels were made up, evenly over classes, because there were no files.
         public_x: (P, C, H, W) uint8, the public images, without labels; zeros if planned without files, None
             if there are none.
@@ -47,16 +48,16 @@ class Federation:
     """
 
     spec: Spec
-    train_x: Tensor | None
-    train_y: Tensor
-    parts: tuple[Ints, ...]
-    test_x: Tensor | None
-    test_y: Tensor
-    test: Ints
-    test_parts: tuple[Ints, ...]
-    class_counts: Ints
     samples: Ints
-    assumed: bool
+    class_counts: Ints
+    train_x: Tensor | None = None
+    train_y: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    parts: tuple[Ints, ...] = ()
+    test_x: Tensor | None = None
+    test_y: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
+    test: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    test_parts: tuple[Ints, ...] = ()
+    assumed: bool = False
     public_x: Tensor | None = None
     public_content: str = ""
 
@@ -105,27 +106,16 @@ class Federation:
     @classmethod
     def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
         """A federation for training, without test data, over the tensors of ``shared``."""
-        bounds, none = tensors["bounds"].tolist(), np.empty(0, dtype=np.int64)
-        parts = tensors["parts"].numpy()
+        bounds, parts, counts = (tensors[name].numpy() for name in ("bounds", "parts", "class_counts"))
         return cls(
             spec=spec,
+            samples=counts.sum(axis=1),
+            class_counts=counts,
             train_x=tensors["train_x"].permute(0, 3, 1, 2),
             train_y=tensors["train_y"],
             parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
-            test_x=None,
-            test_y=torch.empty(0, dtype=torch.int64),
-            test=none,
-            test_parts=(none,) * (len(bounds) - 1),
-            class_counts=tensors["class_counts"].numpy(),
-            samples=tensors["class_counts"].numpy().sum(axis=1),
-            assumed=False,
             public_x=tensors["public_x"].permute(0, 3, 1, 2) if "public_x" in tensors else None,
         )
-
-
-def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:
-    """Training and test labels of a dataset without files: as many as it has, its classes in turn."""
-    return np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes
 
 
 def federate(
@@ -152,7 +142,7 @@ def federate(
         clients: how many.
         seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
             of their own.
-        labels: where there are no images, the dataset's labels; None for ``assumed_labels``.
+        labels: where there are no images, the dataset's labels; None for its classes in turn.
         personal_test: r; a client with n training images of a class is tested on floor(r n) test images
             of it, drawn once a run, without repeats while the class's test images last.
         holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
@@ -198,8 +188,7 @@ def federate(
             users = arrays.train_users, arrays.test_users
         keys = np.concatenate(users) if pooled else users[0]
         kinds = int(keys.max()) + 1
-    found = _sound(partition(keys[train], kinds, clients, rng), clients, len(train), partition)
-    parts = tuple(train[part] for part in found)
+    parts = tuple(train[part] for part in _dealt(partition, keys[train], kinds, clients, rng, share))
     test_parts: tuple[Ints, ...] = ()
     if pooled:
         parts, test_parts = _tested(parts, pooled, seed)
@@ -225,7 +214,9 @@ def _content(
     spec: Spec, arrays: Arrays | None, labels: Labels | None, *, pooled: bool
 ) -> tuple[tuple[Tensor | None, Ints], tuple[Tensor | None, Ints]]:
     """Images, None without files, and labels, of the training and of the test part; pooled, both twice."""
-    ys = (arrays.train_y, arrays.test_y) if arrays else labels or assumed_labels(spec)
+    if arrays is not None:
+        labels = arrays.train_y, arrays.test_y
+    ys = labels or (np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes)
     ys = (np.concatenate(ys),) * 2 if pooled else ys
     if arrays is None:
         return (None, ys[0]), (None, ys[1])
@@ -279,30 +270,31 @@ def public_images(spec: Spec, x: Tensor | None, chosen: Ints) -> Tensor:
 
 def sized(spec: Spec, samples: Ints) -> Federation:
     """Clients of which only the number of samples is known, (clients,): for the clock, never for training."""
-    nothing = np.empty(0, dtype=np.int64)
-    return Federation(
-        spec=spec,
-        train_x=None,
-        train_y=torch.from_numpy(nothing),
-        parts=(),
-        test_x=None,
-        test_y=torch.from_numpy(nothing),
-        test=nothing,
-        test_parts=(),
-        class_counts=np.empty((0, spec.classes), dtype=np.int64),
-        samples=samples,
-        assumed=False,
-    )
+    return Federation(spec, samples, np.empty((0, spec.classes), dtype=np.int64))
 
 
-def _sound(parts: list[Ints], clients: int, samples: int, partition: Callable[..., Any]) -> tuple[Ints, ...]:
-    """The parts, if every client has one and all indices are of training images, each at most once.
+def _dealt(
+    partition: Split, keys: Ints, kinds: int, clients: int, rng: np.random.Generator, share: float
+) -> tuple[Ints, ...]:
+    """A partition's parts: every client has one, and all are of indices of samples, each at most once.
 
     Raises:
-        UserError: they are not, which only a partition of the user's own can do.
+        UserError: there are too few samples, or the parts are not so, which only a partition of the user's
+            own can do.
     """
-    arrays = [np.asarray(part) for part in parts]
-    wrong = "" if len(parts) == clients else f"{len(parts)} parts for {clients} clients"
+    samples, more = len(keys), "raise task.share, or use fewer clients"
+    if clients > samples:
+        what = f"cannot split {samples} training samples among {clients} clients"
+        hint = "without data, for the clock alone: --set task.samples=100; with data, use fewer clients"
+        where, hint = ("task.share", more) if share < 1 else ("task.clients", hint)
+        raise UserError(what, where=where, hint=hint)
+    try:
+        arrays = [np.asarray(part) for part in partition(keys, kinds, clients, rng)]
+    except TooFewError as error:
+        if share < 1:
+            error.where, error.hint = "task.share", more
+        raise
+    wrong = "" if len(arrays) == clients else f"{len(arrays)} parts for {clients} clients"
     for client, part in enumerate(arrays):
         if not part.size:
             wrong = wrong or f"client {client} has no images"

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.core.errors import DataError, RunError
+from edgefl.core.errors import RunError
 from edgefl.core.files import cache_folder, replacing
+from edgefl.data.images import explained
 from edgefl.data.spec import Arrays, moments
 
 
@@ -58,10 +59,8 @@ def _state(path: Path) -> list[Any]:
 
     The time of an inode's change cannot be set back, as that of its content can.
     """
-    try:
+    with explained(f"cannot read {path.name}", str(path)):
         found = path.stat()
-    except OSError as error:
-        raise DataError(f"cannot read {path.name}: {error.strerror or error}", where=str(path)) from error
     return [str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 

@@ -19,7 +19,7 @@ from edgefl.data.images import header
 from edgefl.data.pictures import Pictures, decoded_pictures
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Ints, Spec, stratified
+from edgefl.data.spec import Arrays, Spec, stratified
 
 # Of so many images, the sizes are looked up where none is given.
 LOOKED_AT = 256
@@ -31,8 +31,6 @@ _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
 
 def _absolute(text: str) -> str:
-    if not text or "\0" in text:
-        raise ValueError("'path' must name a folder")
     return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 
@@ -41,8 +39,8 @@ class OwnImages(Dataset):
 
     path: Annotated[
         str,
+        Field(min_length=1, description="the folder; relative paths begin at the current directory"),
         AfterValidator(_absolute),
-        Field(description="the folder; relative paths begin at the current directory"),
     ]
     size: Annotated[
         _Side | tuple[_Side, _Side] | None,
@@ -50,16 +48,13 @@ class OwnImages(Dataset):
     ] = None
     channels: Annotated[Literal[1, 3], Field(description="1 for grey, 3 for colour")] = 3
 
-    def source(
-        self, names: tuple[str, ...], train: Pictures, test: Pictures | None, owners: Ints | None = None
-    ) -> Source:
+    def source(self, names: tuple[str, ...], train: Pictures, test: Pictures | None = None) -> Source:
         """The dataset, named after its folder.
 
         Args:
             names: of the classes.
             train: its images.
             test: those to test on; None for a share of each class's, the same ones for every seed.
-            owners: whose each image is, those of ``test`` last.
 
         Raises:
             DataError: an image cannot be read, or a class has too few.
@@ -76,14 +71,11 @@ class OwnImages(Dataset):
         shape = self.channels, *self._size([train] if test is None else [train, test], name)
         if test is None:
             rng = np.random.default_rng(_SPLIT_SEED)
-            parts = stratified(train.labels, _TEST_SHARE, rng, least=1)
-            train, test = train.of(parts[0]), train.of(parts[1])
-        else:
-            parts = np.arange(len(train.labels)), len(train.labels) + np.arange(len(test.labels))
+            kept, held = stratified(train.labels, _TEST_SHARE, rng, least=1)
+            train, test = train.of(kept), train.of(held)
         if not len(test.labels):
             raise DataError("there are no test images", where=self.path)
-        labels = train.labels, test.labels
-        known = [names, *(part.tolist() for part in labels)]
+        known = [names, train.labels.tolist(), test.labels.tolist()]
         spec = Spec(
             name=name,
             shape=shape,
@@ -93,12 +85,16 @@ class OwnImages(Dataset):
             class_names=names,
             content=hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32],
         )
-        users = None if owners is None else (owners[parts[0]], owners[parts[1]])
+        users = None
+        if train.users is not None and test.users is not None:
+            # Numbered in the order of their names.
+            _, numbers = np.unique([*train.users, *test.users], return_inverse=True)
+            users = numbers[: len(train.users)], numbers[len(train.users) :]
 
         def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the folder is a parameter
             return decoded_pictures(train, test, shape, fit=True)
 
-        return Source(spec, load, self.path, labels=labels, users=users)
+        return Source(spec, load, self.path, labels=(train.labels, test.labels), users=users)
 
     def _size(self, parts: list[Pictures], name: str) -> tuple[int, int]:
         """The height and width that images are resized to: where none is given, that of some of them.

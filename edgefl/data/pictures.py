@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
@@ -36,16 +37,25 @@ class Pictures:
         files: that they are in.
         labels: (N,) int64.
         encoded: them, in the order of labels.
+        names: of the classes; empty if the files do not say them.
+        users: whose each is, (N,), by name; None if that is not asked for.
     """
 
     files: Sequence[Path]
     labels: Ints
     encoded: Callable[[], Iterable[Encoded]]
+    names: tuple[str, ...] = ()
+    users: NDArray[np.str_] | None = None
 
     def of(self, chosen: Ints) -> Pictures:
         """Some of them, by sorted indices."""
         mask = np.isin(np.arange(len(self.labels)), chosen)
-        return Pictures(self.files, self.labels[chosen], lambda: compress(self.encoded(), mask))
+        return replace(
+            self,
+            labels=self.labels[chosen],
+            encoded=lambda: compress(self.encoded(), mask),
+            users=None if self.users is None else self.users[chosen],
+        )
 
     def some(self, most: int) -> Iterator[Encoded]:
         """At most so many, of all classes; where files hold several, the first, as all before are read."""
@@ -142,97 +152,82 @@ def _entries(folder: Path) -> list[Path]:
 # --- Hugging Face image Parquet
 
 
-class ImageParquet:
-    """Parquet files with a column of encoded images and one of labels, as the first file names them."""
-
-    def __init__(self, files: Sequence[Path], label: str | None = None) -> None:
-        """Takes the files in the order of images, and the column of labels, None for the first of ``LABELS``.
-
-        Raises:
-            DataError: pyarrow is missing, or the first file is not image Parquet.
-        """
-        needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
-        from pyarrow import types
-
-        def encoded(kind: Any) -> bool:
-            inner = {field.name: field.type for field in kind} if types.is_struct(kind) else {}
-            return "bytes" in inner and (
-                types.is_binary(inner["bytes"]) or types.is_large_binary(inner["bytes"])
-            )
-
-        self._files = files
-        with _opened(files[0]) as file:
-            self._schema = schema = file.schema_arrow
-        images = [field.name for field in schema if encoded(field.type)]
-        known = LABELS if label is None else (label,)
-        labels = [
-            name for name in known if name in schema.names and types.is_integer(schema.field(name).type)
-        ]
-        if len(images) != 1 or not labels:
-            raise DataError(
-                f"{files[0].name} is not image Parquet; its columns are {', '.join(schema.names)}",
-                where=str(files[0]),
-                hint="it needs a column of struct<bytes, path> and an integer column " + " or ".join(known),
-            )
-        self._image, self._label = images[0], labels[0]
-
-    def pictures(self) -> Pictures:
-        """The images.
-
-        Raises:
-            DataError: one has no label.
-        """
-        labels = self._column(self._label)
-        if missing := labels.null_count:
-            what = f"{missing:,} of {len(labels):,} images have no label"
-            raise DataError(what, where=str(self._files[0].parent))
-        return Pictures(self._files, labels.to_numpy().astype(np.int64), self._encoded)
-
-    def users(self, column: str) -> list[str]:
-        """Whose each image is, as text.
-
-        Raises:
-            DataError: there is no such column, or it has other values.
-        """
-        users = self._column(column).to_pylist()
-        if odd := sum(not isinstance(one, str | int) for one in users):
-            raise DataError(
-                f"in {odd:,} of {len(users):,} rows, {column!r} has neither a name nor a whole number",
-                where=str(self._files[0].parent),
-                hint="every image needs a user; remove the others, or name another column",
-            )
-        return list(map(str, users))
-
-    def class_names(self) -> tuple[str, ...]:
-        """The classes' names as Hugging Face's metadata has them; empty if there are none."""
-        with suppress(KeyError, TypeError, ValueError):
-            features = json.loads(self._schema.metadata[b"huggingface"])["info"]["features"]
-            return tuple(map(str, features[self._label]["names"]))
-        return ()
-
-    def _column(self, name: str) -> Any:
-        """A column's values in all files."""
-        from pyarrow import parquet
-
-        with explained(f"cannot read the column {name!r}", str(self._files[0].parent)):
-            return parquet.read_table(self._files, columns=[name])[name]
-
-    def _encoded(self) -> Iterator[Encoded]:
-        for path in self._files:
-            with _opened(path) as file:
-                batches = file.iter_batches(_BATCH, columns=[self._image])
-                blobs = (blob for batch in batches for blob in batch.column(0).field("bytes").to_pylist())
-                for place, blob in enumerate(blobs):
-                    name = f"{path}, image {place}"
-                    if blob is None:
-                        what, hint = "only a path is stored", "save the dataset with its images embedded"
-                        raise DataError(f"an image has no content: {what}", where=name, hint=hint)
-                    yield name, blob
+def parquet_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """The files of training and of test images in a folder, in the order of images; there may be none."""
+    train, test = (sorted(folder.glob(f"{part}*.parquet")) for part in ("train", "test"))
+    return train, test
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def image_parquet(files: Sequence[Path], label: str | None = None, user: str | None = None) -> Pictures:
+    """The images in Parquet files with a column of encoded images and one of labels.
+
+    Args:
+        files: in the order of images; the first says which column is which.
+        label: the column of labels; None for the first of ``LABELS`` that has integers.
+        user: the column that says whose an image is.
+
+    Raises:
+        DataError: pyarrow is missing, the files are not image Parquet, or an image has no label or no user.
+    """
+    needs("pyarrow", "Parquet files need", "parquet", str(files[0]))
+    import pyarrow as pa
     from pyarrow import parquet
 
-    with explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
-        yield file
+    with explained(f"{files[0].name} is unreadable", str(files[0])):
+        schema = parquet.read_schema(files[0])
+    images = [field.name for field in schema if _has_bytes(field.type)]
+    known = LABELS if label is None else (label,)
+    labels = [one for one in known if one in schema.names and pa.types.is_integer(schema.field(one).type)]
+    if len(images) != 1 or not labels:
+        raise DataError(
+            f"{files[0].name} is not image Parquet; its columns are {', '.join(schema.names)}",
+            where=str(files[0]),
+            hint="it needs a column of struct<bytes, path> and an integer column " + " or ".join(known),
+        )
+    folder = str(files[0].parent)
+    columns = [labels[0], *([] if user is None else [user])]
+    with explained(f"cannot read the column {' or '.join(map(repr, columns))}", folder):
+        table = parquet.read_table(files, columns=columns)
+        users = None if user is None else np.array(table[user].cast(pa.string()).to_pylist(), dtype=np.str_)
+    for name in columns:
+        if missing := table[name].null_count:
+            raise DataError(f"{missing:,} of {len(table):,} images have no {name}", where=folder)
+    return Pictures(
+        files=files,
+        labels=table[labels[0]].to_numpy().astype(np.int64),
+        encoded=lambda: _encoded(files, images[0]),
+        names=_class_names(schema.metadata, labels[0]),
+        users=users,
+    )
+
+
+def _has_bytes(kind: Any) -> bool:
+    """Whether a column's type is that of encoded images."""
+    from pyarrow import types
+
+    inner = {field.name: field.type for field in kind} if types.is_struct(kind) else {}
+    return "bytes" in inner and (types.is_binary(inner["bytes"]) or types.is_large_binary(inner["bytes"]))
+
+
+def _class_names(metadata: Any, label: str) -> tuple[str, ...]:
+    """The classes' names as Hugging Face's metadata has them; empty if there are none."""
+    with suppress(KeyError, TypeError, ValueError):
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return tuple(map(str, features[label]["names"]))
+    return ()
+
+
+def _encoded(files: Sequence[Path], column: str) -> Iterator[Encoded]:
+    """The images, some at a time, as they may be larger than the memory."""
+    from pyarrow import parquet
+
+    for path in files:
+        with explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
+            batches = file.iter_batches(_BATCH, columns=[column])
+            blobs = (blob for batch in batches for blob in batch.column(0).field("bytes").to_pylist())
+            for place, blob in enumerate(blobs):
+                name = f"{path}, image {place}"
+                if blob is None:
+                    what, hint = "only a path is stored", "save the dataset with its images embedded"
+                    raise DataError(f"an image has no content: {what}", where=name, hint=hint)
+                yield name, blob

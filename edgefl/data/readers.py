@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,17 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
 from edgefl.data.images import Pixels, explained
-from edgefl.data.pictures import ImageParquet, decoded_pictures
-from edgefl.data.source import checked
+from edgefl.data.pictures import decoded_pictures, image_parquet, parquet_files
+from edgefl.data.source import Source, checked
 from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
 
 _INSIDE = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python"}
+
+
+def known(spec: Spec, dataset: str, where: str = "", make: Callable[..., Any] | None = None) -> Source:
+    """A dataset that torchvision knows; the arguments are those of ``read`` and of ``Source``."""
+    return Source(spec, partial(read, spec, dataset, make=make), where)
 
 
 def read(
@@ -53,35 +59,26 @@ def read(
             failed), or holds files that are unreadable, incomplete, or of another dataset.
     """
     inside = _INSIDE.get(dataset, f"{dataset}/raw")
-    names = sorted({spec.name, spec.name.replace("-", "_")})
-    places = _places(folder, names)
-    for place in places:
-        if (place / inside).is_dir():
-            hint = f"remove {inside} and allow the download"
-            with explained(f"{spec.name} is unreadable or incomplete", str(place), hint):
-                found = _by_torchvision(dataset, make, place, download=download)
-            return checked(spec, found, str(place))
-    for place in places:
-        train, test = (sorted(place.glob(f"{part}*.parquet")) for part in ("train", "test"))
-        if not train and not test:
-            continue
-        if not train or not test:
-            missing = "test*.parquet" if train else "train*.parquet"
-            raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
-        parts = ImageParquet(train).pictures(), ImageParquet(test).pictures()
-        # The dataset's name says which images they are.
-        found = replace(decoded_pictures(*parts, spec.shape, fit=False), content="")
-        return checked(spec, found, str(place))
-    if not download:
+    places = _places(folder, sorted({spec.name, spec.name.replace("-", "_")}))
+    by_torchvision = next((place for place in places if (place / inside).is_dir()), None)
+    in_parquet = next((place for place in places if any(parquet_files(place))), None)
+    if by_torchvision is not None:
+        hint = f"remove {inside} and allow the download"
+        with explained(f"{spec.name} is unreadable or incomplete", str(by_torchvision), hint):
+            found = _by_torchvision(dataset, make, by_torchvision, download=download)
+    elif in_parquet is not None:
+        found = _of_parquet(spec, in_parquet)
+    elif download:
+        hint = "pass --data-dir DIR with its files"
+        with explained(f"{spec.name} could not be downloaded", str(places[0]), hint):
+            found = _by_torchvision(dataset, make, places[0], download=True)
+    else:
         recipe = (
             f"it needs {inside} (torchvision), or train*.parquet and test*.parquet: pass --data-dir DIR, or "
             "allow the download"
         )
         raise _absent(spec.name, places, recipe)
-    hint = "pass --data-dir DIR with its files"
-    with explained(f"{spec.name} could not be downloaded", str(places[0]), hint):
-        found = _by_torchvision(dataset, make, places[0], download=True)
-    return checked(spec, found, str(places[0]))
+    return checked(spec, found, str(by_torchvision or in_parquet or places[0]))
 
 
 def found_in(name: str, folder: Path | None, below: Sequence[str], parts: Sequence[str], recipe: str) -> Path:
@@ -122,6 +119,16 @@ def _absent(name: str, places: list[Path], recipe: str) -> DataError:
     root, *below = places
     where = f"{root}, and {' and '.join(str(place.relative_to(root)) for place in below)} in it"
     return DataError(f"no {name} files in {root}", where=where, hint=recipe)
+
+
+def _of_parquet(spec: Spec, place: Path) -> Arrays:
+    train, test = parquet_files(place)
+    if not train or not test:
+        missing = "test*.parquet" if train else "train*.parquet"
+        raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
+    found = decoded_pictures(image_parquet(train), image_parquet(test), spec.shape, fit=False)
+    # The dataset's name says which images they are.
+    return replace(found, content="")
 
 
 def _by_torchvision(dataset: str, make: Callable[..., Any] | None, root: Path, *, download: bool) -> Arrays:

@@ -90,7 +90,6 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
     return RecordedUsers(
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
-        ids=[user for user, kept in zip(users, usable.tolist(), strict=True) if kept],
         columns={"slowdown": (ms / np.median(ms)).tolist(), "down": rate_bps, "up": rate_bps},
         dropped=(f"{show_count(left_out, 'user')} without a possible speed and rate",) if left_out else (),
     )
@@ -99,9 +98,9 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
 def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     periods = Counter(user["finish_time"] for user in users.values())
     period_s = max(periods, key=lambda one: (periods[one], one))
-    kept = {number: user for number, user in users.items() if user["finish_time"] == period_s}
+    kept = [user for user in users.values() if user["finish_time"] == period_s]
     spans, ongoing, odd = [], 0, 0
-    for user in kept.values():
+    for user in kept:
         ends = user["inactive"][: len(user["active"])]
         ongoing += len(user["active"]) - len(ends)
         pairs = list(zip_longest(user["active"], ends, fillvalue=period_s))
@@ -122,7 +121,6 @@ def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
     return RecordedUsers(
         kind=AVAILABILITY,
         sources=(source_of(path, _ORIGIN),),
-        ids=list(kept),
         columns={"availability": spans},
         repeat_s=period_s,
         on_leave="check-at-end",

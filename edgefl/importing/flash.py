@@ -105,7 +105,6 @@ def _speeds(users: dict[str, _Speed], path: Path) -> RecordedUsers:
         kind=SPEEDS,
         sources=(source_of(path, _ORIGIN),),
         ids=list(users),
-        identified=True,
         columns={"down": (down * _BITS).tolist(), "up": (up * _BITS).tolist()},
         dropped=(f"the spread of each user's rates: coefficients of variation of {spread} in the median",),
     )
@@ -134,7 +133,6 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Record
         kind=STATES,
         sources=(source_of(path, _ORIGIN),),
         ids=[guid for guid, _ in phones],
-        identified=True,
         columns={"availability": spans},
         repeat_s=days * _DAY.total_seconds(),
         on_leave="pause",

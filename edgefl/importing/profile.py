@@ -87,7 +87,7 @@ def _notes(traces: list[RecordedUsers], dealt: str, read: list[str]) -> str:
     files = "; ".join(trace.cited() for trace in traces)
     how = "What is recorded of one user stays together."
     if dealt == INDEPENDENTLY:
-        unknown = len(traces) > 1 and not all(trace.identified for trace in traces)
+        unknown = len(traces) > 1 and not all(trace.ids for trace in traces)
         why = ": the traces do not say which of their users are the same" if unknown else ""
         how = f"Each column is dealt on its own{why}."
     made = f" Read: {'; '.join(read)}." if read else ""

@@ -60,7 +60,6 @@ def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
     return RecordedUsers(
         kind=CSV,
         sources=tuple(source_of(path) for path in (table, *times)),
-        ids=range(len(next(iter(columns.values())))),
         columns=columns,
         repeat_s=repeat_s if times else None,
         dropped=(*dropped, *([] if names is None else ["the names of users"])),

@@ -44,10 +44,9 @@ class RecordedUsers:
     Attributes:
         kind: the kind of trace.
         sources: its files.
-        ids: of the users.
-        identified: whether the same identifier is the same user in another trace.
         columns: a value for each user: "device", "link", "slowdown", "down" and "up" in bit/s, "latency" in
             seconds, ``Spans`` as "availability".
+        ids: of the users, by which they are the same in another trace; None where it has others.
         repeat_s: after which availability repeats; None for never.
         on_leave: what the trace's own simulator makes of jobs of clients that leave; empty if unknown.
         read: what was made of it, a sentence each.
@@ -56,16 +55,15 @@ class RecordedUsers:
 
     kind: str
     sources: tuple[TraceSource, ...]
-    ids: Sequence[Any]
-    identified: bool = False
     columns: Mapping[str, Sequence[Any]]
+    ids: Sequence[str] | None = None
     repeat_s: float | None = None
     on_leave: str = ""
     read: tuple[str, ...] = ()
     dropped: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(next(iter(self.columns.values())))
 
     def cited(self, digits: int = 64) -> str:
         """Its files as sources cite them, with so many digits of their digests."""
@@ -74,8 +72,9 @@ class RecordedUsers:
     def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
         """The trace of some of its users, in this order; ``lost`` says who is not there."""
         columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
+        ids = self.ids and [self.ids[user] for user in users]
         dropped = (*self.dropped, lost) if lost else self.dropped
-        return replace(self, ids=[self.ids[user] for user in users], columns=columns, dropped=dropped)
+        return replace(self, ids=ids, columns=columns, dropped=dropped)
 
     def sampled(self, most: int | None) -> RecordedUsers:
         """A random sample of at most so many users: the same rows of traces of the same length."""
@@ -91,11 +90,11 @@ def joined(traces: list[RecordedUsers]) -> tuple[list[RecordedUsers], str]:
     first, second = traces[0], traces[-1]
     if first is second:
         return traces, TOGETHER
-    place = {user: index for index, user in enumerate(second.ids)}
-    here = [index for index, user in enumerate(first.ids) if user in place]
-    if not (here and first.identified and second.identified):
+    ids, place = first.ids or (), {user: index for index, user in enumerate(second.ids or ())}
+    here = [index for index, user in enumerate(ids) if user in place]
+    if not here:
         return traces, INDEPENDENTLY
-    there = [place[first.ids[index]] for index in here]
+    there = [place[ids[index]] for index in here]
     alike = []
     for one, rows, other in ((first, here, second), (second, there, first)):
         lost = len(one) - len(set(rows))

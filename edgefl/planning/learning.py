@@ -32,7 +32,6 @@ from edgefl.data.augmentations import Augmentation
 from edgefl.data.batching import Augment
 from edgefl.data.federation import Federation, drawn_public, federate, public_images, sized
 from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError
 from edgefl.data.sources import Dataset
 from edgefl.measures import Measure
 from edgefl.methods import MethodParams
@@ -172,7 +171,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        _parted(partition, task.share),
+        _parted(partition),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -204,15 +203,10 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     )
 
 
-def _parted(partition: Partition, share: float | None) -> Callable[..., list[Ints]]:
+def _parted(partition: Partition) -> Callable[..., list[Ints]]:
     @wraps(partition.split)
     def parted(*given: Any) -> list[Ints]:
-        try:
-            parts: list[Ints] = partition.split(*given)
-        except TooFewError as error:
-            if share:
-                error.where, error.hint = "task.share", "raise task.share, or use fewer clients"
-            raise
+        parts: list[Ints] = partition.split(*given)
         return returned(parts, (list, tuple), partition.split, "a list of index arrays")
 
     return parted

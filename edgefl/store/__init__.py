@@ -17,7 +17,6 @@ from edgefl.store.checkpoints import (
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import (
     claimed,
-    discard,
     is_group,
     is_run,
     lost_from,
@@ -34,7 +33,7 @@ from edgefl.store.reader import (
     check_table,
     read,
 )
-from edgefl.store.removal import Removal, removals, remove, size_of
+from edgefl.store.removal import Removal, discard, removals, remove, size_of
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.sums import content_damage, is_settled
 from edgefl.store.writer import Store

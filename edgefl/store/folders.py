@@ -15,7 +15,6 @@ from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from shlex import quote
-from shutil import rmtree
 from typing import Any
 
 from edgefl.core.errors import UserError, nearest
@@ -116,17 +115,6 @@ def is_run(folder: Path) -> bool:
             row = database.execute("SELECT value FROM meta WHERE key = 'status'").fetchone()
         return bool(row != ('"planned"',))
     return file.is_file()
-
-
-def discard(folder: Path) -> None:
-    """Removes all that was made in a directory that was empty, and the directory unless it is locked."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_dir():
-                rmtree(path)
-            elif path.name != LOCK:
-                path.unlink()
-        folder.rmdir()
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -63,6 +63,23 @@ def is_locked(folder: Path) -> bool:
     return _is_held(_locked_with(folder))
 
 
+def works_on(run: Path) -> None:
+    """Notes in the lock of a run's group that the command is at this run, and at no other one."""
+    place = _locked_with(run)
+    if _is_held(place):
+        with suppress(OSError):
+            (place / LOCK).write_text(run.resolve().name, encoding="utf-8")
+
+
+def is_worked_on(run: Path) -> bool:
+    """Whether a command has a run for itself, and is not at another one of its group."""
+    place = _locked_with(run)
+    try:
+        return _is_held(place) and (place / LOCK).read_text(encoding="utf-8") in {"", run.resolve().name}
+    except OSError:
+        return False
+
+
 def _is_held(place: Path) -> bool:
     try:
         file = os.open(place / LOCK, os.O_RDONLY | os.O_NOFOLLOW)

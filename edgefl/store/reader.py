@@ -18,7 +18,7 @@ from edgefl.core.event import ENDINGS, JOB
 from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, HOST, PLAN
-from edgefl.store.locks import is_locked
+from edgefl.store.locks import is_worked_on
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
 from edgefl.store.sums import content_damage, noted
 
@@ -31,8 +31,6 @@ _JOB = {
     "ending": f"CASE ending {_ENDING} END",
     "into_version": "IFNULL(into_version, -1)",
 }
-# What SQLite raises of a damaged file; its message may quote names that are no text any more.
-UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
 class Reader:
@@ -62,17 +60,22 @@ class Reader:
             UserError: it is not one, of another format, or damaged.
         """
         self._folder = folder
-        self._trusted = trusted
         self.where = "" if folder is None else str(folder)
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
-        self._in_progress = folder is None or is_locked(folder)
-        self._db = _opened(self.folder) if database is None else database
+        self._in_progress = folder is None or is_worked_on(folder)
+        with self._reading():
+            self._db = _opened(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
-            if database is None:
-                self._check()
-            self.meta = self._meta()
+            with self._reading():
+                if database is None:
+                    # All that is read is of one commit, however the run goes on.
+                    self._db.execute("BEGIN")
+                rows = self._db.execute("SELECT key, value FROM meta")
+                self.meta: dict[str, Any] = {key: json.loads(value) for key, value in rows}
+                if database is None:
+                    self._check(trusted=trusted)
         except BaseException:
             self._db.close()
             raise
@@ -92,21 +95,39 @@ class Reader:
     def status(self) -> str:
         """How the run stands: "planned", "running", "killed", "interrupted", "failed" or "done".
 
-        One that was killed cannot say so: it says "running", and no command holds its lock.
+        One that was killed cannot say so: it says "running", and no command is at it, before or after it was
+        read.
         """
         status = str(self.meta["status"])
-        return "killed" if status == "running" and not self._in_progress else status
+        killed = status == "running" and not self._in_progress and not is_worked_on(self.folder)
+        return "killed" if killed else status
 
-    def _check(self) -> None:
-        """Refuses a database that is damaged."""
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Says of what cannot be read that it is damaged.
+
+        Raises:
+            UserError: it is.
+        """
         try:
-            # All that is read is of one commit, however the run goes on.
-            self._db.execute("BEGIN")
-            self._check_format()
-            what = "" if self._trusted else self._damage()
-        except (*UNREADABLE, OSError) as error:
-            raise _damaged(self.folder, error) from error
-        if what:
+            yield
+        except (sqlite3.DatabaseError, OSError, ValueError, TypeError) as error:
+            # SQLite quotes the definition of a view, which is long, and names that are no text any more.
+            what = f"{self.folder.name}: run.sqlite cannot be read: {short(str(error))}"
+            raise UserError(what, where=self.where) from error
+
+    def _check(self, *, trusted: bool) -> None:
+        """Refuses a database of another format, or one that is damaged, unless it is to be trusted."""
+        number = self.meta.get("format")
+        if not isinstance(number, int):
+            raise ValueError("it has no format number")  # noqa: TRY004 - of a file that is read
+        if number != FORMAT:
+            raise OtherFormatError(
+                f"{self.folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
+                where=self.where,
+                hint="read it with the edgefl that wrote it, or run its scenario again",
+            )
+        if what := "" if trusted else self._damage():
             raise UserError(
                 f"{self.folder.name}: run.sqlite is damaged: {what}",
                 where=self.where,
@@ -123,26 +144,11 @@ class Reader:
         if problems != ["ok"]:
             return str(problems[0]).splitlines()[-1]
         try:
-            stored, found = self._meta().get(DIGEST), EventDigest.of(self._db)
+            stored, found = self.meta.get(DIGEST), EventDigest.of(self._db)
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             return f"a row of its jobs or events: {error}"
         is_same = stored is None or EventDigest(stored).sums == found.sums
         return "" if is_same else "its jobs or events are not those that were written"
-
-    def _check_format(self) -> None:
-        rows = self._db.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
-        try:
-            number = json.loads(rows[0]["value"]) if rows else None
-        except (ValueError, TypeError) as error:
-            raise _damaged(self.folder, error) from error
-        if number != FORMAT:
-            raise _other_format(self.folder, number)
-
-    def _meta(self) -> dict[str, Any]:
-        try:
-            return {row["key"]: json.loads(row["value"]) for row in self.query("SELECT key, value FROM meta")}
-        except ValueError as error:
-            raise _damaged(self.folder, error) from error
 
     def rows(self, table: str, order: str = "") -> list[dict[str, Any]]:
         """A table as a list of dicts, in the order it was written unless another is given.
@@ -168,12 +174,10 @@ class Reader:
         check_table(table, self.where)
         cursor = self._db.cursor()
         cursor.row_factory = None
-        try:
+        with self._reading():
             cursor.execute(f"SELECT * FROM {table} ORDER BY {_ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
             while rows := cursor.fetchmany(size):
                 yield list(zip(*rows, strict=True))
-        except UNREADABLE as error:
-            raise _damaged(self.folder, error) from error
 
     def query(self, sql: str, *values: Any, **named: Any) -> list[dict[str, Any]]:
         """The rows of a SELECT, as a list of dicts.
@@ -186,10 +190,8 @@ class Reader:
         Raises:
             UserError: the file is damaged.
         """
-        try:
+        with self._reading():
             return [dict(row) for row in self._db.execute(sql, named or values)]
-        except UNREADABLE as error:
-            raise _damaged(self.folder, error) from error
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
         """The columns of a SELECT as arrays, for tables that are long; reals alone may be NULL, which is NaN.
@@ -203,10 +205,8 @@ class Reader:
         """
         cursor = self._db.cursor()
         cursor.row_factory = None
-        try:
+        with self._reading():
             found = np.fromiter(cursor.execute(sql), dtype=np.dtype(list(dtypes.items())))
-        except UNREADABLE as error:
-            raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
     def jobs(self) -> dict[str, NDArray[Any]]:
@@ -227,11 +227,12 @@ class Reader:
             UserError: it is damaged.
         """
         if self._document is None:
-            rows = self.query("SELECT content FROM plan")
-            try:
-                data = json.loads(rows[0]["content"])
-            except (ValueError, IndexError) as error:
-                raise _damaged(self.folder, ValueError("its plan is damaged")) from error
+            with self._reading():
+                rows = self._db.execute("SELECT content FROM plan").fetchall()
+                try:
+                    data = json.loads(rows[0]["content"])
+                except (ValueError, IndexError) as error:
+                    raise ValueError("its plan is damaged") from error
             self._document = Document(str(self.folder / PLAN), data, context=RECORDED)
         return self._document
 
@@ -293,29 +294,11 @@ def _opened(folder: Path) -> sqlite3.Connection:
         with suppress(sqlite3.Error), closing(sqlite3.connect(file)) as database:
             database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     how = "mode=ro" if writable or file.with_name(f"{file.name}-wal").exists() else "immutable=1"
-    try:
-        return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
-    except sqlite3.OperationalError as error:
-        raise _damaged(folder, error) from error
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
 
 
 class OtherFormatError(UserError):
     """A run that another version of edgefl wrote, and alone can read."""
-
-
-def _other_format(folder: Path, number: Any) -> UserError:
-    if not isinstance(number, int):
-        return _damaged(folder, ValueError("it has no format number"))
-    return OtherFormatError(
-        f"{folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
-        where=str(folder),
-        hint="read it with the edgefl that wrote it, or run its scenario again",
-    )
-
-
-def _damaged(folder: Path, error: Exception) -> UserError:
-    # SQLite quotes the definition of a view, which is long.
-    return UserError(f"{folder.name}: run.sqlite cannot be read: {short(str(error))}", where=str(folder))
 
 
 @contextmanager

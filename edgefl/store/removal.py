@@ -119,15 +119,26 @@ def _check_own(folder: Path, runs: Sequence[Path]) -> None:
         UserError: it does, or a directory cannot be read.
     """
     for place, own in ({folder: _OF_GROUPS} | dict.fromkeys(runs, _OF_RUNS)).items():
-        pattern = re.compile(f"({own}){_TEMPORARY}")
         found = (path for path in _below(place) if place in runs or not {path, *path.parents} & {*runs})
-        others = [path for path in found if not pattern.fullmatch(path.relative_to(place).as_posix())]
-        if others:
+        if others := [path for path in found if not _is_own(path.relative_to(place), own)]:
             raise UserError(
                 f"edgefl did not write {min(others)}; nothing was removed",
                 where="RUN",
                 hint="move it elsewhere, or remove it yourself",
             )
+
+
+def _is_own(path: Path, own: str) -> bool:
+    return re.fullmatch(f"({own}){_TEMPORARY}", path.as_posix()) is not None
+
+
+def discard(folder: Path) -> None:
+    """Removes what there is of a run that could not be made, and its directory if nothing else is in it."""
+    found = [path for path in folder.rglob("*") if _is_own(path.relative_to(folder), _OF_RUNS)]
+    for path in (*sorted(found, reverse=True), folder):
+        with suppress(OSError):
+            if path.name != LOCK:
+                path.rmdir() if path.is_dir() else path.unlink()
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -28,9 +28,11 @@ from edgefl.store.checkpoints import (
     sweep,
 )
 from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
-from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, discard, fresh_folder
+from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, fresh_folder
+from edgefl.store.locks import works_on
 from edgefl.store.plans import count_rows, plan_rows
 from edgefl.store.reader import Reader, check_run
+from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 from edgefl.store.sums import settle, unsettle
 
@@ -102,17 +104,18 @@ class Store:
         """
         fresh_folder(folder)
         try:
-            for name in FILES:
-                (folder / name).mkdir()
-            # SQLite's own files may never be written by a group.
-            (folder / UNNAMED).touch()
-            database = sqlite3.connect(folder / UNNAMED)
-            # Nobody reads the file yet, and it is of no use half-made.
-            database.execute("PRAGMA journal_mode=MEMORY")
-            return cls._new(folder, write, database, "planned")
-        except (OSError, RunError, sqlite3.OperationalError) as error:
+            with _telling(folder):
+                for name in FILES:
+                    (folder / name).mkdir()
+                # SQLite's own files may never be written by a group.
+                (folder / UNNAMED).touch()
+                database = sqlite3.connect(folder / UNNAMED)
+                # Nobody reads the file yet, and it is of no use half-made.
+                database.execute("PRAGMA journal_mode=MEMORY")
+                return cls._new(folder, write, database, "planned")
+        except RunError:
             discard(folder)
-            raise _cannot_write(folder, error) from error
+            raise
 
     @classmethod
     def in_memory(cls) -> Store:
@@ -138,7 +141,8 @@ class Store:
             RunError: it cannot be written.
         """
         check_run(folder)
-        try:
+        works_on(folder)
+        with _telling(folder):
             # Half-written ones of a process that was killed.
             for path in folder.glob("*.tmp"):
                 path.unlink()
@@ -147,9 +151,7 @@ class Store:
             unsettle(folder)
             store = cls(folder, write, sqlite3.connect(folder / DATABASE))
             store.begin()
-        except (OSError, sqlite3.OperationalError) as error:
-            raise _cannot_write(folder, error) from error
-        return store
+            return store
 
     def begin(self) -> None:
         """What was planned begins to run; from now on others can read it while rows are written."""
@@ -176,13 +178,14 @@ class Store:
         if self._broken is not None:
             raise self._broken
         try:
-            yield
-        except (OSError, RunError, sqlite3.OperationalError) as error:
-            self._broken = _cannot_write(self._folder, error)
+            with _telling(self._folder):
+                yield
+        except RunError as error:
+            self._broken = error
             with suppress(sqlite3.Error):
                 self._db.rollback()
                 self._load()
-            raise self._broken from error
+            raise
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
         """Sets facts about the whole run, as JSON values.
@@ -403,25 +406,30 @@ class Store:
             self.abandon()
             raise self._broken
         try:
-            if status == "done":
-                keep_one(self._db)
-            self._set_meta({"status": status, **facts})
-            self._commit_to_disk()
-            if self._folder is not None:
-                sweep(self._folder, self._db)
-                settle(self._db, self._folder)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise _cannot_write(self._folder, error) from error
+            with _telling(self._folder):
+                if status == "done":
+                    keep_one(self._db)
+                self._set_meta({"status": status, **facts})
+                self._commit_to_disk()
+                if self._folder is not None:
+                    sweep(self._folder, self._db)
+                    settle(self._db, self._folder)
         finally:
             self._db.close()
 
 
-def _cannot_write(folder: Path | None, error: Exception) -> RunError:
-    """What is told where a run's directory cannot be written."""
-    if isinstance(error, RunError):
-        return error
-    reason = getattr(error, "strerror", None) or error
-    return RunError(f"cannot write {folder}: {reason}", where=str(folder or ""))
+@contextmanager
+def _telling(folder: Path | None) -> Iterator[None]:
+    """Tells which run's directory cannot be written.
+
+    Raises:
+        RunError: it cannot.
+    """
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"cannot write {folder}: {reason}", where=str(folder or "")) from error
 
 
 def _nowhere(path: Path, _: Any) -> str:

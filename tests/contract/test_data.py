@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
+from edgefl.data import Spec
+from edgefl.data.federation import federate
 
 PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
@@ -70,9 +72,13 @@ def test_a_partition_is_reproducible(name):
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_a_partition_refuses_more_clients_than_samples(name):
     """Eleven clients of ten samples: an error of the user's, with a hint."""
-    with pytest.raises(UserError) as caught:
-        _partitioned(name, np.arange(10), 10, 11)
-    assert caught.value.hint
+    labels, split = np.arange(10), catalogue.load("partitions", name).Params().split
+    spec = Spec("ten", (1, 2, 2), 10, 10, 10, tuple("0123456789"))
+    for share, where in ((1.0, "task.clients"), (0.5, "task.share")):
+        with pytest.raises(UserError, match="cannot split") as caught:
+            federate(spec, None, split, 11, 0, labels=(labels, labels), share=share)
+        assert caught.value.hint
+        assert caught.value.where == where
 
 
 # --- augmentations

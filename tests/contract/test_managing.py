@@ -16,7 +16,8 @@ from small import SMALL
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import locked
+from edgefl.protocol import write_tree
+from edgefl.store import Store, locked
 
 SCENARIO = {
     **SMALL,
@@ -122,6 +123,18 @@ def test_what_is_in_progress_is_running(runs, capsys):
             assert _listed(capsys)["runs/shot/01-seed-1"]["status"] == "running"
             out = run_command(capsys, "runs", "--json")[1]
         assert json.loads(out)["resumable"] == ["runs/stopped"]
+
+
+def test_a_killed_run_of_a_group_that_goes_on_is_not_running(runs, capsys):
+    """The command is at another run of it, and comes to this one later."""
+    with locked(runs / "shot"):
+        store = Store.open(runs / "shot" / "02-seed-2", write_tree)
+        found = _listed(capsys)
+        store.abandon()
+    assert [found[f"runs/shot/{name}"]["status"] for name in ("01-seed-1", "02-seed-2")] == [
+        "killed",
+        "running",
+    ]
 
 
 def test_no_run_is_for_two_commands(runs, capsys):

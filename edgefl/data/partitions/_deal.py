@@ -37,21 +37,7 @@ class TooFewError(UserError):
     """There are not enough samples for the clients."""
 
 
-def too_few(what: str, samples: int, clients: int, where: str, hint: str) -> TooFewError:
-    """The refusal of a split, with what to write where every client's own sample is too much to ask for."""
-    if clients > samples:
-        hint = "without data, for the clock alone: --set task.samples=100; with data, use fewer clients"
-    return TooFewError(what, where=where, hint=hint)
-
-
 def equal_sizes(samples: int, clients: int) -> Ints:
-    """Shares of ``samples`` that differ by at most one, the larger ones first.
-
-    Raises:
-        UserError: there are more clients than samples.
-    """
-    if clients > samples:
-        what = f"cannot split {samples} training samples among {clients} clients"
-        raise too_few(what, samples, clients, "task.clients", "")
+    """Shares of ``samples`` that differ by at most one, the larger ones first."""
     share, rest = divmod(samples, clients)
     return np.full(clients, share, dtype=np.int64) + (np.arange(clients) < rest)

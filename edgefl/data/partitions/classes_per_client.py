@@ -12,7 +12,7 @@ from pydantic import Field
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import deal, stock, too_few
+from edgefl.data.partitions._deal import TooFewError, deal, stock
 
 _REDRAWS = 100
 
@@ -38,14 +38,14 @@ class Params(Partition):
                 hint="use a smaller k",
             )
         available = stock(labels, classes)
-        for _ in range(_REDRAWS if clients <= len(labels) else 0):
+        for _ in range(_REDRAWS):
             counts = _draw(self.k, available, clients, rng)
             if counts.any(axis=1).all():
                 return deal(labels, counts, rng)
         what = (
             f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes"
         )
-        raise too_few(what, len(labels), clients, "task.partition", "use fewer clients, or a larger k")
+        raise TooFewError(what, where="task.partition", hint="use fewer clients, or a larger k")
 
 
 def _draw(k: int, available: Ints, clients: int, rng: np.random.Generator) -> Ints:

@@ -17,7 +17,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import deal, stock, too_few
+from edgefl.data.partitions._deal import TooFewError, deal, stock
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
 # ten classes.
@@ -45,7 +45,7 @@ class Params(Partition):
                 f"too few training samples ({len(labels)}) to give {clients} clients {self.min_samples} each"
             )
             hint = "--set task.partition=dirichlet-equal gives all equally many; or use a smaller min_samples"
-            raise too_few(what, len(labels), clients, "task.partition", hint)
+            raise TooFewError(what, where="task.partition", hint=hint)
         available, made, best = stock(labels, classes), 0, 0
         for counts in _draws(self.alpha, available, clients, rng):
             smallest = counts.sum(axis=2).min(axis=1)

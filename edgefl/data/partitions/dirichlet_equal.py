@@ -22,11 +22,7 @@ class Params(Partition):
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Every sample goes to one client, and none is dropped; sizes differ by at most one.
-
-        Raises:
-            UserError: there are more clients than samples.
-        """
+        """Every sample goes to one client, and none is dropped; sizes differ by at most one."""
         sizes = equal_sizes(len(labels), clients)
         left = stock(labels, classes)
         counts = np.zeros((clients, classes), dtype=np.int64)

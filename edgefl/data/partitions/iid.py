@@ -13,10 +13,6 @@ class Params(Partition):
     """No parameters."""
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:  # noqa: ARG002
-        """Every sample goes to one client; sizes differ by at most one.
-
-        Raises:
-            UserError: there are more clients than samples.
-        """
+        """Every sample goes to one client; sizes differ by at most one."""
         cuts = np.cumsum(equal_sizes(len(labels), clients))[:-1]
         return [np.sort(part) for part in np.split(rng.permutation(len(labels)), cuts)]

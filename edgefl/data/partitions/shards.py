@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Ints
 from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import deal, stock, too_few
+from edgefl.data.partitions._deal import TooFewError, deal, stock
 
 
 class Params(Partition):
@@ -51,7 +51,7 @@ class Params(Partition):
             what = f"{each} shards each" if self.shard_size is None else f"a shard of {size} samples each"
             what = f"too few training samples ({len(labels)}) to give {clients} clients {what}"
             hint = "use fewer clients, or fewer or smaller shards"
-            raise too_few(what, len(labels), clients, "task.partition", hint)
+            raise TooFewError(what, where="task.partition", hint=hint)
         dealt = rng.permutation(len(shards))[: clients * each]
         return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import too_few
+from edgefl.data.partitions._deal import TooFewError
 
 _REDRAWS = 10_000
 
@@ -32,9 +32,7 @@ class Params(Partition):
         samples = len(labels)
         if clients * self.min_samples > samples:
             what = f"too few training samples ({samples}) to give {clients} clients {self.min_samples} each"
-            raise too_few(
-                what, samples, clients, "task.partition", "use fewer clients or a smaller min_samples"
-            )
+            raise TooFewError(what, where="task.partition", hint="use fewer clients or a smaller min_samples")
         for _ in range(_REDRAWS):
             edges = (np.cumsum(rng.dirichlet(np.full(clients, self.alpha))) * samples).astype(np.int64)
             edges[-1] = samples  # the proportions sum to 1 only up to rounding

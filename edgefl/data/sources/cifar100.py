@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from edgefl.data.readers import read
+from edgefl.data.readers import known
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
 from edgefl.data.spec import Spec
@@ -37,4 +35,4 @@ class Params(Dataset):
 
     def build(self) -> Source:
         """See ``SPEC``, and ``edgefl.data.readers`` for the layouts."""
-        return Source(SPEC, partial(read, SPEC, "CIFAR100"))
+        return known(SPEC, "CIFAR100")

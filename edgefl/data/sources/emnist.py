@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import string
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 from pydantic import Field
 
-from edgefl.data.readers import read
+from edgefl.data.readers import known
 from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
 from edgefl.data.spec import Spec
@@ -45,4 +44,4 @@ class Params(Dataset):
             # NIST's files hold images column by column, and count letters from 1.
             return SimpleNamespace(data=found.data.mT, targets=found.targets - int(self.split == "letters"))
 
-        return Source(spec, partial(read, spec, "EMNIST", make=dataset), f"EMNIST, split {self.split!r}")
+        return known(spec, "EMNIST", f"EMNIST, split {self.split!r}", dataset)

@@ -15,9 +15,8 @@ from pydantic import Field
 
 from edgefl.core.errors import DataError
 from edgefl.data.own_images import OwnImages
-from edgefl.data.pictures import ImageParquet
+from edgefl.data.pictures import Pictures, image_parquet, parquet_files
 from edgefl.data.source import Source
-from edgefl.data.spec import Ints
 
 # Far above any labelled image dataset's; a label beyond it is no class number.
 _MOST_CLASSES = 100_000
@@ -39,23 +38,16 @@ class Params(OwnImages):
         Raises:
             DataError: the files are not there, or are not image Parquet.
         """
-        train, test = _files(self.found())
-        files = [ImageParquet(part, self.label) for part in (train, test) if part]
-        parts = [part.pictures() for part in files]
-        names = self._names(files[0].class_names(), np.concatenate([part.labels for part in parts]))
-        owners = None
-        if self.user is not None:
-            users = [user for part in files for user in part.users(self.user)]
-            # Numbered in the order of their names.
-            owners = np.unique(users, return_inverse=True)[1].astype(np.int64)
-        return self.source(names, parts[0], parts[1] if test else None, owners)
+        parts = [image_parquet(part, self.label, self.user) for part in _files(self.found()) if part]
+        return self.source(self._names(parts), *parts)
 
-    def _names(self, names: tuple[str, ...], labels: Ints) -> tuple[str, ...]:
+    def _names(self, parts: list[Pictures]) -> tuple[str, ...]:
         """The classes' names: those of the metadata, or their numbers.
 
         Raises:
             DataError: labels are not numbers from 0, or do not fit the names.
         """
+        names, labels = parts[0].names, np.concatenate([part.labels for part in parts])
         if not len(labels):
             raise DataError("the files hold no images", where=self.path)
         least, most = int(labels.min()), int(labels.max())
@@ -71,12 +63,12 @@ class Params(OwnImages):
 def _files(root: Path) -> tuple[list[Path], list[Path]]:
     """Training and test files; none of the latter where a share of the images is for testing."""
     for place in (root, root / "data"):
-        train, test, every = (sorted(place.glob(f"{one}.parquet")) for one in ("train*", "test*", "*"))
+        train, test = parquet_files(place)
         if test and not train:
             raise DataError("there is test*.parquet but no train*.parquet", where=str(place))
-        if every:
-            # Without a test part, only files of training images; all files where none is named so.
-            return train or every, test
+        # Without a test part, only files of training images; all files where none is named so.
+        if every := train or sorted(place.glob("*.parquet")):
+            return every, test
     raise DataError(
         "there are no Parquet files",
         where=str(root),

@@ -95,7 +95,7 @@ def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"path": ""}, "must name a folder"),
+        ({"path": ""}, "path should have at least 1 character"),
         ({"size": 5000}, "size"),
         ({"channels": 2}, "channels"),
         ({"size": "32px"}, "size should be a whole number or be a list; got"),

@@ -9,7 +9,7 @@ import pytest
 from image_files import encoded, image
 
 from edgefl.core.errors import DataError
-from edgefl.data.pictures import ImageParquet
+from edgefl.data.pictures import image_parquet
 from edgefl.data.sources import parquet
 
 
@@ -65,8 +65,8 @@ def test_a_column_says_whose_an_image_is(tmp_path, parts):
     _, arrays = source.read(None, download=False)
     for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
         assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
-    assert "cannot read the column 'whom': No match for" in _refused(root, user="whom")
-    assert "'image' has neither a name nor a whole number" in _refused(root, user="image")
+    assert "cannot read the column 'label' or 'whom': No match for" in _refused(root, user="whom")
+    assert "cannot read the column 'label' or 'image'" in _refused(root, user="image")
 
 
 def test_a_share_is_for_testing(tmp_path):
@@ -91,7 +91,7 @@ def test_which_column_has_the_labels(tmp_path):
     _write(path, [1, 2, 3, 4], [0, 1, 0, 1], column="fine_label")
     table = pq.read_table(path).append_column("labels", pa.array([1, 1, 0, 0]))
     pq.write_table(table.append_column("label", pa.array(["a", "b", "a", "b"])), path)
-    assert ImageParquet([path]).pictures().labels.tolist() == [0, 1, 0, 1]
+    assert image_parquet([path]).labels.tolist() == [0, 1, 0, 1]
 
 
 def test_labels_are_known_without_decoding(tmp_path):

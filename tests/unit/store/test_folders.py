@@ -196,9 +196,22 @@ def test_a_run_that_ends_while_it_is_read_was_not_killed(tmp_path, monkeypatch):
         _noted(folder, "done")
         return False
 
-    monkeypatch.setattr(reader_module, "is_locked", ending)
+    monkeypatch.setattr(reader_module, "is_worked_on", ending)
     with read(run.folder, trusted=True) as found:
         assert found.status == "done"
+
+
+def test_a_run_that_could_not_be_made_leaves_what_others_wrote(tmp_path):
+    """Its own files go, and its directory unless something else came into it meanwhile."""
+    for name, left in (("one", []), ("two", ["two", "two/notes.txt", "two/versions", "two/versions/mine"])):
+        folder = tmp_path / name
+        store = Store.create(folder, write_tree)
+        for own in ("plan.yaml", "run.sqlite.tmp-journal", "states/00000001.safetensors"):
+            (folder / own).touch()
+        for other in left[1:2] + left[3:]:
+            (tmp_path / other).touch()
+        store.abandon()
+        assert _left(tmp_path) == left
 
 
 def test_a_run_that_has_not_begun_is_planned(tmp_path):
