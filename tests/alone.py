@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
-from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between
-from edgefl.core.pricer import Pricer
+from edgefl.core.totals import known
+from edgefl.planning.pricer import Pricer
 
 
 @dataclass(frozen=True)

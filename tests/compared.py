@@ -13,7 +13,7 @@ from rich.console import RenderableType
 import edgefl
 from edgefl.analysis.history import Reached, Target, Waste
 from edgefl.analysis.summary import Accuracy, Summary
-from edgefl.core.ledger import EnergyTotal
+from edgefl.core.totals import EnergyTotal
 from edgefl.runs.dry import dry_run
 from edgefl.runs.results import Result
 from edgefl.show.compare import comparison

@@ -19,9 +19,8 @@ from edgefl.analysis.repricing import Taken, chunks
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval
-from edgefl.core.draws import Floats
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document

@@ -10,9 +10,9 @@ import numpy as np
 
 from edgefl.analysis.groups import SeedGroup
 from edgefl.analysis.history import History
-from edgefl.analysis.run import Floats, Ints
 from edgefl.analysis.summary import Summary
 from edgefl.analysis.values import deviations
+from edgefl.core.arrays import Floats, Ints
 
 
 class Axis(NamedTuple):

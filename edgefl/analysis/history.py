@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from edgefl.analysis.bills import BilledUntil
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
 from edgefl.analysis.sums import MERGED, sums
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.ledger import EnergyTotal
 from edgefl.core.steps import batch_sizes
+from edgefl.core.totals import EnergyTotal
 from edgefl.store import read_traced
 
 _SQL = """

@@ -10,8 +10,8 @@ from edgefl.analysis.history import Reached
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import DeviceUse, Usage, sums
 from edgefl.core.corners import Interval
-from edgefl.core.ledger import EnergyTotal
 from edgefl.core.scenario import Tariffs
+from edgefl.core.totals import EnergyTotal
 
 
 def bill(run: Run, used: Usage, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:

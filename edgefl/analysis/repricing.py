@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.core.clients import Bools, Floats, Ints
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.plan import Prices
 from edgefl.core.price import Demand, times
 

@@ -8,17 +8,13 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgefl.analysis.repricing import Columns, Repriced, is_unbounded, priceable
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.event import joules
 from edgefl.core.plan import Prices
 from edgefl.store import Reader, read_prices
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.run import Bools, Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.event import ENDINGS, Kind, joules
-from edgefl.core.ledger import EnergyTotal
+from edgefl.core.totals import EnergyTotal
 
 # Places of jobs' endings among the four that there are.
 _ENDED = [str(kind) for kind in ENDINGS[1:]]

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from edgefl.core.arrays import Floats
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Work
-
-Floats: TypeAlias = NDArray[np.float64]
 
 # The difference of logarithms from which the loss is linear.
 _LINEAR_FROM = 0.2

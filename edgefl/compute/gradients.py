@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -14,31 +15,27 @@ from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, noted
 from edgefl.protocol.training import updated
 
+# A step's operators are recorded after so many calls on tensors of the same shapes. Only the latest kinds of
+# calls are known: a rate that changes every round makes new ones.
+_FREQUENT, _MOST_KINDS = 8, 1024
+
 
 class Gradients:
-    """Takes gradient steps, and keeps the tapes of frequent ones."""
+    """Takes gradient steps, and replays the operators of frequent ones, which changes no bit."""
 
     def __init__(self) -> None:
-        # Holding the step keeps its id from being reused.
-        self._tapes: dict[Hashable, tuple[GradientStep, Tape | None]] = {}
+        # How often each kind was called, and its tape; the latest is last.
+        self._known: dict[Hashable, tuple[int, Tape | None]] = {}
 
     @torch.no_grad()
-    def step(self, step: GradientStep, carry: Carry, batch: Batch, *, recorded: bool) -> Carry:
-        """An optimizer step of every client.
-
-        Args:
-            step: what to do.
-            carry: with stacks.
-            batch: with tensors (C, B, ...).
-            recorded: whether to record the operators and replay them. The same work must always be done in
-                the same way: an operator of a tape may round differently.
-        """
+    def step(self, step: GradientStep, carry: Carry, batch: Batch) -> Carry:
+        """An optimizer step of every client, of a carry with stacks and a batch of tensors (C, B, ...)."""
         weights, scalars = carry["weights"], carry["scalars"]
         rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
         trees = weights, Batch._make(map(Stack, batch)), rest
         given = unwrapped([leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))])
         function = _function(step, trees)
-        losses, *others = ((recorded and self._tape(step, trees, function, given)) or function)(*given)
+        losses, *others = (self._tape(step, trees, function, given) or function)(*given)
         sums = {"loss": scalars["loss"].value + losses}
         if SQUARES in scalars:
             sums[SQUARES] = scalars[SQUARES].value + others.pop()
@@ -58,16 +55,17 @@ class Gradients:
     def _tape(
         self, step: GradientStep, trees: Any, function: Callable[..., list[Tensor]], inputs: list[Tensor]
     ) -> Tape | None:
-        """The tape for inputs of these shapes; None where recording is impossible."""
+        """The tape for inputs of these shapes; None where they are rare, or recording is impossible."""
         shapes = tuple((value.shape, value.stride(), value.dtype, value.device) for value in inputs)
-        key = (id(step), shapes, repr(fixed(trees)))
-        if key not in self._tapes:
-            try:
+        kind = step, shapes, repr(fixed(trees))
+        calls, tape = self._known.pop(kind, (0, None))
+        if calls == _FREQUENT:
+            with suppress(UnrecordableError):
                 tape = record(function, inputs)
-            except UnrecordableError:
-                tape = None
-            self._tapes[key] = step, tape
-        return self._tapes[key][1]
+        self._known[kind] = calls + 1, tape
+        if len(self._known) > _MOST_KINDS:
+            del self._known[next(iter(self._known))]
+        return tape
 
 
 def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[..., list[Tensor]]:

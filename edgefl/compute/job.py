@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
 from edgefl.core.event import TrainingJob
+from edgefl.data.batching import Together
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 
@@ -34,25 +37,6 @@ class Task:
     batches: Callable[[Phase], Iterator[Batch]]
 
 
-class Feed(Protocol):
-    """One phase's batches of several clients, for engines that stack them."""
-
-    @property
-    def sizes(self) -> Sequence[Sequence[int]]:
-        """For each client, the batch sizes of its steps, in order."""
-        ...
-
-    def take(self, chosen: Sequence[int], step: Sequence[int]) -> Batch:
-        """The next batch of each of the chosen clients, stacked along a new first dimension.
-
-        Args:
-            chosen: the clients' places in the group, ascending.
-            step: for each client of the group, how many steps it has taken in this phase; the next batches of
-                the chosen ones have one size.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Group:
     """Tasks of one exchange and one model that are done together.
@@ -63,7 +47,7 @@ class Group:
     """
 
     tasks: tuple[Task, ...]
-    feed: Callable[[int], Feed]
+    feed: Callable[[int], Together]
 
 
 class Outcome(NamedTuple):
@@ -108,18 +92,6 @@ class Size(NamedTuple):
     peak_bytes: int
 
 
-class EngineContext(Protocol):
-    """The run as an engine sees it: job sizes, and tasks made of jobs."""
-
-    def size(self, job: TrainingJob) -> Size:
-        """How large a job is."""
-        ...
-
-    def group(self, jobs: Sequence[TrainingJob]) -> Group:
-        """Jobs of one kind with everything their folds need."""
-        ...
-
-
 class Trainer(Protocol):
     """How one process trains."""
 
@@ -134,25 +106,67 @@ class Trainer(Protocol):
         ...
 
 
-class Engine(Protocol):
+class Setup(NamedTuple):
+    """What a worker needs for all units.
+
+    Attributes:
+        build: (settings, tensors) -> an object whose ``group`` makes a group of jobs, their server versions
+            and their clients' states; a function that every process can import.
+        settings: plain data.
+        tensors: such as the dataset.
+        trainer: how a worker trains.
+    """
+
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
+    settings: Mapping[str, Any]
+    tensors: Mapping[str, Tensor]
+    trainer: Trainer
+
+
+class EngineContext(Protocol):
+    """The run as an engine sees it: job sizes, and tasks made of jobs here or what workers make them of.
+
+    Attributes:
+        versions: the server versions that are needed now.
+    """
+
+    versions: dict[int, Tree]
+
+    def size(self, job: TrainingJob) -> Size:
+        """How large a job is."""
+        ...
+
+    def group(self, jobs: Sequence[TrainingJob]) -> Group:
+        """Jobs of one kind with everything their folds need."""
+        ...
+
+    def begins(self, job: TrainingJob) -> Tree | None:
+        """The state that a job begins with."""
+        ...
+
+    def setup(self, trainer: Trainer) -> Setup:
+        """What workers need."""
+        ...
+
+
+class Engine(ABC):
     """Who trains.
 
     Attributes:
         ahead: whether it gains from jobs beyond those that the next merge takes.
     """
 
-    ahead: bool
+    ahead = True
 
+    @abstractmethod
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Trains jobs, no two of one client; one outcome a job, in any order."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most hold nothing
         """Releases what the engine holds."""
-        ...
 
 
-class Local:
+class Local(Engine):
     """An engine that trains in this process, unit after unit."""
 
     def __init__(self, context: EngineContext, trainer: Trainer, *, ahead: bool) -> None:
@@ -164,6 +178,3 @@ class Local:
         """Trains jobs; see ``Engine``."""
         for unit in self._trainer.units(jobs, self._context.size):
             yield from self._trainer.work(self._context.group(unit))
-
-    def close(self) -> None:
-        """Holds nothing."""

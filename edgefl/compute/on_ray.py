@@ -28,7 +28,8 @@ import torch
 from ray.exceptions import RayError
 from torch import Tensor
 
-from edgefl.compute.parallel import Order, Parallel, ParallelContext, Setup, unit
+from edgefl.compute.job import EngineContext, Setup
+from edgefl.compute.parallel import Order, Parallel, unit
 from edgefl.compute.trees import read, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
@@ -116,7 +117,7 @@ class Cluster(Parallel):
     lost = RayError
 
     def __init__(
-        self, context: ParallelContext, setup: Setup, workers: int | None, address: str | None
+        self, context: EngineContext, setup: Setup, workers: int | None, address: str | None
     ) -> None:
         """Joins a cluster, or starts one; a process that is connected already stays connected.
 

@@ -14,9 +14,9 @@ import signal
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from functools import lru_cache
@@ -26,10 +26,9 @@ import torch
 from loky import process_executor
 from loky.backend import resource_tracker
 from loky.process_executor import ProcessPoolExecutor
-from torch import Tensor
 
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.compute.job import EngineContext, Group, Outcome, Trainer
+from edgefl.compute.job import Engine, EngineContext, Group, Outcome, Setup, Trainer
 from edgefl.compute.trees import Files
 from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
@@ -41,23 +40,6 @@ TRIES = 3
 # Units on their way for each worker: one is trained, the next one is there when it is done.
 _QUEUED = 2
 _LOOK_S = 0.5
-
-
-class Setup(NamedTuple):
-    """What all units share.
-
-    Attributes:
-        build: (settings, tensors) -> an object whose ``group`` makes a group of jobs, their server versions
-            and their clients' states; a function that every process can import.
-        settings: plain data.
-        tensors: such as the dataset.
-        trainer: how a worker trains.
-    """
-
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
-    settings: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
-    trainer: Trainer
 
 
 class Order(NamedTuple):
@@ -72,24 +54,6 @@ class Order(NamedTuple):
     jobs: tuple[TrainingJob, ...]
     servers: dict[int, Any]
     states: Any
-
-
-class ParallelContext(EngineContext, Protocol):
-    """The run as an engine with workers sees it.
-
-    Attributes:
-        versions: the server versions that are needed now.
-    """
-
-    versions: Mapping[int, Tree]
-
-    def setup(self, trainer: Trainer) -> Setup:
-        """What workers need."""
-        ...
-
-    def begins(self, job: TrainingJob) -> Tree | None:
-        """The state that a job begins with."""
-        ...
 
 
 class Trees(Hashable, Protocol):
@@ -133,20 +97,18 @@ def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
     return build(settings, tensors).group, trainer
 
 
-class Parallel(ABC):
+class Parallel(Engine):
     """An engine with workers.
 
     Attributes:
-        ahead: jobs that are trained ahead fill idle workers.
         lost: the class of the errors of what does not come back.
         trees: how trees get to workers and back.
         most: how many units may be on their way to them.
     """
 
-    ahead = True
     lost: ClassVar[type[Exception]]
 
-    def __init__(self, context: ParallelContext, setup: Setup, trees: Trees, most: int) -> None:
+    def __init__(self, context: EngineContext, setup: Setup, trees: Trees, most: int) -> None:
         self.trees = trees
         self.most = most
         self._context = context
@@ -157,10 +119,6 @@ class Parallel(ABC):
     @abstractmethod
     def submit(self, order: Order) -> Future[Any]:
         """Has a worker call ``unit``."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends all workers, busy or not."""
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
@@ -227,7 +185,7 @@ class Processes(Parallel):
 
     lost = BrokenExecutor
 
-    def __init__(self, context: ParallelContext, setup: Setup, workers: int) -> None:
+    def __init__(self, context: EngineContext, setup: Setup, workers: int) -> None:
         self._workers = workers
         with _apart():
             files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))

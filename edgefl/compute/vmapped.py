@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgefl.compute.gradients import Gradients
-from edgefl.compute.job import Feed, Group, Outcome, Size, all_finite
+from edgefl.compute.job import Group, Outcome, Size, all_finite
 from edgefl.compute.stacked import (
     Stack,
     chosen,
@@ -34,6 +34,7 @@ from edgefl.compute.stacked import (
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
+from edgefl.data.batching import Together
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -50,9 +51,6 @@ from edgefl.protocol import (
 )
 from edgefl.protocol.chance import At
 from edgefl.protocol.sample_losses import unmeasured
-
-# The number of steps of equal shapes in a group from which on recording their operators pays.
-_FREQUENT = 8
 
 
 class Vmapped:
@@ -219,7 +217,7 @@ class _Carries:
 def _train(
     phase: Phase,
     carries: _Carries,
-    feed: Feed,
+    feed: Together,
     gradients: Gradients,
     at: Callable[[Sequence[int], Sequence[int]], None],
 ) -> None:
@@ -229,14 +227,12 @@ def _train(
         RunError: a step changes what its carry consists of; clients that did not take it have another.
     """
     done, schedule = [0] * len(feed.sizes), _Schedule(feed.sizes)
-    frequent = schedule.frequent()
     while places := schedule.places(done, carries.fixed):
         at(places, done)
-        size, batch = feed.sizes[places[0]][done[places[0]]], feed.take(places, done)
-        carry, step = carries.of(places), phase.step
+        batch, carry, step = feed.take(places, done), carries.of(places), phase.step
         inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
         if isinstance(gradient, GradientStep):
-            inner = gradients.step(gradient, inner, batch, recorded=(size, len(places)) in frequent)
+            inner = gradients.step(gradient, inner, batch)
             carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
             begins = kinds(carry)
@@ -276,18 +272,6 @@ class _Schedule:
                 waiting[sizes[count], kinds[place]].append(place)
         rarest = min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])), default=None)
         return [] if rarest is None else waiting[rarest]
-
-    def frequent(self) -> set[tuple[int, int]]:
-        """The (batch size, clients) with enough steps in the group for recording to pay.
-
-        Derived from the group alone: which tapes exist already must not change a bit.
-        """
-        done, counts = [0] * len(self._sizes), Counter[tuple[int, int]]()
-        while places := self.places(done, [0] * len(done)):
-            counts[self._sizes[places[0]][done[places[0]]], len(places)] += 1
-            for place in places:
-                done[place] += 1
-        return {kind for kind, count in counts.items() if count >= _FREQUENT}
 
 
 def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> list[dict[str, float]]:

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -335,29 +335,6 @@ def module_of(kind: str, entry: Entry) -> ModuleType:
             f"{entry.path.name} fails to import: {in_one_line(error)}", where=str(entry.path)
         ) from error
     return module
-
-
-@contextmanager
-def anew() -> Iterator[None]:
-    """Inside, users' files are executed again when they are loaded; afterwards, nothing is left of that."""
-    folders = [folder.resolve() for folder in user_folders()]
-
-    def theirs() -> dict[str, ModuleType]:
-        return {
-            name: module
-            for name, module in list(sys.modules.items())
-            if any(Path(getattr(module, "__file__", None) or "/").is_relative_to(one) for one in folders)
-        }
-
-    before = theirs()
-    for name in before:
-        del sys.modules[name]
-    try:
-        yield
-    finally:
-        for name in theirs():
-            del sys.modules[name]
-        sys.modules.update(before)
 
 
 def summary(entry: Entry) -> str:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from edgefl.core.devices import Board
-from edgefl.core.ledger import known
 from edgefl.core.sourced import Costs, Record, Sourced, changed, sourced
+from edgefl.core.totals import known
 
 
 class Interval(NamedTuple):

@@ -11,11 +11,13 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+
+T = TypeVar("T")
 
 DENSE = "dense"
 DEPTHWISE = "depthwise"
@@ -303,23 +305,19 @@ class Traced(NamedTuple):
     traces: tuple[Trace, ...]
     steps: tuple[Steps, ...]
 
-    def written(self) -> str:
-        """As text, compressed."""
-        return base64.b85encode(zlib.compress(_traced().dump_json(self))).decode()
 
-    @classmethod
-    def read_back(cls, text: str) -> Traced:
-        """What ``written`` made a text of.
-
-        Raises:
-            ValueError: the text is something else.
-        """
-        try:
-            return _traced().validate_json(zlib.decompress(base64.b85decode(text)))
-        except (zlib.error, ValueError, TypeError) as error:
-            raise ValueError("this is no trace") from error
+def as_text(trace: Any) -> str:
+    """A ``Traced``, or the ``MergeTrace`` of a server, as text, compressed."""
+    return base64.b85encode(zlib.compress(TypeAdapter(type(trace)).dump_json(trace))).decode()
 
 
-@cache
-def _traced() -> TypeAdapter[Traced]:
-    return TypeAdapter(Traced)
+def of_text(kind: type[T], text: str) -> T:
+    """What ``as_text`` made a text of.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(zlib.decompress(base64.b85decode(text)))
+    except (zlib.error, ValueError, TypeError) as error:
+        raise ValueError("this is no trace") from error

@@ -7,15 +7,11 @@ Section 3).
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgefl.core import seeds
-
-Floats: TypeAlias = NDArray[np.float64]
-Words: TypeAlias = NDArray[np.uint64]
+from edgefl.core.arrays import Floats, Words
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEPS = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     SerializeAsAny,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -25,7 +18,7 @@ from edgefl.core.components import NameOf, OfKind, own_names
 from edgefl.core.devices import DType
 from edgefl.core.errors import nearest
 from edgefl.core.link import Link, Rate
-from edgefl.core.params import NonNegative, Positive, Share, Strict
+from edgefl.core.params import NonNegative, Positive, Share, Strict, unless
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.sourced import NEEDED, Sourced
@@ -55,11 +48,7 @@ class FleetMember(Strict):
     share: Positive = 1.0
     link: Annotated[str, NameOf("links")]
     dtype: DType = "fp32"
-    cell: str | None = None
-
-    @model_serializer(mode="wrap")
-    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in written(self).items() if key != "cell" or value is not None}
+    cell: Annotated[str | None, unless(None)] = None
 
 
 class Cell(Strict):
@@ -99,10 +88,6 @@ class Failures(Strict):
     timeout: Annotated[Seconds, Field(gt=0)] | None = None
 
 
-# A fleet that leaves these out is written out without them.
-_DYNAMICS = ("cells", "users", "link", "availability", "on_leave", "speed", "failures", "carbon")
-
-
 class Fleet(Strict):
     """A fleet of clients.
 
@@ -129,16 +114,16 @@ class Fleet(Strict):
     title: str = ""
     members: Annotated[tuple[FleetMember, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
-    cells: dict[str, Cell] = Field({})
-    users: Users | None = None
-    link: str | None = None
+    cells: Annotated[dict[str, Cell], unless({})] = Field({})
+    users: Annotated[Users | None, unless(None)] = None
+    link: Annotated[str | None, unless(None)] = None
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
-    availability: AnyAvailability = Always()
-    on_leave: Literal["lose", "pause", "finish", "check-at-end"] = "lose"
-    speed: tuple[AnySpeed, ...] = ()
-    failures: Failures = Failures()
-    carbon: dict[str, Any] | None = None
+    availability: Annotated[AnyAvailability, unless(Always())] = Always()
+    on_leave: Annotated[Literal["lose", "pause", "finish", "check-at-end"], unless("lose")] = "lose"
+    speed: Annotated[tuple[AnySpeed, ...], unless(())] = ()
+    failures: Annotated[Failures, unless(Failures())] = Failures()
+    carbon: Annotated[dict[str, Any] | None, unless(None)] = None
     notes: str = ""
 
     @model_validator(mode="wrap")
@@ -146,11 +131,6 @@ class Fleet(Strict):
     def _has_links(cls, value: Any, handler: ModelWrapValidatorHandler[Fleet]) -> Fleet:
         with own_names("links", item_at(value, ["links"])):
             return handler(value)
-
-    @model_serializer(mode="wrap")
-    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        default = {key for key in _DYNAMICS if getattr(self, key) == type(self).model_fields[key].default}
-        return {key: value for key, value in written(self).items() if key not in default}
 
     @model_validator(mode="after")
     def _cells_are_known(self) -> Fleet:
@@ -171,32 +151,3 @@ class Fleet(Strict):
                 f"the users' availability is a number in an intervals file, but the fleet's is {name!r}"
             )
         return self
-
-    def deal(
-        self, clients: int, rng: np.random.Generator, among: Sequence[int] | None = None
-    ) -> NDArray[np.int64]:
-        """Each client's member index: shares by largest remainder, then shuffled."""
-        places = range(len(self.members)) if among is None else among
-        # Exact fractions: of equal remainders, the member listed first gets the client.
-        shares = [Fraction(self.members[place].share) for place in places]
-        exact = [share * clients / sum(shares) for share in shares]
-        counts = [math.floor(count) for count in exact]
-        by_remainder = sorted(range(len(shares)), key=lambda index: counts[index] - exact[index])
-        for index in by_remainder[: clients - sum(counts)]:
-            counts[index] += 1
-        return rng.permutation(np.repeat(np.array(places, dtype=np.int64), counts))
-
-    def share_cells(self, member: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-        """Each client's cell, and the name of each cell.
-
-        Clients whose members name the same cell fill such cells in their order, which ``deal`` shuffled.
-
-        Returns:
-            Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
-        """
-        found, names = np.full(len(member), -1, dtype=np.int64), list[str]()
-        for name, cell in self.cells.items():
-            inside = np.flatnonzero(np.array([one.cell == name for one in self.members])[member])
-            found[inside] = len(names) + np.arange(len(inside)) // cell.clients
-            names += [name] * -(-len(inside) // cell.clients)
-        return found, tuple(names)

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from edgefl.core import units
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.link_traces import LinkTrace, Way
 from edgefl.core.params import Strict
 from edgefl.core.piecewise import Piecewise

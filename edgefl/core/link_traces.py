@@ -13,27 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    ValidationError,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import TypedDict
 
 from edgefl.core import units
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import RowError, file_rows, read_csv
-from edgefl.core.draws import Floats, key, uniforms
+from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import short
-from edgefl.core.params import Strict
+from edgefl.core.params import Strict, unless
 from edgefl.core.piecewise import Piecewise
-from edgefl.core.poisson import Ints
 
 Way: TypeAlias = Literal["down", "up"]
 """A direction of a link: down to the client, up from it."""
@@ -212,11 +204,7 @@ class TraceRows(Strict):
 
     down: SeriesText
     up: SeriesText
-    latency: SeriesText | None = None
-
-    @model_serializer(mode="wrap")
-    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: text for name, text in written(self).items() if text is not None}
+    latency: Annotated[SeriesText | None, unless(None)] = None
 
 
 Files: TypeAlias = str | Annotated[tuple[str, ...], Field(min_length=1)]
@@ -262,9 +250,9 @@ class LinkTrace(Strict):
         end: at its end a trace repeats, or its last row holds.
     """
 
-    csv: Files | None = None
-    mahimahi: Mahimahi | None = None
-    rows: Annotated[tuple[TraceRows, ...], Field(min_length=1)] | None = None
+    csv: Annotated[Files | None, unless(None)] = None
+    mahimahi: Annotated[Mahimahi | None, unless(None)] = None
+    rows: Annotated[Annotated[tuple[TraceRows, ...], Field(min_length=1)] | None, unless(None)] = None
     end: Literal["repeat", "hold"] = "repeat"
 
     @model_validator(mode="after")
@@ -302,10 +290,6 @@ class LinkTrace(Strict):
         ends = {series(text).t[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
         if rows.latency is not None and len(ends) > 1:
             raise ValueError(f"trace {place}: with a latency, all three must end at the same time")
-
-    @model_serializer(mode="wrap")
-    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in written(self).items() if value is not None}
 
     @property
     def holds(self) -> bool:

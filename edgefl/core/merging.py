@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, Board
-from edgefl.core.ledger import known
 from edgefl.core.price import WorkingDraw, in_dtype
+from edgefl.core.totals import known
 
 
 class MergeCost(NamedTuple):
@@ -76,15 +74,6 @@ class MergeTrace:
         line = low + (high - low) * (uploads - first) // (last - first)
         curve = through(self.peaks[-3:], uploads, COUNTS[-3:])
         return max(line, curve) if uploads > last else curve
-
-    def written(self) -> str:
-        """As text."""
-        return TypeAdapter(MergeTrace).dump_json(self).decode()
-
-    @classmethod
-    def read_back(cls, text: str) -> MergeTrace:
-        """What ``written`` made a text of."""
-        return TypeAdapter(cls).validate_json(text)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
+def unless(value: Any) -> Any:
+    """Annotates a field that is left out of a record's plain data where it has this value."""
+    return Field(exclude_if=lambda given: given == value)
+
+
 class Unknown(NamedTuple):
     """The value of a key that a record does not have, and the keys that it has; such a key is refused."""
 

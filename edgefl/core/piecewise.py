@@ -9,8 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
+from edgefl.core.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from edgefl.core.clients import Clients, Floats, Ints
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.clients import Clients
 from edgefl.core.cost import Steps, Trace
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet

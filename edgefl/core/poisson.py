@@ -11,12 +11,10 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgefl.core.draws import Floats, key, uniform, uniforms
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.draws import key, uniform, uniforms
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # (clients (n,), t_s (n,)) -> the share of events at these times that are kept, (n,).
 Thinning = Callable[[Ints, Floats], Floats]
 

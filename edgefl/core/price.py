@@ -1,4 +1,4 @@
-"""What a cost is in seconds and joules; ``edgefl.core.pricer`` reckons it.
+"""What a cost is in seconds and joules; ``edgefl.planning.pricer`` reckons it.
 
 Assumptions:
 
@@ -33,9 +33,9 @@ import numpy as np
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import TRACED, WIDTHS, Bounds, Power
-from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
+from edgefl.core.totals import total
 
 Reals: TypeAlias = Any
 """A float or an array of floats."""

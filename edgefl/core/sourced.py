@@ -7,18 +7,10 @@ from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    Field,
-    GetJsonSchemaHandler,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from edgefl.core.params import Strict
+from edgefl.core.params import Strict, unless
 
 Q = TypeVar("Q")
 Record = TypeVar("Record", bound=BaseModel)
@@ -49,9 +41,9 @@ class Sourced(Strict, Generic[Q]):
         source: where it was read, or the reason for an assumption.
     """
 
-    low: Q | None = None
+    low: Annotated[Q | None, unless(None)] = None
     value: Q | None = None
-    high: Q | None = None
+    high: Annotated[Q | None, unless(None)] = None
     status: Literal["measured", "derived", "assumed", "unknown"]
     source: Annotated[str, Field(min_length=1)]
 
@@ -90,11 +82,6 @@ class Sourced(Strict, Generic[Q]):
             if any(one > two for one, two in zip(below, above, strict=True)):
                 raise ValueError(f"{lower} must not be above {upper}")
         return self
-
-    @model_serializer(mode="wrap")
-    def _without_absent_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        absent = {key for key in ("low", "high") if getattr(self, key) is None}
-        return {key: value for key, value in written(self).items() if key not in absent}
 
     @property
     def is_interval(self) -> bool:

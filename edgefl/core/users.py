@@ -8,23 +8,12 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, StringConstraints, model_validator
 from typing_extensions import TypedDict
 
-from edgefl.core import seeds
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text, kept, read_csv
 from edgefl.core.params import Strict
-from edgefl.core.units import show_count
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 COLUMNS = ("device", "link", "slowdown", "availability")
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -75,7 +64,7 @@ class Users(Strict):
             ``independently``, as FedScale deals speeds and availability.
     """
 
-    file: str | None = None
+    file: Annotated[str | None, Field(exclude=True)] = None
     rows: str | None = None
     dealt: Literal["together", "independently"] = "together"
 
@@ -83,10 +72,6 @@ class Users(Strict):
     @classmethod
     def _content(cls, value: Any) -> Any:
         return kept(value, _canonical, _canonical, cls.model_fields)
-
-    @model_serializer(mode="wrap")
-    def _without_file(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: value for key, value in written(self).items() if key != "file"}
 
     @property
     def count(self) -> int:
@@ -96,21 +81,6 @@ class Users(Strict):
     def table(self) -> UserTable:
         """The recorded users."""
         return _table(self.rows or "")
-
-    def deal(self, clients: int, root: int) -> UserTable:
-        """What each client has, a row each.
-
-        Clients take the users of a random permutation, again and again if there are more clients than users.
-        """
-        table, turns = self.table(), np.arange(clients) % self.count
-        found = {}
-        for column in table.columns:
-            purpose = "users" if self.dealt == "together" else f"users: {column}"
-            whose = seeds.generator(root, purpose).permutation(self.count)[turns]
-            values = getattr(table, column)
-            whole = isinstance(values, Named)
-            found[column] = values._replace(place=values.place[whose]) if whole else values[whose]
-        return UserTable(**found)
 
     def without(self, column: str) -> Self | None:
         """The users without a column; None if nothing is left."""
@@ -124,19 +94,6 @@ class Users(Strict):
         columns: dict[str, Sequence[str]] = {**_columns(self.rows or "")}
         columns[column] = [names.get(name, name) for name in columns[column]]
         return self.model_copy(update={"rows": _text(columns)})
-
-    def assumption(self, clients: int) -> str:
-        """How the users are dealt to so many clients, as a sentence."""
-        *others, last = self.table().columns
-        listed = f"{', '.join(others)} and {last}" if others else f"{last} is all that is recorded"
-        how = (
-            " of one user stay together"
-            if self.dealt == "together"
-            else " are dealt independently of each other"
-        )
-        turns = f" for {clients:,} clients, in turn" if clients > self.count else ""
-        users = show_count(self.count, "recorded user")
-        return f"fleet.users: {users}{turns}; {listed}{how if others else ''}"
 
 
 @lru_cache(maxsize=4)

@@ -32,7 +32,7 @@ _WITHIN = "integers must be within 64 bits"
 
 # The scalars that are no text: what they look like without quotes, and what they are then.
 _STANDARD = "tag:yaml.org,2002:"
-_MERGE, _TEXT = f"{_STANDARD}merge", f"{_STANDARD}str"
+_TEXT = f"{_STANDARD}str"
 _TRUE = {"true": True, "false": False}
 _SCALARS: dict[str, tuple[str, Callable[[str], Any]]] = {
     f"{_STANDARD}null": ("~|null|Null|NULL|", lambda _: None),
@@ -240,7 +240,6 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 for _tag, (_pattern, _) in _SCALARS.items():
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(_tag, re.compile(f"^({_pattern})$"), None)
-_Loader.add_implicit_resolver(_MERGE, re.compile("^<<$"), None)
 
 
 def _text(dumper: Any, text: str) -> Any:
@@ -306,36 +305,19 @@ class _Composed:
         return found
 
     def _mapping(self, node: MappingNode, path: Keys) -> dict[str, Any]:
-        own, merged = dict[str, Any](), dict[str, Any]()
-        seen = set[tuple[str, bool]]()
-        # What is merged comes first: places of a mapping's own keys replace those of merged ones.
-        for key, value in sorted(node.value, key=lambda pair: pair[0].tag != _MERGE):
+        found: dict[str, Any] = {}
+        for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
                 hint = "put quotes around braces in a key"
                 self._refuse("a key must be a single word or number", line, hint)
-            merges = key.tag == _MERGE
-            if (key.value, merges) in seen:
+            if key.value in found:
                 self._refuse(f"duplicate key {short(key.value)!r}", line, "remove one of them")
-            seen.add((key.value, merges))
-            if merges:
-                merged = self._merged(value, path, line)
-            else:
-                own[key.value] = self._value(value, (*path, key.value), line)
-        return {**merged, **own}
-
-    def _merged(self, node: Any, path: Keys, line: int) -> dict[str, Any]:
-        """The keys of the mapping, or of the mappings, under ``<<``; the first of two equal ones counts."""
-        found: dict[str, Any] = {}
-        for one in reversed(node.value if isinstance(node, SequenceNode) else [node]):
-            value = self._value(one, path, line)
-            if not isinstance(value, dict):
-                self._refuse("'<<' must have a mapping, or a list of mappings", line)
-            found |= value
+            found[key.value] = self._value(value, (*path, key.value), line)
         return found
 
     def _scalar(self, node: ScalarNode, line: int) -> Any:
-        if node.tag in {_TEXT, _MERGE}:
+        if node.tag == _TEXT:
             return node.value
         if node.tag not in _SCALARS:
             self._refuse(f"the tag {_shown(node.tag)} is not supported here", line, "remove it")

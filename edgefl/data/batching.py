@@ -136,7 +136,13 @@ class Together:
                 yield Batch(x[0] if self._phase.views == 1 else torch.stack([x[0]] * self._phase.views), y[0])
 
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
-        """The next batches of some clients; see ``edgefl.compute.job.Feed``."""
+        """The next batch of each of the chosen clients, stacked along a new first dimension.
+
+        Args:
+            chosen: the clients' places in the group, ascending.
+            done: for each client of the group, how many steps it has taken in this phase; the next batches of
+                the chosen ones have one size.
+        """
         if self._augment is not None:
             taken = [self._augmented(place, done[place]) for place in chosen]
             return Batch(*map(torch.stack, zip(*taken, strict=True)))

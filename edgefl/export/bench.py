@@ -14,8 +14,8 @@ from edgefl.core import fresh
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import UserError
-from edgefl.core.ledger import known
 from edgefl.core.price import WorkingDraw
+from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
 from edgefl.export.metadata import origin

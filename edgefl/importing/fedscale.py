@@ -24,8 +24,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from edgefl.core.arrays import Bools
 from edgefl.core.errors import UserError, short
-from edgefl.core.poisson import Bools
 from edgefl.core.units import show_count
 from edgefl.importing.trace import RecordedUsers, content_of, merged, source_of, users_of
 

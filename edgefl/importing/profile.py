@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from edgefl.core import catalogue
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text
-from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
-from edgefl.core.poisson import Ints
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
 from edgefl.importing.fedscale import CAPACITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.protocol.observation import Floats
+from edgefl.core.arrays import Floats
 
 
 def in_and_out(shares: Floats, accuracy: Floats) -> tuple[float, float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from edgefl.core.arrays import Ints
 from edgefl.protocol import Net, Observation, Predictor, layers_of
-from edgefl.protocol.observation import CHUNK, Ints
+from edgefl.protocol.observation import CHUNK
 
 FEATURES, LOGITS = "features", "logits"
 

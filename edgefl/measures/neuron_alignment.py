@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from edgefl.core.arrays import Ints
 from edgefl.measures import Measure
 from edgefl.measures._layers import activations, layer_names
 from edgefl.measures._over_clients import over_clients
 from edgefl.protocol import Net, Observation, Predictor, Row
-from edgefl.protocol.observation import Ints
 
 
 class Params(Measure):

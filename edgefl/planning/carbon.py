@@ -234,9 +234,29 @@ def carbon_of(fleet: Fleet, document: Document, path: Sequence[str | int] = ()) 
     """What a fleet that was read from ``path`` in a document has of it; None for nothing.
 
     Raises:
-        ScenarioError: it is wrong.
+        UserError: it is wrong, or names a region, a link or a device that there is not.
     """
-    return None if fleet.carbon is None else validate(Carbon, fleet.carbon, document, [*path, "carbon"])
+    if fleet.carbon is None:
+        return None
+    above = [*path, "carbon"]
+    carbon = validate(Carbon, fleet.carbon, document, above)
+    asked = {name: ["regions", name] for name, region in carbon.regions.items() if region.g_per_kwh is None}
+    if carbon.server and carbon.server_region not in carbon.regions:
+        asked[carbon.server_region] = ["server", "region"]
+    links = {name: ["network", name] for name in carbon.network}
+    made = {
+        name: ["embodied", "devices", name] for name in (carbon.embodied.devices if carbon.embodied else ())
+    }
+    categories = get_args(Board.model_fields["category"].annotation)
+    for what, given, known in (
+        ("region", asked, table()["means"]),
+        ("link", links, {*fleet.links, *catalogue.entries("links"), OTHERS}),
+        ("device or category", made, {*catalogue.entries("devices"), *categories}),
+    ):
+        for wrong in given.keys() - known:
+            where = str(document.place([*above, *given[wrong]]))
+            raise UserError(f"unknown {what} {wrong!r}", where=where, hint=nearest(wrong, known))
+    return carbon
 
 
 def with_carbon(fleet: Fleet, carbon: Carbon | None) -> Fleet:
@@ -253,24 +273,7 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
         links: the names of its links.
         devices: its devices' categories by name.
         start_h: the hour at which the fleet's availability begins.
-
-    Raises:
-        UserError: it names a region, a link or a device that there is not.
     """
-    asked = {name for name, region in carbon.regions.items() if region.g_per_kwh is None}
-    if carbon.server and carbon.server_region not in carbon.regions:
-        asked.add(carbon.server_region)
-    routes = {*links, *catalogue.entries("links"), OTHERS}
-    kept = {*devices, *catalogue.entries("devices"), *get_args(Board.model_fields["category"].annotation)}
-    for given, known, what, key in (
-        (asked, set(table()["means"]), "region", "regions"),
-        (carbon.network, routes, "link", "network"),
-        (carbon.embodied.devices if carbon.embodied else (), kept, "device or category", "embodied.devices"),
-    ):
-        for wrong in set(given) - known:
-            raise UserError(
-                f"unknown {what} {wrong!r}", where=f"fleet.carbon.{key}", hint=nearest(wrong, known)
-            )
     regions, server, embodied = dict(carbon.regions), carbon.server, carbon.embodied
     if server is not None:
         name = carbon.server_region

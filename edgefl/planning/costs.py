@@ -14,11 +14,11 @@ from edgefl.core.corners import Interval, together
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.fleet import Fleet
-from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Prices
 from edgefl.core.scenario import Scenario
+from edgefl.core.totals import total
 from edgefl.planning.dealing import dealt
 
 Row: TypeAlias = Mapping[str, Any]

@@ -20,14 +20,14 @@ from functools import cache
 import numpy as np
 
 from edgefl.compute import meta
-from edgefl.core.clients import Clients, Floats, Ints, kinds_of
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.clients import Clients, kinds_of
 from edgefl.core.cost import Cost, Steps, Trace, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
-from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
 from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
@@ -36,6 +36,7 @@ from edgefl.planning.costs import without_margin
 from edgefl.planning.dealing import kinds
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning, methods_of
+from edgefl.planning.pricer import Pricer
 from edgefl.planning.pricing import refusals, worked
 from edgefl.planning.repricing import pricers_of, rows_of
 from edgefl.protocol import Exchange, Method, Net

@@ -15,7 +15,7 @@ from torch import Tensor
 from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.components import component as component_of
 from edgefl.core.components import file_of
 from edgefl.core.cost import Kernel, Trace

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from edgefl.core.clients import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.errors import UserError

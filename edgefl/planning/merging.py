@@ -11,11 +11,11 @@ from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.merging import MergeCost, ServerWork
-from edgefl.core.pricer import Pricer
 from edgefl.core.units import show_bytes
 from edgefl.planning.assumed import assumed_numbers
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import Learning
+from edgefl.planning.pricer import Pricer
 
 
 def server_board(draft: Draft) -> Board | None:

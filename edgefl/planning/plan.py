@@ -14,7 +14,8 @@ import torch
 
 from edgefl.compute.kernels import tensors
 from edgefl.core import draws
-from edgefl.core.clients import Clients, Floats, Ints, kinds_of
+from edgefl.core.arrays import Floats, Ints
+from edgefl.core.clients import Clients, kinds_of
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
@@ -31,7 +32,7 @@ from edgefl.data.federation import Federation
 from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import Carbon, carbon_notes, carbon_of, completed, with_carbon
 from edgefl.planning.costs import tight
-from edgefl.planning.dealing import DealtClients, dealt, kinds
+from edgefl.planning.dealing import DealtClients, assumption, dealt, kinds, share_cells
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
@@ -172,7 +173,7 @@ def planned(
         assumed=(
             *data_notes,
             *notes,
-            *([fleet.users.assumption(len(clients))] if fleet.users is not None else []),
+            *([assumption(fleet.users, len(clients))] if fleet.users is not None else []),
             *fit_note(asked.local, scenario.local),
             *([lengths_note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
@@ -245,7 +246,7 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         drawn = draws.uniforms(draws.key(root, "slowdown"), np.arange(count))
         found = found._replace(slowdown=_multipliers(fleet.slowdown, drawn))
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
-    cell, cells = fleet.share_cells(found.member)
+    cell, cells = share_cells(fleet, found.member)
     return replace(clients_of(found, model, samples, learning.nets, boards), cell=cell, cells=cells)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from edgefl.compute import meta
-from edgefl.core.clients import Clients, Ints
+from edgefl.core.arrays import Ints
+from edgefl.core.clients import Clients
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet

@@ -32,13 +32,12 @@ from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.host import machine_title
-from edgefl.core.ledger import known
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
-from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec, TaskSpec
+from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
 from edgefl.core.users import Named
 from edgefl.data.batching import prepared
@@ -51,6 +50,7 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.merging import merge_bounds, merge_costs, server_board, server_work
 from edgefl.planning.plan import clients_of
+from edgefl.planning.pricer import Pricer
 from edgefl.planning.pricing import worked
 from edgefl.planning.repricing import Repricer, priced, pricers_of, rows_of
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, study

@@ -17,7 +17,7 @@ from edgefl.core.devices import Board, Bounds
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Plan, Prices
 from edgefl.core.price import Demand, in_dtype
-from edgefl.core.pricer import Pricer
+from edgefl.planning.pricer import Pricer
 
 Pricers: TypeAlias = Callable[[str, str], Pricer]
 """A device's pricer by its name and the number type; raises UserError for an unknown number."""

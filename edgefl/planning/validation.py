@@ -22,10 +22,10 @@ from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UserError, in_one_line
-from edgefl.core.ledger import known
 from edgefl.core.notes import note
 from edgefl.core.price import WorkingDraw, above_idle_between
 from edgefl.core.sourced import replaced, sourced
+from edgefl.core.totals import known
 from edgefl.core.yamls import text_of
 from edgefl.planning.benchmarks import (
     ALL,

@@ -9,16 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.protocol.nets import Net, Predictor
 from edgefl.protocol.trees import leaves
 from edgefl.protocol.values import Batch
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Images at a time, which bounds the memory of activations.
 CHUNK = 512

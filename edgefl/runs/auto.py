@@ -13,13 +13,13 @@ The constants are measured: ``benchmarks/auto.py`` compares what they choose wit
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from edgefl.compute.job import Feed
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import EdgeflError, in_one_line
@@ -27,6 +27,7 @@ from edgefl.core.event import TrainingJob
 from edgefl.core.host import cores
 from edgefl.core.plan import Prices
 from edgefl.core.units import show_bytes
+from edgefl.data.batching import Together
 from edgefl.planning.pricing import phase_steps
 from edgefl.runs.context import Context
 
@@ -38,8 +39,8 @@ STACKING, STACKING_KERNELS = 1.6, 40.0
 TOGETHER_ON_GPU = 2.0
 # What a step takes on one core of an AMD EPYC: seconds a kernel, bytes and operations a second.
 KERNEL_S, BYTES_PER_S, FLOPS_PER_S = 10e-6, 6e9, 100e9
-# Expected training time from which worker processes are worth starting.
-LONG_S = 30.0
+# What workers have to save before they are worth starting: each imports torch first.
+START_S = 5.0
 # A run that another limit ends is taken to be as long.
 _ROUNDS = 100
 # More jobs say no more about a round.
@@ -48,7 +49,7 @@ _MOST_JOBS = 640
 
 @dataclass(frozen=True)
 class Shape:
-    """The training of a run's heaviest exchange, as its plan describes it.
+    """The training of a run's heaviest exchange, as its plan describes it, and how it is done fastest.
 
     Attributes:
         kernels: of a step, on average.
@@ -71,11 +72,23 @@ class Shape:
         """Whether the kernels are small enough to be stacked on a CPU."""
         return self.kernel_bytes <= SMALL_BYTES
 
+    @property
+    def stacked(self) -> float:
+        """The time of stacked training on a CPU, as a share of that of one client after another."""
+        alone = self.together * self.kernels
+        return (STACKING * self.kernels + STACKING_KERNELS) / alone if alone else math.inf
+
     def stacks(self, *, gpu: bool) -> bool:
         """Whether stacking is expected to be the faster family."""
-        if gpu:
-            return self.together >= TOGETHER_ON_GPU
-        return self.small and self.together * self.kernels >= STACKING * self.kernels + STACKING_KERNELS
+        return self.together >= TOGETHER_ON_GPU if gpu else self.small and self.stacked <= 1
+
+    def workers(self, family: str) -> int:
+        """How many processes train fastest, the time in which they start included."""
+        units, alone_s = self.jobs, self.expected_s
+        if family == "vmapped":
+            units, alone_s = self.units, alone_s * self.stacked
+        most = min(cores(), units)
+        return most if most > 1 and alone_s - alone_s / most > START_S else 1
 
 
 @dataclass(frozen=True)
@@ -107,10 +120,7 @@ def choose(context: Context, params: Any) -> EngineChoice:
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)
-    workers = params.workers
-    if workers is None:
-        units = shape.jobs if family == "loop" else shape.units
-        workers = min(cores(), units) if shape.expected_s > LONG_S and not gpu else 1
+    workers = params.workers or (1 if gpu else shape.workers(family))
     named: dict[str, Any] = {"name": family, "device": params.device}
     if workers > 1:
         named = {"name": "processes", "workers": workers, "inner": family}
@@ -133,20 +143,18 @@ def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
 def _not_stackable(context: Context) -> str:
     """Why two clients cannot take two steps together, such as an operator without a rule for ``vmap``."""
     trainer, cohort = _stacker(), cohort_of(context)
+
+    def feed(place: int) -> Together:
+        found = group.feed(place)
+        found.sizes = [sizes[:2] for sizes in found.sizes]
+        return found
+
     try:
         group = context.group(trainer.units(cohort, context.size)[0][:2])
-        trainer.work(replace(group, feed=lambda place: _TwoSteps(group.feed(place))))
+        trainer.work(replace(group, feed=feed))
     except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
         return error.what if isinstance(error, EdgeflError) else in_one_line(error)
     return ""
-
-
-class _TwoSteps:
-    """The first steps of a feed."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.sizes = [sizes[:2] for sizes in feed.sizes]
-        self.take = feed.take
 
 
 def _stacker() -> Vmapped:

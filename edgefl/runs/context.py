@@ -6,8 +6,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 
 import torch
 
-from edgefl.compute.job import Group, Outcome, Size, Trainer
-from edgefl.compute.parallel import Setup
+from edgefl.compute.job import Group, Outcome, Setup, Size, Trainer
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError

@@ -15,13 +15,13 @@ from edgefl.compute.evaluate import Personal
 from edgefl.compute.job import Outcome
 from edgefl.compute.loop import work
 from edgefl.compute.threads import one_thread
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.batching import normalised
 from edgefl.measures import Measure
 from edgefl.planning.learning import GLOBAL, PARTICIPANTS, STEPS
 from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree
-from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context
 from edgefl.world.needs import Evaluate, Merge
 

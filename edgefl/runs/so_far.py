@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.store import CheckpointPlace
 from edgefl.trackers import Callbacks, Progress, What
+from edgefl.world.ledger import Ledger
 
 # The pace is that of so many merges and evaluations.
 _MARKS = 64

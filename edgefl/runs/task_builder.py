@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from edgefl.compute.job import Feed, Group, Task
+from edgefl.compute.job import Group, Task
 from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.plan import Plan
@@ -202,7 +202,7 @@ class TaskBuilder:
         """
         tasks = tuple(self.task(job, servers[job.version], states[job.client]) for job in jobs)
 
-        def feed(place: int) -> Feed:
+        def feed(place: int) -> Together:
             phases = [task.fold.phases[place] for task in tasks]
             return Together(
                 self.learning.federation,

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.core.clients import NAMED, Clients, Ints
+from edgefl.core.arrays import Ints
+from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
-from edgefl.core.cost import Traced
+from edgefl.core.cost import Traced, as_text, of_text
 from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
@@ -45,13 +46,13 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
         for corner, one in zip(Corner, prices.corners or (), strict=False):
             yield "corner_prices", _price_rows(one, corner.value)
         if prices.traces:
-            yield "traces", [(prices.exchange, Traced(prices.traces, prices.taken).written())]
+            yield "traces", [(prices.exchange, as_text(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
     if plan.server_work is not None:
-        yield "server_work", [(name, one.written()) for name, one in plan.server_work.traces.items()]
+        yield "server_work", [(name, as_text(one)) for name, one in plan.server_work.traces.items()]
 
 
 def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
@@ -106,7 +107,7 @@ def _server(reader: Reader, name: str, resolved: Mapping[str, Any], document: Do
     """The server's device and its work."""
     board = board_of(resolved["server_device"], document, ["server_device"])
     rows = reader.rows("server_work", "exchange")
-    return ServerWork(name, board, {row["exchange"]: MergeTrace.read_back(row["content"]) for row in rows})
+    return ServerWork(name, board, {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows})
 
 
 def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> Clients:
@@ -152,7 +153,7 @@ def read_traced(reader: Reader, exchange: str) -> Traced | None:
     """
     rows = reader.query("SELECT content FROM traces WHERE exchange = ?", exchange)
     try:
-        return Traced.read_back(rows[0]["content"]) if rows else None
+        return of_text(Traced, rows[0]["content"]) if rows else None
     except ValueError as error:
         what = f"the trace of {exchange} is damaged"
         raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.files import all_on_disk, atomically, on_disk

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.event import TAIL
 from edgefl.core.plan import Plan
 from edgefl.core.price import Demand, times

@@ -8,7 +8,7 @@ from typing import Any, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.plan import Plan

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core import draws
-from edgefl.core.clients import Ints
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Plan
 from edgefl.core.samplers.fixed import Params as Fixed

@@ -17,10 +17,10 @@ import simpy
 
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
-from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.core.user_code import defined_at, explained
 from edgefl.world.clock import LATER, ProcessError
+from edgefl.world.ledger import Ledger
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
 

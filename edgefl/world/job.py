@@ -19,8 +19,8 @@ import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.core.speed import FleetCurve, States
 from edgefl.world.clock import At, Clock, Lost
+from edgefl.world.pace import FleetCurve, States
 
 Life: TypeAlias = Generator[simpy.Event, Any, None]
 

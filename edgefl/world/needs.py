@@ -11,9 +11,9 @@ import numpy as np
 
 from edgefl.core import seeds
 from edgefl.core.event import TrainingJob
-from edgefl.core.ledger import Totals
 from edgefl.core.merging import MergeCost
 from edgefl.core.plan import Plan
+from edgefl.world.ledger import Totals
 
 Correction: TypeAlias = Literal["move", "mix"]
 """How a stale upload is re-expressed; see ``edgefl.protocol.staleness``."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from edgefl.core.arrays import Bools, Ints
 from edgefl.core.availability import Timetable
 from edgefl.core.availability.charging import Charging
-from edgefl.core.clients import Bools, Ints
 
 # The time that is looked up ends where so many clients have changed, or half of them, if not before.
 _AHEAD = 4096

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 
 Jobs: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 """Ended jobs, (n,), with the fields of a job's row."""

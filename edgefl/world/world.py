@@ -18,15 +18,12 @@ import simpy
 from numpy.typing import ArrayLike
 from simpy.events import Condition
 
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.charging import Charging
-from edgefl.core.clients import Ints
-from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
-from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Plan, Prices
-from edgefl.core.speed import FleetCurve, States
 from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
@@ -34,8 +31,10 @@ from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
 from edgefl.world.job import DOWN, LOST, MERGED, Job, Links, Price, rows_of, stacked
+from edgefl.world.ledger import Ledger, Totals
 from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
+from edgefl.world.pace import FleetCurve, States
 from edgefl.world.presence import Candidates, Presence
 from edgefl.world.selector import Selector
 

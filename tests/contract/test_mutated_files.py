@@ -22,11 +22,11 @@ from edgefl.planning.plan import plan
 from edgefl.runs.engines import engine_options
 
 VALUES = (
-    *("x", "''", "null", "true", "[]", "{}", "[[1]]", "{a: 1}", "{name: 5}", "{name: nope}", "~", "<<"),
+    *("x", "''", "null", "true", "[]", "{}", "[[1]]", "{a: 1}", "{name: 5}", "{name: nope}", "~"),
     *("0", "-1", "1.5", "1e9", "1e308", "1e-320", ".nan", ".inf", "9" * 30, "9" * 5000, "1000000000000"),
     *("9223372036854775807", "4294967296", "1 ns", "1e300 h", "-3 s", "5 parsecs", "12 Mbit/s", "2020-13-45"),
     *("!!int x", "!!float x", "!!bool x", "!!python/object/apply:os.abort []", "*a", "&a [*a]", '"\\ud800"'),
-    *("'[/]'", "[1, x]", "[" * 60, "{<<: &a {<<: *a}}", "\t", "@", "%", "fit"),
+    *("'[/]'", "[1, x]", "[" * 60, "{b: &a {c: *a}}", "\t", "@", "%", "fit"),
 )
 SETTINGS = (
     *("server.policy={name: deadline, seconds: %s}", "server.policy={name: fedbuff, buffer: %s}"),

@@ -11,9 +11,9 @@ from plans import JOB
 
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
-from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link
+from edgefl.planning.pricer import Pricer
 
 DEVICES, LINKS = tuple(catalogue.entries("devices")), tuple(catalogue.entries("links"))
 FILES = [*((device, name) for name in DEVICES), *((link, name) for name in LINKS)]

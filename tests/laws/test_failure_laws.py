@@ -16,7 +16,7 @@ from edgefl.core.availability.charging import Charging
 from edgefl.core.event import ENDINGS, JOULES, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.samplers.lognormal import Params as LogNormal
-from edgefl.core.speed import FleetCurve
+from edgefl.world.pace import FleetCurve
 
 LOST = ENDINGS.index(Kind.LOST)
 CLIENTS = 2000

@@ -11,10 +11,10 @@ from plans import cost, device, link, sourced
 from random_work import works
 
 from edgefl.core.corners import corners
-from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
 from edgefl.core.yamls import RESOLVED
+from edgefl.planning.pricer import Pricer
 from edgefl.planning.sensitivity import scaled
 
 SLACK = 1 + 1e-9

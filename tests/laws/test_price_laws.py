@@ -18,7 +18,7 @@ from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Cost, Kernel, Work
 from edgefl.core.devices.roofline import Cache
 from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
 from edgefl.core.price import Energy
-from edgefl.core.pricer import Pricer
+from edgefl.planning.pricer import Pricer
 
 SIZES = st.integers(0, 10**9)
 WATTS = st.floats(0, 5)

@@ -18,7 +18,7 @@ import edgefl
 from edgefl.compute.merging import merge_trace, one_merge
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
-from edgefl.core.cost import ELEMENTWISE
+from edgefl.core.cost import ELEMENTWISE, as_text, of_text
 from edgefl.core.event import Kind
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.world.needs import Merge
@@ -80,7 +80,7 @@ def test_any_number_of_uploads_is_known(method):
     built = build_method(method, NET, clients=CLIENTS, **SETTINGS.get(method, {}))
     for exchange in built.exchanges:
         trace = merge_trace(built, exchange, NET, CLIENTS)
-        assert MergeTrace.read_back(trace.written()).work(4) == trace.work(4)
+        assert of_text(MergeTrace, as_text(trace)).work(4) == trace.work(4)
         for uploads in (1, 4, 7, 11):
             kernels, peak = one_merge(built, exchange, NET, CLIENTS, uploads)
             assert +Counter(trace.work(uploads).kernels) == Counter(kernels)

@@ -10,7 +10,7 @@ from fleets import fleets
 from hypothesis import given
 from plans import told_all
 
-from edgefl.core.ledger import joules
+from edgefl.core.event import joules
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 

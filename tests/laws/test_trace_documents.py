@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixed import MIXED
 from plans import kernel
 
-from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Traced, Work
+from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Traced, Work, as_text, of_text
 from edgefl.core.errors import UserError
 from edgefl.core.plan import COLUMNS
 from edgefl.planning.learning import DataAccess
@@ -49,7 +49,7 @@ PARAMS = [{**MIXED, "method": "fedclassavg"}, MIXED]
 @given(st.lists(traces, max_size=3).map(tuple), st.lists(steps_of, max_size=4).map(tuple))
 def test_traces_are_read_back(found, steps):
     """Every kernel in its order, every batch size, part and peak."""
-    back = Traced.read_back(Traced(found, steps).written())
+    back = of_text(Traced, as_text(Traced(found, steps)))
     assert back == (found, steps)
     for one, two in zip(found, back.traces, strict=True):
         assert [list(phase.steps) for phase in one.phases] == [list(phase.steps) for phase in two.phases]
@@ -85,7 +85,7 @@ def test_a_damaged_trace_is_a_message(kept):
     """Whatever stands in its place."""
     _, folder = kept
     with pytest.raises(ValueError, match="no trace"):
-        Traced.read_back("not a trace")
+        of_text(Traced, "not a trace")
     with read(folder) as reader:
         query = reader.query
         reader.query = lambda sql, *values: [{"content": "x"}] if "traces" in sql else query(sql, *values)

@@ -22,8 +22,8 @@ from edgefl.compute.steps import training_step
 from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, Cost, Work
 from edgefl.core.optimizers import sgd
-from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device
+from edgefl.planning.pricer import Pricer
 from edgefl.protocol.vision import torchvision
 
 BATCH = 64

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.run import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.availability.charging import Charging
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Cell

@@ -23,7 +23,8 @@ import numpy as np
 from edgefl.analysis.explain.again import Again, Progress
 from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_of
 from edgefl.analysis.explain.transfers import transfers
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.documents import INLINE
 from edgefl.core.errors import UserError
 from edgefl.core.link_traces import Way

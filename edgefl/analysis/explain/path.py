@@ -32,7 +32,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.run import Bools, Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.event import ENDINGS, Kind
 
 STAGES = ("download", "compute", "upload")

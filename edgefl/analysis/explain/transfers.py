@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, critical_paths
-from edgefl.analysis.run import Bools, Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from edgefl.compute.job import Engine
+from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.params import Component
 
 
@@ -18,9 +17,9 @@ class EngineParams(Component):
 
     TRAINS: ClassVar[bool] = True
 
-    @abstractmethod
-    def build(self, context: Any) -> Engine:
-        """The engine of a run, which it sees as an ``EngineContext``, or as a ``ParallelContext``."""
+    def build(self, context: EngineContext) -> Engine:
+        """The engine of a run; of none that another stands for, or that trains nothing."""
+        raise NotImplementedError
 
     def check(self) -> None:
         """Refuses, before the run, what this machine does not have; raises a ``UserError``."""

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from edgefl.compute.engines import EngineParams
-from edgefl.compute.job import Engine
 
 
 class Params(EngineParams):
     """Null has no parameters."""
 
     TRAINS = False
-
-    def build(self, context: object) -> Engine:
-        """None: nothing is trained."""
-        raise NotImplementedError

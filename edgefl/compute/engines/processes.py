@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from edgefl.compute.engines._params import Working
-from edgefl.compute.job import Engine
-from edgefl.compute.parallel import ParallelContext, Processes
+from edgefl.compute.job import Engine, EngineContext
+from edgefl.compute.parallel import Processes
 from edgefl.core.host import cores
 
 
 class Params(Working):
     """How many workers, and how each trains."""
 
-    def build(self, context: ParallelContext) -> Engine:
+    def build(self, context: EngineContext) -> Engine:
         """Worker processes."""
         return Processes(context, context.setup(self.trainer()), self.workers or cores())

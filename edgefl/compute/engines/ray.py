@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from edgefl.compute.engines._params import Working
-from edgefl.compute.job import Engine
-from edgefl.compute.parallel import ParallelContext
+from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.extras import needs
 
 
@@ -36,7 +35,7 @@ class Params(Working):
 
         check_address(self.address)
 
-    def build(self, context: ParallelContext) -> Engine:
+    def build(self, context: EngineContext) -> Engine:
         """Workers on a cluster.
 
         Raises:

@@ -8,10 +8,11 @@ from typing import Annotated, NamedTuple, TypeAlias
 import numpy as np
 from pydantic import Field
 
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.clients import Clients
-from edgefl.core.draws import Floats, key, normals, uniforms
+from edgefl.core.draws import key, normals, uniforms
 from edgefl.core.params import Component
-from edgefl.core.poisson import Bools, Ints, Poisson, Thinning
+from edgefl.core.poisson import Poisson, Thinning
 from edgefl.core.units import Seconds
 
 # Shorter means are mistakes, and would take for ever to go through.

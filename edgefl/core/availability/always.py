@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Availability, Spell, Timetable
 from edgefl.core.clients import Clients
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
 
 
 class Always(Timetable):

@@ -24,12 +24,12 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
 from edgefl.core.devices import Battery
-from edgefl.core.draws import Floats, key, normals, uniforms
+from edgefl.core.draws import key, normals, uniforms
 from edgefl.core.params import NonNegative, Share
-from edgefl.core.poisson import Bools, Ints
 from edgefl.core.units import Joules, Watts
 
 Level = Annotated[float, Field(ge=0, le=1)]

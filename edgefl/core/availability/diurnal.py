@@ -17,6 +17,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import (
     DAY_S,
     HOUR_S,
@@ -29,8 +30,6 @@ from edgefl.core.availability import (
     zones_of,
 )
 from edgefl.core.clients import Clients
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
 
 _TURN = 2 * math.pi / DAY_S
 

@@ -20,11 +20,10 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import TypedDict
 
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Availability, Spell, Timetable
 from edgefl.core.clients import Clients
 from edgefl.core.csv_rows import RowError, kept, read_csv
-from edgefl.core.draws import Floats
-from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
 
 _Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -79,22 +78,18 @@ class Intervals(Timetable):
             period_s: after which they repeat; inf for never.
             user: each client's number in the table, or more, (clients,).
         """
-        self._start_s, self._end_s = table[:, 1], table[:, 2]
+        self._number, self._start_s, self._end_s = table.T
         self._period_s = period_s
-        numbers = table[:, 0].astype(np.int64)
-        self._user = user % (numbers[-1] + 1)
-        # The numbers that have rows, the first row of each, and the end of the last one's.
-        self._numbers, first = np.unique(numbers, return_index=True)
-        self._first = np.append(first, len(numbers))
+        self._user = user % (self._number[-1] + 1)
+        # Complex numbers are ordered by their real parts, and where these are equal, by the others.
+        self._begins = self._number + 1j * self._start_s
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
         """See ``Timetable.at``."""
-        number = self._user[clients]
-        place = np.searchsorted(self._numbers, number)
-        first = self._first[place]
-        end = np.where(self._numbers[place] == number, self._first[place + 1], first)
-        base = self._base(t_s)
-        row = self._bisected(first, end, t_s - base)
+        number, base = self._user[clients], self._base(t_s)
+        first, end = (np.searchsorted(self._number, number, side) for side in ("left", "right"))
+        # The last that has begun; before the first is another client's.
+        row = np.searchsorted(self._begins, number + 1j * (t_s - base), "right") - 1
         inside = row >= first
         available = np.zeros(len(t_s), dtype=bool)
         available[inside] = (t_s - base)[inside] < self._end_s[row[inside]]
@@ -115,16 +110,6 @@ class Intervals(Timetable):
         # The quotient may have been rounded up.
         begun -= begun * self._period_s > t_s
         return begun * self._period_s
-
-    def _bisected(self, low: Ints, high: Ints, t_s: Floats) -> Ints:
-        """Each client's last row that begins at or before a time, (n,); the one before its first if none."""
-        low, high = low.copy(), high.copy()
-        while (open_ := low < high).any():
-            middle = np.where(open_, (low + high) // 2, 0)
-            right = open_ & (self._start_s[middle] <= t_s)
-            low = np.where(right, middle + 1, low)
-            high = np.where(open_ & ~right, middle, high)
-        return low - 1
 
 
 def _of_rows(rows: str) -> str:

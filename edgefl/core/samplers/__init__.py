@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.params import Component
 
 

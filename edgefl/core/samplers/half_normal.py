@@ -7,7 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.draws import Floats, normals
+from edgefl.core.arrays import Floats
+from edgefl.core.draws import normals
 from edgefl.core.params import NonNegative, Positive
 from edgefl.core.samplers import Sampler
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.params import Positive
 from edgefl.core.samplers import Sampler
 

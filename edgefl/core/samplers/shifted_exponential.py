@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.params import Positive
 from edgefl.core.samplers import Sampler
 

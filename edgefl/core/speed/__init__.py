@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from edgefl.core import seeds
 from edgefl.core.clients import Clients
 from edgefl.core.params import Component
 
@@ -55,34 +52,3 @@ class Speed(Component):
     def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
         """What the model assumes of the clients' devices, a line each, for tables."""
         return ()
-
-
-States: TypeAlias = tuple[float, ...]
-"""A client's state on each of a fleet's curves."""
-
-
-class FleetCurve:
-    """A fleet's curves at once: the product of their factors; none is false."""
-
-    def __init__(self, speeds: Sequence[Speed], clients: Clients, root: int) -> None:
-        """The curves of a run's clients, each with draws of its own from the run's seed."""
-        self._curves = [
-            speed.curve(clients, seeds.derive(root, "speed", nth=place)) for place, speed in enumerate(speeds)
-        ]
-        self.idle: States = (0.0,) * len(self._curves)
-
-    def __len__(self) -> int:
-        return len(self._curves)
-
-    def at(self, client: int, t_s: float, states: States) -> Pace:
-        """See ``SpeedCurve.at``."""
-        factor, until_s, power = 1.0, math.inf, 1.0
-        for curve, state in zip(self._curves, states, strict=True):
-            own = curve.at(client, t_s, state)
-            factor, until_s, power = factor * own.factor, min(until_s, own.until_s), power * own.power
-        return Pace(factor, until_s, power)
-
-    def after(self, client: int, states: States, from_s: float, to_s: float, *, working: bool) -> States:
-        """See ``SpeedCurve.after``."""
-        pairs = zip(self._curves, states, strict=True)
-        return tuple([curve.after(client, state, from_s, to_s, working=working) for curve, state in pairs])

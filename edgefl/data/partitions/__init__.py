@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.params import Component
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.data.partitions import Partition
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from pydantic import Field
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.data.partitions import Partition

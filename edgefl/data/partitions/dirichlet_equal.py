@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import deal, equal_sizes, stock
 

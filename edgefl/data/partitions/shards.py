@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.data.partitions import Partition
 from edgefl.data.partitions._deal import TooFewError, deal, stock
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -28,6 +31,29 @@ from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback, Merge, Need
 
 T = TypeVar("T")
+
+
+@contextmanager
+def _anew() -> Iterator[None]:
+    """Inside, users' files are executed again when they are loaded; afterwards, nothing is left of that."""
+    folders = [folder.resolve() for folder in catalogue.user_folders()]
+
+    def theirs() -> dict[str, ModuleType]:
+        return {
+            name: module
+            for name, module in list(sys.modules.items())
+            if any(Path(getattr(module, "__file__", None) or "/").is_relative_to(one) for one in folders)
+        }
+
+    before = theirs()
+    for name in before:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name in theirs():
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
 @dataclass(frozen=True)
@@ -121,7 +147,7 @@ class Setting:
 
     def anew(self) -> Method:
         """The method made from its file again, as in a process in which nothing was called yet."""
-        with catalogue.anew():
+        with _anew():
             return self._on(self._access.nets, Setting(self.method, self.overrides).draft)
 
     @cached_property

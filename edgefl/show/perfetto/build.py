@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Timetable
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.availability.charging import Charging

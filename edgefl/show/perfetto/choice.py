@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.analysis.explain.path import rounds_of
-from edgefl.analysis.run import Bools, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
 from edgefl.show.page.files import stem_of
 from edgefl.store import runs_in

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats, Ints
 from edgefl.show.perfetto.choice import Window
 
 MOST_POINTS = 100_000

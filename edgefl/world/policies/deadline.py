@@ -15,7 +15,7 @@ import numpy as np
 import simpy
 from pydantic import Field, model_validator
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.core.event import Kind
 from edgefl.core.plan import Prices
 from edgefl.core.units import Seconds

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from edgefl.core import draws
-from edgefl.core.clients import Floats, Ints
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.params import Component
 from edgefl.core.plan import Plan, Prices
 from edgefl.world.selector import Jobs, Scalars, Selector

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
+from edgefl.core.arrays import Ints
 from edgefl.core.availability.charging import Charging
-from edgefl.core.clients import Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import NonNegative
 from edgefl.core.plan import Plan

@@ -6,7 +6,7 @@ with: rounds are short, and slow clients' data are never seen.
 
 from __future__ import annotations
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Selector, SelectorParams, lowest, round_s
 from edgefl.world.world import World
 

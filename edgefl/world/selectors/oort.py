@@ -45,7 +45,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
-from edgefl.core.clients import Bools, Floats, Ints
+from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.params import NonNegative
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, round_s, scalar
 from edgefl.world.world import World

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import draws
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, scalar
 from edgefl.world.world import World
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Selector, SelectorParams
 from edgefl.world.world import World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgefl.core.clients import Ints
+from edgefl.core.arrays import Ints
 from edgefl.world.selectors import Jobs, Scalars, Selector, SelectorParams, lowest
 from edgefl.world.world import World
 

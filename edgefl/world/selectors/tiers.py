@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import seeds
-from edgefl.core.clients import Floats, Ints
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.plan import Plan
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, round_s, scalar

@@ -25,6 +25,7 @@ from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document, dump
+from edgefl.planning.dealing import by_share
 from edgefl.planning.fleets import links_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -68,7 +69,7 @@ def dealt(shares, clients, seed=1):
     members = tuple(
         FleetMember(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares)
     )
-    return Fleet(members=members, links={"wire": link()}).deal(clients, np.random.default_rng(seed))
+    return by_share(Fleet(members=members, links={"wire": link()}), clients, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(

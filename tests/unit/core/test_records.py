@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from edgefl.core.event import JOB
-from edgefl.core.ledger import Ledger
 from edgefl.core.params import Strict
+from edgefl.world.ledger import Ledger
 
 
 class Sample(Strict):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from plans import plan, prices
 
-from edgefl.core.speed import FleetCurve
 from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
+from edgefl.world.pace import FleetCurve
 
 HAND = {"onset": "100 s", "fall": "40 s", "floor": 0.6, "steps": 2, "recovery": "70 s"}
 

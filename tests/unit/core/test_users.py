@@ -15,7 +15,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.users import COLUMNS, Named, Users
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.planning.dealing import dealt, kinds
+from edgefl.planning.dealing import dealt, dealt_users, kinds
 
 TABLE = """\
 link, device, availability, slowdown
@@ -65,17 +65,17 @@ def test_together_every_user_is_whole_and_has_equally_many_clients(users, client
     """Each client is a recorded user; of two users, one has at most one client more."""
     rows = [f"{index + 0.5},{index}" for index in range(users)]
     found = of("\n".join(["slowdown,availability", *rows]))
-    given_ = texts(found.deal(clients, seed))
+    given_ = texts(dealt_users(found, clients, seed))
     counts = [given_.count(row) for row in rows]
     assert sum(counts) == clients
     assert max(counts) - min(counts) <= 1
-    assert texts(found.deal(clients + 7, seed))[:clients] == given_
+    assert texts(dealt_users(found, clients + 7, seed))[:clients] == given_
 
 
 def test_independently_the_columns_alone_are_kept():
     """Of as many clients as users, each column has the same values as together, and pairs are broken up."""
     rows = [f"{index + 1}.0,{index}" for index in range(200)]
-    apart = of("\n".join(["slowdown,availability", *rows]), "independently").deal(200, 5)
+    apart = dealt_users(of("\n".join(["slowdown,availability", *rows]), "independently"), 200, 5)
     assert sorted(apart.slowdown) == list(range(1, 201))
     assert sorted(apart.availability) == list(range(200))
     assert abs(np.corrcoef(apart.slowdown, apart.availability)[0, 1]) < 0.3

@@ -105,7 +105,7 @@ def test_a_name_of_what_there_is_not_is_told_with_its_key(capsys, known, wrong, 
     status, _, err = run_command(capsys, *check, fleet.replace(known, wrong))
     assert status == 2
     assert f"error: unknown {what}\n" in err
-    assert f"key 'fleet.carbon{key}'" in err
+    assert f"key 'fleet.carbon{key}." in err
     assert f"did you mean '{known.split()[-1].strip(':')}'?" in err
     assert run_command(capsys, *check, fleet)[0] == 0
 

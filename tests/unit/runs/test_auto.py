@@ -79,9 +79,9 @@ def test_the_plan_alone_chooses_the_family(tmp_path, monkeypatch, changes, famil
     first = choice(tmp_path, changes)
     assert first.engine["name"] == family
     assert why in first.why
-    for cores, workers, long_s in ((1, None, 0.0), (8, None, 0.0), (1, 1, 30.0), (1, 3, 30.0)):
+    monkeypatch.setattr(auto, "START_S", 0.0)
+    for cores, workers in ((1, None), (8, None), (1, 1), (1, 3)):
         monkeypatch.setattr(auto, "cores", lambda cores=cores: cores)
-        monkeypatch.setattr(auto, "LONG_S", long_s)
         found = choice(tmp_path, changes, workers=workers).engine
         assert found.get("inner", found["name"]) == family
 
@@ -99,11 +99,25 @@ def test_the_heaviest_exchange_is_that_of_the_most_steps(at, every, steps, heavi
     assert [job.client for job in jobs] == ([0, 2, 3] if heaviest == "first" else [0, 2, 3, 4])
 
 
-def test_workers_train_what_takes_long(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("family", "cores", "expected_s", "workers"),
+    [
+        *[("loop", 2, 9.9, 1), ("loop", 2, 10.1, 2), ("loop", 8, 6.7, 4), ("loop", 1, 1e6, 1)],
+        # Four clients to a step of 20 kernels take nine tenths of a client's time.
+        *[("vmapped", 2, 11.0, 1), ("vmapped", 2, 11.2, 2), ("vmapped", 8, 1e6, 3)],
+    ],
+)
+def test_workers_train_where_they_save_more_than_their_start(monkeypatch, family, cores, expected_s, workers):
+    monkeypatch.setattr(auto, "cores", lambda: cores)
+    shape = auto.Shape(20, 8e3, 4.0, units=3, jobs=4, expected_s=expected_s)
+    assert shape.workers(family) == workers
+
+
+def test_workers_share_the_groups_that_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr(auto, "cores", lambda: 8)
     assert choice(tmp_path, FEW).engine["name"] == "loop"
     assert choice(tmp_path, FEW, workers=3).engine["workers"] == 3
-    monkeypatch.setattr(auto, "LONG_S", 0.0)
+    monkeypatch.setattr(auto, "START_S", 0.0)
     assert choice(tmp_path, FEW).engine["workers"] == 2
     # One group cannot be shared.
     assert choice(tmp_path, MANY).engine["name"] == "vmapped"

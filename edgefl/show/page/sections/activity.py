@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats, Ints
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from edgefl.analysis.run import Floats, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Switch
 from edgefl.show.page.records import Read, Section, Told

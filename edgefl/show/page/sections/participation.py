@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgefl.analysis.run import Ints
+from edgefl.core.arrays import Ints
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.records import Read, Section, Told
 

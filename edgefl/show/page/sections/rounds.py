@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, critical_paths
-from edgefl.analysis.run import Floats, Ints, Run
+from edgefl.analysis.run import Run
+from edgefl.core.arrays import Floats, Ints
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.units import show_seconds
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot, Span, Switch

@@ -1,4 +1,4 @@
-"""Totals: of a run so far, and of energies of which some are unknown."""
+"""Totals of a run so far."""
 
 from __future__ import annotations
 
@@ -8,35 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.core.draws import Floats
+from edgefl.core.arrays import Floats
 from edgefl.core.event import ENDINGS, Kind, joules
+from edgefl.core.totals import EnergyTotal
 
 _MERGED = ENDINGS.index(Kind.MERGED)
-
-
-class EnergyTotal(NamedTuple):
-    """A sum over clients, and how many clients it covers.
-
-    Attributes:
-        joules: of the clients whose energy is known in full; None where there are none.
-        energy_known: how many clients those are.
-        energy_clients: how many clients took part.
-    """
-
-    joules: float | None
-    energy_known: int
-    energy_clients: int
-
-
-def total(*joules: float | None) -> float | None:
-    """The sum; None if a term is unknown."""
-    terms = [term for term in joules if term is not None]
-    return sum(terms) if len(terms) == len(joules) else None
-
-
-def known(figure: float | None) -> float | None:
-    """A figure of an array, where NaN stands for an unknown one; None for that."""
-    return None if figure is None or math.isnan(figure) else float(figure)
 
 
 class Totals(NamedTuple):
