@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgefl.core.arrays import Ints
 from edgefl.core.draws import GOLDEN, mixed
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
 from edgefl.data.federation import Federation
-from edgefl.data.spec import Ints, Spec
+from edgefl.data.spec import Spec
 from edgefl.protocol.values import Batch, Phase
 
 Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]

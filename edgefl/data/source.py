@@ -9,8 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
-from edgefl.data.spec import Arrays, Ints, Spec, moments
+from edgefl.data.spec import Arrays, Spec, moments
 
 Labels: TypeAlias = tuple[Ints, Ints]
 """Of the training and of the test images, (N,) and (M,) int64."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import pydantic.dataclasses
-from numpy.typing import NDArray
 from pydantic import PositiveFloat, PositiveInt
 
+from edgefl.core.arrays import Ints
 from edgefl.data.images import Pixels
-
-Ints: TypeAlias = NDArray[np.int64]
 
 _LEVELS = 256
 _COUNTED_AT_ONCE = 10**7

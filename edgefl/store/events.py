@@ -10,15 +10,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgefl.core.arrays import Words
 from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.store.schema import COLUMNS
 
 if TYPE_CHECKING:
     from edgefl.store.reader import Reader
-
-Words = NDArray[np.uint64]
 
 # All that happens in virtual time, and nothing that training reports.
 _TABLES = {
