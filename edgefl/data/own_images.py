@@ -88,7 +88,7 @@ class OwnImages(Dataset):
         users = None
         if train.users is not None and test.users is not None:
             # Numbered in the order of their names.
-            _, numbers = np.unique([*train.users, *test.users], return_inverse=True)
+            _, numbers = np.unique(np.concatenate((train.users, test.users)), return_inverse=True)
             users = numbers[: len(train.users)], numbers[len(train.users) :]
 
         def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the folder is a parameter
