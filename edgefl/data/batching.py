@@ -19,8 +19,8 @@ from edgefl.core.draws import GOLDEN, mixed
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
+from edgefl.data.dataset import Spec
 from edgefl.data.federation import Federation
-from edgefl.data.spec import Spec
 from edgefl.protocol.values import Batch, Phase
 
 Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]

@@ -15,11 +15,10 @@ from pydantic import AfterValidator, Field
 from edgefl.core.errors import DataError
 from edgefl.core.notes import note
 from edgefl.core.units import show_count
+from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.images import header
 from edgefl.data.pictures import Pictures, decoded_pictures
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec, stratified
 
 # Of so many images, the sizes are looked up where none is given.
 LOOKED_AT = 256

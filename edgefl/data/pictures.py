@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
+from edgefl.data.dataset import Arrays
 from edgefl.data.image_cache import decoded_once
 from edgefl.data.images import SUFFIXES, Encoded, decoded, explained
-from edgefl.data.spec import Arrays
 
 LABELS = ("label", "fine_label", "labels")
 """Names of label columns, in the order in which they are looked for."""
