@@ -9,7 +9,7 @@ import torch
 from builders import Federation, build_method, build_net
 from torch import Tensor
 
-from edgefl.data.spec import Spec
+from edgefl.data.dataset import Spec
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import ExportForm
 from edgefl.protocol import BUFFERS, Net, Predictor, Tree

@@ -5,8 +5,7 @@ augmentation; the names here are those that a dataset's file needs. ``federation
 and a partition; ``batching.batches`` gives a client its training batches.
 """
 
+from edgefl.data.dataset import Arrays, Labels, Source, Spec, channels_last, stratified
 from edgefl.data.image_cache import decoded_once
-from edgefl.data.source import Labels, Source
-from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = ["Arrays", "Labels", "Source", "Spec", "channels_last", "decoded_once", "stratified"]

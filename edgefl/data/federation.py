@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from edgefl.core import seeds
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at
+from edgefl.data.dataset import Arrays, Labels, Spec, stratified
 from edgefl.data.partitions._deal import TooFewError
-from edgefl.data.source import Labels
-from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
 Split: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
 """(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters. A

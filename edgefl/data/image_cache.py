@@ -20,8 +20,8 @@ import numpy as np
 
 from edgefl.core.errors import RunError
 from edgefl.core.files import cache_folder, replacing
+from edgefl.data.dataset import Arrays, moments
 from edgefl.data.images import explained
-from edgefl.data.spec import Arrays, moments
 
 
 def decoded_once(files: Sequence[Path], how: Mapping[str, Any], decode: Callable[[], Arrays]) -> Arrays:

@@ -15,11 +15,10 @@ from pydantic import AfterValidator, Field
 from edgefl.core.errors import DataError
 from edgefl.core.notes import note
 from edgefl.core.units import show_count
+from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.images import header
 from edgefl.data.pictures import Pictures, decoded_pictures
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec, stratified
 
 # Of so many images, the sizes are looked up where none is given.
 LOOKED_AT = 256
@@ -88,7 +87,7 @@ class OwnImages(Dataset):
         users = None
         if train.users is not None and test.users is not None:
             # Numbered in the order of their names.
-            _, numbers = np.unique([*train.users, *test.users], return_inverse=True)
+            _, numbers = np.unique(np.concatenate((train.users, test.users)), return_inverse=True)
             users = numbers[: len(train.users)], numbers[len(train.users) :]
 
         def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the folder is a parameter

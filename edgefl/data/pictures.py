@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
 from edgefl.core.extras import needs
+from edgefl.data.dataset import Arrays
 from edgefl.data.image_cache import decoded_once
 from edgefl.data.images import SUFFIXES, Encoded, decoded, explained
-from edgefl.data.spec import Arrays, Ints
 
 LABELS = ("label", "fine_label", "labels")
 """Names of label columns, in the order in which they are looked for."""
@@ -187,14 +188,16 @@ def image_parquet(files: Sequence[Path], label: str | None = None, user: str | N
     folder = str(files[0].parent)
     columns = [labels[0], *([] if user is None else [user])]
     with explained(f"cannot read the column {' or '.join(map(repr, columns))}", folder):
-        table = parquet.read_table(files, columns=columns)
+        # Neither by parquet.read_table nor as NumPy arrays: both import pandas, which takes a second.
+        table = pa.concat_tables([parquet.ParquetFile(path).read(columns) for path in files])
+        for name in columns:
+            if missing := table[name].null_count:
+                raise DataError(f"{missing:,} of {len(table):,} images have no {name}", where=folder)
+        numbers = np.array(table[labels[0]].to_pylist(), dtype=np.int64)
         users = None if user is None else np.array(table[user].cast(pa.string()).to_pylist(), dtype=np.str_)
-    for name in columns:
-        if missing := table[name].null_count:
-            raise DataError(f"{missing:,} of {len(table):,} images have no {name}", where=folder)
     return Pictures(
         files=files,
-        labels=table[labels[0]].to_numpy().astype(np.int64),
+        labels=numbers,
         encoded=lambda: _encoded(files, images[0]),
         names=_class_names(schema.metadata, labels[0]),
         users=users,

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
 from edgefl.core.files import cache_folder
+from edgefl.data.dataset import Arrays, Source, Spec, checked
 from edgefl.data.images import Pixels, explained
 from edgefl.data.pictures import decoded_pictures, image_parquet, parquet_files
-from edgefl.data.source import Source, checked
-from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
 
 _INSIDE = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python"}

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from edgefl.compute.onnx_exporter import OPSET, onnx_model
 from edgefl.core.errors import EdgeflError, in_one_line, root_cause
-from edgefl.data.spec import Spec
+from edgefl.data.dataset import Spec
 from edgefl.export.model import PREFIX, ExportForm
 from edgefl.protocol import Predictor, Tree, tree_map
 

@@ -13,7 +13,8 @@ from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.runs.so_far import scored
-from edgefl.store import Checkpoint, Happened, Reader, checkpoints_of, content_damage
+from edgefl.store import Checkpoint, Reader, Store, checkpoints_of, content_damage, event_hash
+from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 
 _AT_ONCE = 500
@@ -94,31 +95,44 @@ class Past:
         reader: the run.
         answers: what the run answered.
         happened: what has happened so far.
+        exchanges: the names that jobs' numbers stand for.
     """
 
     checkpoint: Checkpoint
     reader: Reader
     answers: Answers
-    happened: Happened
+    happened: Store
+    exchanges: Sequence[str]
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, checkpoint: Checkpoint) -> Past:
         """The past of a run until a checkpoint; the world is at its beginning."""
-        return cls(checkpoint, reader, Answers(reader), Happened([prices.exchange for prices in plan.prices]))
+        names = [prices.exchange for prices in plan.prices]
+        return cls(checkpoint, reader, Answers(reader), Store.in_memory(), names)
 
     def answer(self, need: Need, events: Sequence[ServerEvent], rows: Sequence[np.ndarray]) -> Feedback:
         """What the run answered, given what has happened since the last need."""
-        self.happened.add(events, rows)
+        self.happened.add_events(events)
+        if rows:
+            self.happened.add_jobs(stacked(rows), self.exchanges)
         return self.answers.to(need)
 
-    def check(self) -> None:
-        """Checks that the same has happened as in the run, once the checkpoint is reached.
+    def ended(self) -> tuple[list[int], int]:
+        """The jobs that have ended and the server's last turn, once the checkpoint is reached.
 
         Raises:
-            UserError: other events have.
+            UserError: not the same has happened as in the run.
         """
-        if self.happened.event_hash() != self.checkpoint.events:
+        happened = self.happened.reader()
+        if (event_hash(happened) or "") != self.checkpoint.events:
             raise self.differs()
+        jobs = [row["job"] for row in happened.query("SELECT job FROM jobs")]
+        return jobs, happened.query("SELECT IFNULL(MAX(turn), 0) AS turn FROM server_events")[0]["turn"]
+
+    def close(self) -> None:
+        """Closes what it reads."""
+        self.reader.close()
+        self.happened.abandon()
 
     def differs(self) -> UserError:
         """The error where other things happen than did."""

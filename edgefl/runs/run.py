@@ -75,7 +75,7 @@ class RunInProgress:
     def abandon(self) -> None:
         """Closes the store as it was."""
         if self.past is not None:
-            self.past.reader.close()
+            self.past.close()
         self.store.abandon()
 
     def to_end(self) -> None:
@@ -123,16 +123,16 @@ class RunInProgress:
         checkpoint = past.checkpoint
         if self._needs < checkpoint.place.needs:
             return answer
-        past.check()
+        jobs, turn = past.ended()
         # What is read later would be read from a closed file.
         answer = Feedback(dict(answer.jobs), answer.scores)
         if self.learner is not None:
             self.learner.restore(checkpoint, past.reader, past.answers.last)
         self._best, self._last = past.accuracy(), checkpoint.place
         self.so_far.place, self.so_far.figures = checkpoint.place, past.scores()
-        past.reader.close()
+        past.close()
         self.past = None
-        self._go_on(checkpoint, past.happened.jobs, past.happened.turn)
+        self._go_on(checkpoint, jobs, turn)
         return answer
 
     def _go_on(self, checkpoint: Checkpoint | None, jobs: Sequence[int] = (), turn: int = 0) -> None:

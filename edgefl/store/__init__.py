@@ -14,7 +14,7 @@ from edgefl.store.checkpoints import (
     checkpoints_of,
     state_file,
 )
-from edgefl.store.events import Happened, event_hash
+from edgefl.store.events import event_hash
 from edgefl.store.folders import (
     claimed,
     is_group,
@@ -44,7 +44,6 @@ __all__ = [
     "TABLES",
     "Checkpoint",
     "CheckpointPlace",
-    "Happened",
     "OtherFormatError",
     "Reader",
     "Removal",

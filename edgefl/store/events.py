@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgefl.core.arrays import Words
 from edgefl.core.event import ENDINGS, JOB, ServerEvent
 from edgefl.store.schema import COLUMNS
 
 if TYPE_CHECKING:
     from edgefl.store.reader import Reader
 
-Words = NDArray[np.uint64]
-
 # All that happens in virtual time, and nothing that training reports.
 _TABLES = {
     table: {name: kind for name, kind in COLUMNS[table].items() if name != "scalars"}
     for table in ("jobs", "server_events", "settled_tails")
 }
-# Rows that are hashed at once, and batches of them that are kept until they are.
-_ROWS, _KEPT = 10_000, 100
+# Rows that are hashed at once.
+_ROWS = 10_000
 _ENDINGS = [str(ending) for ending in ENDINGS]
 _HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)
 
@@ -142,41 +140,3 @@ def event_hash(reader: Reader) -> str | None:
         None where nothing has happened yet.
     """
     return EventDigest(reader.meta.get(DIGEST)).text() or None
-
-
-class Happened:
-    """What happens in a world and is not stored: enough to compare it with a run that is.
-
-    Attributes:
-        jobs: the numbers of the jobs that had ended when the hash was last asked for.
-        turn: the server's last turn then.
-    """
-
-    def __init__(self, exchanges: Sequence[str]) -> None:
-        """Nothing has happened; ``exchanges`` are the names that jobs' numbers stand for."""
-        self.jobs: list[int] = []
-        self.turn = 0
-        self._exchanges = exchanges
-        self._digest = EventDigest()
-        self._events: list[ServerEvent] = []
-        self._rows: list[np.ndarray] = []
-
-    def add(self, events: Iterable[ServerEvent], rows: Iterable[np.ndarray]) -> None:
-        """The server's own events, and jobs that ended, as rows of ``edgefl.core.event.JOB``."""
-        self._events += events
-        self._rows += rows
-        if len(self._rows) >= _KEPT:
-            self.event_hash()
-
-    def event_hash(self) -> str:
-        """As of a store in which the same happened; empty where nothing has."""
-        if self._events:
-            self.turn = self._events[-1].turn
-            self._digest.add("server_events", list(zip(*map(event_row, self._events), strict=True)))
-        if self._rows:
-            rows = np.concatenate(self._rows)
-            self.jobs += rows["job"].tolist()
-            self._digest.add("jobs", job_columns(rows, self._exchanges))
-        self._events.clear()
-        self._rows.clear()
-        return self._digest.text()

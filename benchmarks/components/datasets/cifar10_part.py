@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
+from edgefl.data.dataset import Arrays, Source, stratified
 from edgefl.data.readers import read
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset, cifar10
-from edgefl.data.spec import Arrays, stratified
 
 _SEED = 2718
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edgefl.data.source import Source
+from edgefl.data.dataset import Arrays, Source, Spec
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec
 
 _FILE = Path(os.environ["EDGEFL_BENCHMARK_TENSORS"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from edgefl.core.params import Component
-from edgefl.data.source import Source
+from edgefl.data.dataset import Source
 
 
 class Dataset(Component):

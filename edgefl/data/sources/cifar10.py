@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Spec
 
 SPEC = Spec(
     name="cifar10",

@@ -8,11 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from edgefl.data.dataset import Arrays, Source, Spec
 from edgefl.data.pictures import decoded_pictures, tree
 from edgefl.data.readers import found_in
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset, cifar10
-from edgefl.data.spec import Arrays, Spec
 
 _PART = 90_000
 _FOLDERS = ("cinic10", "cinic-10", "CINIC-10")

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.data.source import Source
+from edgefl.data.dataset import Arrays, Source, Spec, stratified
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec, stratified
 
 SPEC = Spec(
     name="digits",

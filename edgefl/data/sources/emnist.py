@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from edgefl.data.dataset import Source, Spec
 from edgefl.data.readers import known
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Spec
 from edgefl.protocol.vision import torchvision
 
 # Letters whose lower case is merged with the upper case are left out of the last.

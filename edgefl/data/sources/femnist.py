@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
+from edgefl.data.dataset import Arrays, Source, Spec, evenly
 from edgefl.data.image_cache import decoded_once
 from edgefl.data.images import explained
 from edgefl.data.readers import found_in
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec, evenly
 
 _WRITERS = 3550
 _SHAPE = (1, 28, 28)

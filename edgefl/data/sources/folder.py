@@ -8,9 +8,9 @@ in folders below a class folder. Hidden files are skipped.
 from __future__ import annotations
 
 from edgefl.core.errors import DataError
+from edgefl.data.dataset import Source
 from edgefl.data.own_images import OwnImages
 from edgefl.data.pictures import class_folders, tree
-from edgefl.data.source import Source
 
 _PARTS = {"train", "test"}
 # What else stands beside train/ or test/, and is no class.

@@ -14,9 +14,9 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.errors import DataError
+from edgefl.data.dataset import Source
 from edgefl.data.own_images import OwnImages
 from edgefl.data.pictures import Pictures, image_parquet, parquet_files
-from edgefl.data.source import Source
 
 # Far above any labelled image dataset's; a label beyond it is no class number.
 _MOST_CLASSES = 100_000

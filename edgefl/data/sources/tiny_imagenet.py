@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
+from edgefl.data.dataset import Arrays, Source, Spec
 from edgefl.data.images import explained
 from edgefl.data.pictures import decoded_pictures, of_files, tree
 from edgefl.data.readers import found_in
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec
 
 _CLASSES = 200
 _FOLDERS = ("tiny_imagenet", "tiny-imagenet", "tiny-imagenet-200")

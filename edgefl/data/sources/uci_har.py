@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.data.dataset import Arrays, Source, Spec, evenly
 from edgefl.data.image_cache import decoded_once
 from edgefl.data.images import explained
 from edgefl.data.readers import found_in
-from edgefl.data.source import Source
 from edgefl.data.sources import Dataset
-from edgefl.data.spec import Arrays, Spec, evenly
 
 _SIGNALS = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
 _STEPS = 128

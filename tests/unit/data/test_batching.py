@@ -48,6 +48,15 @@ def test_plain_batches_are_the_clients_images_in_order():
         assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[1] % 2).tolist()
 
 
+def test_images_lie_channels_last():
+    """Those of one channel, too: how a batch lies decides which convolution is taken, and its last bits."""
+    spec = Spec("grey", (1, 4, 3), 2, 6, 2, ("a", "b"), (0.5,), (0.25,))
+    x, y = np.zeros((6, *spec.shape), dtype=np.uint8), np.arange(6) % 2
+    federation = federate(spec, Arrays(x, y, x[:2], y[:2]), iid.Params().split, 1, seed=0)
+    assert next(batches(federation, 0, _phase(), 4, 0)).x.stride() == (12, 1, 3, 1)
+    assert normalised(federation, np.arange(2), "test").stride() == (12, 1, 3, 1)
+
+
 def _splitmix(value: int) -> int:
     """SplitMix64's output function in Python's whole numbers."""
     word = 2**64 - 1

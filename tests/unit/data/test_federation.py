@@ -5,9 +5,9 @@ import pytest
 
 from edgefl.core.errors import UserError
 from edgefl.data import Arrays, Spec
+from edgefl.data.dataset import evenly
 from edgefl.data.federation import federate
 from edgefl.data.partitions import by_user, classes_per_client, iid
-from edgefl.data.spec import evenly
 
 SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
 IID = iid.Params().split

@@ -65,7 +65,7 @@ def test_a_column_says_whose_an_image_is(tmp_path, parts):
     _, arrays = source.read(None, download=False)
     for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
         assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
-    assert "cannot read the column 'label' or 'whom': No match for" in _refused(root, user="whom")
+    assert "cannot read the column 'label' or 'whom': 'Field" in _refused(root, user="whom")
     assert "cannot read the column 'label' or 'image'" in _refused(root, user="image")
 
 
