@@ -82,14 +82,14 @@ def measure(
     build: Callable[[*Arguments], ClientWork],
     /,
     *arguments: *Arguments,
-    limit: int | None = None,
+    limit: int,
 ) -> MeasuredExchange:
     """Does one client's exchange in fresh processes.
 
     Args:
         build: makes the work there; defined at the top level of a module.
         arguments: of ``build``.
-        limit: the maximum number of steps in each phase; None for all.
+        limit: the maximum number of steps in each phase.
 
     Raises:
         EdgeflError: ``build`` raised it.
@@ -100,7 +100,7 @@ def measure(
     return MeasuredExchange(steps, cpu_s, added_bytes)
 
 
-def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None) -> int:
+def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> int:
     exchange = _exchange(build(*arguments))
     gc.collect()
     return growth(partial(exchange, limit))[1]
@@ -121,7 +121,7 @@ def _time(
     return outcome.job.steps, median(cpu_s)
 
 
-def _exchange(given: ClientWork) -> Callable[[int | None], Outcome]:
+def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
     """Does the exchange, in each phase so many steps at most, whenever it is called."""
     _load_libraries()
     generator, exchange = torch.Generator().manual_seed(0), given.exchange
@@ -137,7 +137,7 @@ def _exchange(given: ClientWork) -> Callable[[int | None], Outcome]:
             yield Batch(given.prepare(phase, size, generator), y)
             start += size
 
-    def done(limit: int | None) -> Outcome:
+    def done(limit: int) -> Outcome:
         sizes: dict[str, list[int]] = {}
         for phase in exchange.work.phases:
             every = step_sequence(given.samples, given.batch_size, phase.passes)
