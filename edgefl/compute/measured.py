@@ -106,9 +106,7 @@ def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit:
     return growth(partial(exchange, limit))[1]
 
 
-def _time(
-    build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
-) -> tuple[int, float]:
+def _time(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> tuple[int, float]:
     """The number of steps of an exchange, and its seconds."""
     keep_freed_memory()
     exchange, cpu_s = _exchange(build(*arguments)), list[float]()

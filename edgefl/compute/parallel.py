@@ -34,7 +34,6 @@ from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import as_run_error
-from edgefl.protocol import Tree
 
 TRIES = 3
 # Units on their way for each worker: one is trained, the next one is there when it is done.

@@ -21,7 +21,8 @@ class TrainingParams(EngineParams):
     """Parameters of every engine that trains."""
 
     device: Annotated[
-        str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N")
+        str,
+        Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N"),
     ] = "auto"
     state_memory: Annotated[
         Memory, Field(description="memory for client states; those beyond it are kept in the run's files")
