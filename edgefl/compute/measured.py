@@ -82,14 +82,14 @@ def measure(
     build: Callable[[*Arguments], ClientWork],
     /,
     *arguments: *Arguments,
-    limit: int | None = None,
+    limit: int,
 ) -> MeasuredExchange:
     """Does one client's exchange in fresh processes.
 
     Args:
         build: makes the work there; defined at the top level of a module.
         arguments: of ``build``.
-        limit: the maximum number of steps in each phase; None for all.
+        limit: the maximum number of steps in each phase.
 
     Raises:
         EdgeflError: ``build`` raised it.
@@ -100,15 +100,13 @@ def measure(
     return MeasuredExchange(steps, cpu_s, added_bytes)
 
 
-def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None) -> int:
+def _memory(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> int:
     exchange = _exchange(build(*arguments))
     gc.collect()
     return growth(partial(exchange, limit))[1]
 
 
-def _time(
-    build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int | None
-) -> tuple[int, float]:
+def _time(build: Callable[..., ClientWork], arguments: tuple[Any, ...], limit: int) -> tuple[int, float]:
     """The number of steps of an exchange, and its seconds."""
     keep_freed_memory()
     exchange, cpu_s = _exchange(build(*arguments)), list[float]()
@@ -121,7 +119,7 @@ def _time(
     return outcome.job.steps, median(cpu_s)
 
 
-def _exchange(given: ClientWork) -> Callable[[int | None], Outcome]:
+def _exchange(given: ClientWork) -> Callable[[int], Outcome]:
     """Does the exchange, in each phase so many steps at most, whenever it is called."""
     _load_libraries()
     generator, exchange = torch.Generator().manual_seed(0), given.exchange
@@ -137,7 +135,7 @@ def _exchange(given: ClientWork) -> Callable[[int | None], Outcome]:
             yield Batch(given.prepare(phase, size, generator), y)
             start += size
 
-    def done(limit: int | None) -> Outcome:
+    def done(limit: int) -> Outcome:
         sizes: dict[str, list[int]] = {}
         for phase in exchange.work.phases:
             every = step_sequence(given.samples, given.batch_size, phase.passes)

@@ -34,7 +34,6 @@ from edgefl.core import fresh
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import as_run_error
-from edgefl.protocol import Tree
 
 TRIES = 3
 # Units on their way for each worker: one is trained, the next one is there when it is done.
@@ -76,19 +75,10 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
     """A worker's: trains an order's jobs; returns where their outcomes lie, or why there are none."""
     try:
         grouped, trainer = _prepared(trees, setup)
-        known = dict(_servers)
-        _servers.clear()
-        _servers.update(
-            {ref: known[ref] if ref in known else trees.get(ref) for ref in order.servers.values()}
-        )
-        servers = {version: _servers[ref] for version, ref in order.servers.items()}
+        servers = {version: trees.get(ref) for version, ref in order.servers.items()}
         return trees.put(list(trainer.work(grouped(order.jobs, servers, trees.get(order.states)))))
     except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver tells
         return as_run_error(error)
-
-
-# The server versions that this worker has read for its latest unit.
-_servers: dict[Any, Tree] = {}
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from edgefl.core.errors import RunError
-from edgefl.protocol import tree_map
+from edgefl.protocol import leaves, tree_map
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
 # Shared memory is used where so much is free, and this many times the size of the dataset.
@@ -25,8 +25,9 @@ _FREE_BYTES, _AMPLE = 10**9, 4
 
 
 def write(tree: Any, file: IO[bytes]) -> None:
-    """Writes a tree; one tensor at several places is several, since stacking would take it for shared."""
-    torch.save(tree_map(_own, tree), file)
+    """Writes a tree; a tensor at several places stays one, by which stacking knows what clients share."""
+    own = {id(leaf): _own(leaf) for leaf in leaves(tree)}
+    torch.save(tree_map(lambda leaf: own[id(leaf)], tree), file)
 
 
 def read(file: Path | IO[bytes]) -> Any:

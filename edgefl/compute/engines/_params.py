@@ -12,11 +12,6 @@ from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.units import Bytes
 
-Device = Annotated[
-    str,
-    Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N"),
-]
-Count = Annotated[int, Field(gt=0)]
 # A worker takes about 200 MB, and gains nothing without a core of its own.
 Workers = Annotated[int, Field(gt=0, le=256)]
 Memory = Annotated[Bytes, Field(gt=0)]
@@ -25,7 +20,10 @@ Memory = Annotated[Bytes, Field(gt=0)]
 class TrainingParams(EngineParams):
     """Parameters of every engine that trains."""
 
-    device: Device = "auto"
+    device: Annotated[
+        str,
+        Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N"),
+    ] = "auto"
     state_memory: Annotated[
         Memory, Field(description="memory for client states; those beyond it are kept in the run's files")
     ] = 1e9
@@ -34,7 +32,7 @@ class TrainingParams(EngineParams):
 class Stacking(TrainingParams):
     """How clients are stacked, which may change the last bits of results."""
 
-    group: Annotated[Count, Field(description="the most clients trained together")] = 64
+    group: Annotated[int, Field(gt=0, description="the most clients trained together")] = 64
     memory: Annotated[
         Memory, Field(description="the most memory of a group, by the traced memory of one client's training")
     ] = 2e9
