@@ -31,7 +31,7 @@ _TIMES = {"down_s": "down_delay_s", "compute_s": "work_s", "up_s": "up_delay_s"}
 _DEFAULTS = {"down_bps": math.inf, "up_bps": math.inf}
 _UNKNOWN = {"status": "unknown", "source": "test"}
 # A battery of which nothing is known: a fleet's own numbers apply.
-PHONE = Battery.model_validate(_UNKNOWN)
+PHONE = Battery.model_validate({"capacity": _UNKNOWN})
 
 
 def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=False, **columns) -> Prices:

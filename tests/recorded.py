@@ -28,7 +28,7 @@ _META = {
     "status": "done",
     "batch_size": 32,
 }
-_TRACE = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
+_TRACE = Trace("train", {}, {}, Work(), (), Work(), {})
 
 
 class Scored(RunInProgress):

@@ -117,7 +117,6 @@ def trace(
         phases=tuple(phases),
         finish=Work.of([*some.finish, *encode]),
         peaks={most: whole.peak for most, whole in wholes.items()},
-        resident=nbytes(given.state) if given.state is not None else 0,
     )
 
 

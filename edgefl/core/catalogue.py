@@ -14,7 +14,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -93,22 +93,16 @@ def shipped(kind: str) -> Path:
 
 def user_folders() -> list[Path]:
     """The directories on ``EDGEFL_PATH``; a note names what is none."""
-    return [
-        folder for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) for folder in _folder(text)
-    ]
-
-
-def _folder(text: str) -> Iterator[Path]:
-    if not text:
-        return
-    try:
-        folder = Path(text).expanduser()
-        next(folder.iterdir(), None)
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        note(f"EDGEFL_PATH: {text} is left out: {reason}")
-    else:
-        yield folder
+    found = []
+    for text in filter(None, os.environ.get("EDGEFL_PATH", "").split(os.pathsep)):
+        try:
+            folder = Path(text).expanduser()
+            next(folder.iterdir(), None)
+        except (OSError, RuntimeError, ValueError) as error:
+            note(f"EDGEFL_PATH: {text} is left out: {getattr(error, 'strerror', None) or error}")
+        else:
+            found.append(folder)
+    return found
 
 
 def user_files() -> list[dict[str, bytes]]:

@@ -182,14 +182,12 @@ class Cost:
         up: bytes it sends, by part.
         steps: its work in order: (the kernels of one step, how many such steps).
         peak: peak memory in bytes, by what occupies it.
-        resident: bytes kept between jobs.
     """
 
     down: Mapping[str, int] = field(default_factory=dict)
     up: Mapping[str, int] = field(default_factory=dict)
     steps: tuple[tuple[Work, int], ...] = ()
     peak: Mapping[str, int] = field(default_factory=dict)
-    resident: int = 0
 
     @cached_property
     def work(self) -> Work:
@@ -267,7 +265,6 @@ class Trace:
         phases: kernels of the steps.
         finish: kernels after the last step, encoding included.
         peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
-        resident: client state kept between jobs, in bytes.
     """
 
     exchange: str
@@ -277,11 +274,10 @@ class Trace:
     phases: tuple[PhaseTrace, ...]
     finish: Work
     peaks: _Peaks
-    resident: int
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
         """A job's cost, from how many steps of each batch size each phase takes."""
-        return Cost(self.down, self.up, self.work(steps), self.peaks[largest(steps)], self.resident)
+        return Cost(self.down, self.up, self.work(steps), self.peaks[largest(steps)])
 
     def work(self, steps: Sequence[Mapping[int, int]]) -> tuple[tuple[Work, int], ...]:
         """A job's work in order, as in ``Cost.steps``, from the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ def document(value: Any) -> Any:
     kind = type(value)
     if kind in _SCALARS:
         return None if kind is float and not math.isfinite(value) else value
-    if kind is list:
-        return _list(value)
     if is_dataclass(value):
         return dict(_keys(value))
     value = _as_builtin(value)
@@ -36,15 +34,7 @@ def document(value: Any) -> Any:
         return {key: document(inner) for key, inner in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return _list(value) if isinstance(value, (list, tuple)) else value
-
-
-def _list(values: Sequence[Any]) -> list[Any]:
-    """Long ones are of scalars, and most of what there is: these are not looked at one by one."""
-    kinds = set(map(type, values))
-    if kinds <= _SCALARS and (float not in kinds or (len(kinds) == 1 and all(map(math.isfinite, values)))):
-        return list(values)
-    return [document(inner) for inner in values]
+    return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _as_builtin(value: Any) -> Any:

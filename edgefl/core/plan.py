@@ -118,9 +118,8 @@ class Refusal:
 def refusals_of(clients: Clients, by_kind: Mapping[int, Refusal]) -> tuple[Refusal, ...]:
     """Each refused client's refusal, in the order of clients: that of its kind."""
     refused = np.flatnonzero(np.isin(clients.kind, list(by_kind)))
-    facts = {kind: [getattr(one, field.name) for field in fields(one)[1:]] for kind, one in by_kind.items()}
     pairs = zip(refused.tolist(), clients.kind[refused].tolist(), strict=True)
-    return tuple(Refusal(client, *facts[kind]) for client, kind in pairs)
+    return tuple(replace(by_kind[kind], client=client) for client, kind in pairs)
 
 
 class Assumption(str):

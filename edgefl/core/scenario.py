@@ -37,7 +37,7 @@ from edgefl.core.components import (
 )
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component, Strict, unless
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import LocalTraining
 from edgefl.core.units import BitsPerSecond, Bytes, Joules, Seconds
@@ -200,8 +200,6 @@ class Evaluation(Strict):
             set.
         holdout: that share.
         measures: a list of components: what else is measured of each version that is evaluated.
-        steps: local steps between the scores that clients get while they train for it: the measure
-            ``local-steps``.
     """
 
     every: Count = 1
@@ -209,29 +207,16 @@ class Evaluation(Strict):
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    # None and not (): a scenario without measures resolves to the same settings as before there were any.
-    measures: tuple[AnyMeasure, ...] | None = None
-    steps: Count | None = None
-
-    @field_validator("measures", mode="before")
-    @classmethod
-    def _none_or_some(cls, value: Any) -> Any:
-        return value or None
+    measures: Annotated[tuple[AnyMeasure, ...], unless(())] = ()
 
     @field_validator("measures")
     @classmethod
-    def _each_once(cls, value: tuple[Component, ...] | None) -> tuple[Component, ...] | None:
-        names = [one.name for one in value or ()]
+    def _each_once(cls, value: tuple[Component, ...]) -> tuple[Component, ...]:
+        names = [one.name for one in value]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"the measure {twice!r} is listed twice; list each measure once")
         return value
-
-    @model_validator(mode="after")
-    def _steps_once(self) -> Evaluation:
-        if self.steps and any(one.name == "local-steps" for one in self.measures or ()):
-            raise ValueError("give steps, or the measure local-steps, not both")
-        return self
 
 
 class Wire(Strict):

@@ -17,12 +17,7 @@ def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth
 
     ``root`` is the scenario's seed, ``client`` -1 and ``exchange`` empty for none; ``nth`` counts within the
     others: that client's n-th job, a round, an epoch.
-
-    Raises:
-        ValueError: a name contains the separator.
     """
-    if _SEPARATOR in purpose or _SEPARATOR in exchange:
-        raise ValueError(f"{purpose!r} and {exchange!r} must not contain {_SEPARATOR!r}")
     text = _SEPARATOR.join((str(root), purpose, str(client), exchange, str(nth)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -127,20 +127,16 @@ def _amounts(number: Any) -> list[float]:
     return [number]
 
 
-def sourced(record: BaseModel, name: str = "") -> Iterator[tuple[str, Sourced[Any]]]:
+def sourced(record: BaseModel) -> list[tuple[str, Sourced[Any]]]:
     """Every sourced number in a record, with its dotted name."""
-    for key in type(record).model_fields:
-        yield from _under(getattr(record, key), f"{name}.{key}" if name else key)
+    found = list[tuple[str, Sourced[Any]]]()
 
+    def take(name: str, number: Sourced[Any]) -> Sourced[Any]:
+        found.append((name, number))
+        return number
 
-def _under(value: Any, name: str) -> Iterator[tuple[str, Sourced[Any]]]:
-    if isinstance(value, Sourced):
-        yield name, value
-    elif isinstance(value, BaseModel):
-        yield from sourced(value, name)
-    elif isinstance(value, dict | tuple):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _under(inner, f"{name}.{key}")
+    changed(record, take)
+    return found
 
 
 def changed(record: Record, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Record:

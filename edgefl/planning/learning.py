@@ -16,7 +16,6 @@ from edgefl.compute import meta
 from edgefl.compute.loading import batch_kernels
 from edgefl.core import draws
 from edgefl.core.arrays import Ints
-from edgefl.core.components import component as component_of
 from edgefl.core.components import file_of
 from edgefl.core.cost import Kernel, Trace
 from edgefl.core.errors import DataError, ScenarioError, UserError
@@ -248,7 +247,7 @@ def learn_from(
         augmentations=_augmentations(methods, spec.task.augment),
         down=channel(spec.wire, "down", document),
         up=channel(spec.wire, "up", document),
-        measures=measures_of(spec, document),
+        measures=spec.evaluate.measures,
     )
 
 
@@ -444,22 +443,6 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
 
 
 GLOBAL, PARTICIPANTS, STEPS = "global model", "participants", "local steps"
-
-
-def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
-    """The measures that a scenario asks for, in order.
-
-    Raises:
-        UserError: a name or a parameter is wrong.
-    """
-    asked: list[Measure] = [*(spec.evaluate.measures or ())]
-    if spec.evaluate.steps is not None:
-        asked.append(
-            component_of(
-                "measures", {"name": "local-steps", "every": spec.evaluate.steps}, document, ["evaluate"]
-            )
-        )
-    return tuple(asked)
 
 
 def check_measures(measures: Sequence[Measure], net: Net, document: Document) -> None:

@@ -37,39 +37,39 @@ def traced(name: str, net: Net, **settings: Any) -> Trace:
     return meta.trace(method, exchange, net, [[STEPS] * len(exchange.work.phases)])
 
 
-def in_models(net: Net, name: str, **settings: Any) -> tuple[float, float, float, float]:
-    """Bytes down and up, kept copies and state, each in the bytes of the trained weights."""
+def in_models(net: Net, name: str, **settings: Any) -> tuple[float, float, float]:
+    """Bytes down and up, and kept copies, each in the bytes of the trained weights."""
     whole = nbytes({part: net.on_meta()[part] for part in net.trained})
     found = traced(name, net, **settings)
     (peak,) = found.peaks.values()
-    sizes = (sum(found.down.values()), sum(found.up.values()), peak.get("kept copies", 0), found.resident)
+    sizes = (sum(found.down.values()), sum(found.up.values()), peak.get("kept copies", 0))
     return tuple(size / whole for size in sizes)  # type: ignore[return-value]
 
 
 @sampled(
     4,
-    ("name", "settings", "down", "up", "copies", "state"),
+    ("name", "settings", "down", "up", "copies"),
     [
         # The received weights, c - c_k and c_k.
-        ("scaffold", {}, 2, 2, 3, 1),
-        ("scaffold", {"corrected": False}, 1, 1, 0, 0),
-        ("fednova", {}, 1, 1, 0, 0),
-        ("fednova", {"mu": 0.1}, 1, 1, 1, 0),
-        ("fedopt", {}, 1, 1, 0, 0),
+        ("scaffold", {}, 2, 2, 3),
+        ("scaffold", {"corrected": False}, 1, 1, 0),
+        ("fednova", {}, 1, 1, 0),
+        ("fednova", {"mu": 0.1}, 1, 1, 1),
+        ("fedopt", {}, 1, 1, 0),
         # The received weights and h_k.
-        ("feddyn", {}, 1, 1, 2, 1),
+        ("feddyn", {}, 1, 1, 2),
         # U - u_k, V - v_k and the sum of squares.
-        ("fedcurv", {}, 3, 3, 3, 2),
-        ("fedcurv", {"penalty": 0.0}, 1, 1, 0, 0),
+        ("fedcurv", {}, 3, 3, 3),
+        ("fedcurv", {"penalty": 0.0}, 1, 1, 0),
     ],
 )
 def test_traffic_and_memory(
-    mlp: Net, name: str, settings: dict[str, Any], down: float, up: float, copies: float, state: float
+    mlp: Net, name: str, settings: dict[str, Any], down: float, up: float, copies: float
 ):
-    """In models: what travels, what a client keeps beside its weights, and what it keeps between rounds."""
+    """In models: what travels, and what a client keeps beside its weights."""
     found = in_models(mlp, name, **settings)
     # FedCurv sends a byte more.
-    assert found == pytest.approx((down, up, copies, state), abs=1e-3)
+    assert found == pytest.approx((down, up, copies), abs=1e-3)
 
 
 @sampled(

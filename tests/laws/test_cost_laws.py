@@ -39,10 +39,10 @@ def test_a_job_is_its_start_its_steps_and_its_finish(start, step, short, many, f
     """A trace gives start + every step of its batch size + finish, and the peak of the largest batches."""
     phase = PhaseTrace("train", {32: step, 6: short})
     peaks = {(32,): {"x": 9}, (6,): {"x": 2}, (0,): {"x": 1}}
-    trace = Trace("train", {"w": 3}, {"w": 4}, start, (phase,), Work(), peaks, 5)
+    trace = Trace("train", {"w": 3}, {"w": 4}, start, (phase,), Work(), peaks)
     steps = {size: count for size, count in ((32, many), (6, few)) if count}
     cost = trace.cost([steps])
     assert cost.work == start + step * many + short * few
     assert cost.peak_bytes == (9 if many else 2 if few else 1)
-    assert (cost.down_bytes, cost.up_bytes, cost.resident) == (3, 4, 5)
+    assert (cost.down_bytes, cost.up_bytes) == (3, 4)
     assert math.isclose(cost.work.flops, start.flops + many * step.flops + few * short.flops)

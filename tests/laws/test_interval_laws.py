@@ -25,7 +25,11 @@ def roofline():
     """A roofline with every number that its kind can have."""
     data = device().model_dump(mode="json")
     data["cache"] = {"size": sourced(64_000.0), "bandwidth": sourced(4e9)}
-    data |= {"half_side": sourced(8.0), "backward_overhead": sourced(2e-3), "battery": sourced(1e4)}
+    data |= {
+        "half_side": sourced(8.0),
+        "backward_overhead": sourced(2e-3),
+        "battery": {"capacity": sourced(1e4)},
+    }
     data["power"]["single_core"] = sourced(3.0)
     return type(device()).model_validate(data, context=RESOLVED)
 

@@ -14,9 +14,9 @@ from plans import cost, device, kernel, link, sourced
 from random_work import SIDES
 from random_work import works as mixed
 
-from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Cost, Kernel, Work
+from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Cost, Kernel, Product, Work
 from edgefl.core.devices.roofline import Cache
-from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
+from edgefl.core.devices.systolic import cycles, kept_words, operands
 from edgefl.core.price import Energy
 from edgefl.planning.pricer import Pricer
 
@@ -208,8 +208,8 @@ def test_time_adds_up_over_steps(board, one, two, many, few):
 @given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE)
 def test_cycles_rise_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk):
     """In each of m, n and k alone, and no array is faster than all its cells busy."""
-    least = cycles(dataflow, rows, columns, Gemm(m, n, k))
-    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+    least = cycles(dataflow, rows, columns, Product(m, n, k))
+    for larger in (Product(m + dm, n, k), Product(m, n + dn, k), Product(m, n, k + dk)):
         assert cycles(dataflow, rows, columns, larger) >= least
     assert least * rows * columns >= m * n * k
 
@@ -218,20 +218,21 @@ def test_cycles_rise_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, d
 @given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, st.lists(st.integers(0, 200_000), min_size=2, max_size=6))
 def test_memory_on_the_chip_never_adds_traffic(dataflow, rows, columns, m, n, k, rooms):
     """Between every operand once and nothing kept; the more room, the less traffic; the least with all."""
-    gemm = Gemm(m, n, k)
-    least, most = floor_words(gemm), dram_words(dataflow, rows, columns, gemm)
+    gemm = Product(m, n, k)
+    every = operands(dataflow, rows, columns, gemm)
+    least, most = sum(one.words for one in every), sum(one.words * one.times for one in every)
     found = [kept_words(dataflow, rows, columns, gemm, room) for room in sorted(rooms)]
     assert all(least <= words <= most for words in found)
     assert all(less <= more for more, less in pairwise(found))
     assert kept_words(dataflow, rows, columns, gemm, 0) == most
-    assert kept_words(dataflow, rows, columns, gemm, floor_words(gemm)) == least
-    assert all(words >= 0 for words in traffic(dataflow, rows, columns, gemm))
+    assert kept_words(dataflow, rows, columns, gemm, least) == least
+    assert all(one.words >= 0 and one.times > 0 for one in every)
 
 
 @settings(max_examples=100)
 @given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 200_000))
 def test_traffic_rises_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk, room):
     """A larger product never moves fewer words through the same memory."""
-    least = kept_words(dataflow, rows, columns, Gemm(m, n, k), room)
-    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+    least = kept_words(dataflow, rows, columns, Product(m, n, k), room)
+    for larger in (Product(m + dm, n, k), Product(m, n + dn, k), Product(m, n, k + dk)):
         assert kept_words(dataflow, rows, columns, larger, room) >= least

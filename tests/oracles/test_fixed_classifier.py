@@ -26,7 +26,7 @@ from plans import device, link
 
 from edgefl.compute import meta
 from edgefl.core.cost import ELEMENTWISE, Cost, Work
-from edgefl.core.devices.systolic import cycles, gemms
+from edgefl.core.devices.systolic import cycles, product_of
 from edgefl.planning.pricer import Pricer
 
 BATCH, CLASSES, CIFAR = 64, 100, (3, 32, 32)
@@ -104,10 +104,10 @@ def test_operations_and_memory_saved(name: str):
 def array_cycles(work: Work, *, phases: bool) -> int:
     """The cycles of a step's products on 32 x 64 cells, outputs stationary."""
     return sum(
-        count * times * cycles("os", 32, 64, gemm)
+        count * product.groups * cycles("os", 32, 64, product)
         for kernel, count in work
         if kernel.kind != ELEMENTWISE
-        for gemm, times in gemms(kernel, phases=phases)
+        for product in [product_of(kernel, phases=phases)]
     )
 
 

@@ -7,15 +7,21 @@ its rows were made.
 from __future__ import annotations
 
 import csv
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
+from edgefl.core.cost import Product
+from edgefl.core.devices.systolic import cycles, kept_words, operands
 
 KWORD = 1024
+
+
+def traffic(dataflow: str, rows: int, columns: int, gemm: Product) -> list[int]:
+    """The words of each operand that DRAM moves if nothing is kept."""
+    return [one.words * one.times for one in operands(dataflow, rows, columns, gemm)]
 
 
 def read(row: dict[str, str]) -> SimpleNamespace:
@@ -23,7 +29,7 @@ def read(row: dict[str, str]) -> SimpleNamespace:
     simulated = row["bw_mode"] == "USER"
     return SimpleNamespace(
         name=f"{row['layer']} {row['dataflow']} {row['array']} {row['bw_mode']} {row['sram_kwords']}",
-        gemm=Gemm(*(int(row[side]) for side in "MNK")),
+        gemm=Product(*(int(row[side]) for side in "MNK")),
         image=row["input"] == "conv",
         dataflow=row["dataflow"],
         rows=int(row["array"].split("x")[0]),
@@ -62,10 +68,10 @@ def test_operands_are_read_once_and_partial_sums_written_once_a_fold(row):
     SCALE-Sim's counter of writes lacks up to 16 words of one line, and it does not count reading sums back,
     which the accumulation of all but the first needs.
     """
-    m, n, k = row.gemm
+    m, n, k, *_ = row.gemm
     if not row.image:
         assert row.reads == (m * k, k * n)
-        assert floor_words(row.gemm) == sum(row.reads) + m * n
+        assert kept_words(row.dataflow, row.rows, row.columns, row.gemm, inf) == sum(row.reads) + m * n
     folds = 1 if row.dataflow == "os" else ceil(k / row.rows)
     assert row.writes == pytest.approx(m * n * folds, abs=16)
     assert traffic(row.dataflow, row.rows, row.columns, row.gemm)[2] == m * n * (2 * folds - 1)
@@ -80,7 +86,7 @@ def test_the_memory_roof(kwords, words_per_cycle, total):
     max(2424 cycles, 102,400 words of the larger operand with refetch / words a cycle): 102,400, 51,200 and
     10,240 cycles. SCALE-Sim's double-buffered prefetch fetches an operand up to twice as often.
     """
-    gemm = Gemm(64, 100, 512)
+    gemm = Product(64, 100, 512)
     (row,) = (
         row
         for row in ROWS
@@ -90,7 +96,7 @@ def test_the_memory_roof(kwords, words_per_cycle, total):
     spent, largest = cycles("os", 32, 64, gemm), max(traffic("os", 32, 64, gemm))
     assert (spent, largest) == (2424, 102_400)
     # Half of a buffer is active in SCALE-Sim, and that holds no operand's block.
-    assert kept_words("os", 32, 64, gemm, kwords * KWORD / 2) == dram_words("os", 32, 64, gemm)
+    assert kept_words("os", 32, 64, gemm, kwords * KWORD / 2) == sum(traffic("os", 32, 64, gemm))
     assert 0.5 <= max(spent, largest / words_per_cycle) / total <= 1.0
 
 
@@ -100,11 +106,11 @@ def test_formulas_of_dram_traffic_on_paper():
     64 x 100 x 512 on 32 x 64. os: 32,768*2 + 51,200*2 + 6,400 = 174,336. ws: 32,768*2 + 51,200 + 6,400*31
     (16 writes and 15 reads of every sum) = 315,136. is: 32,768 + 51,200*1 + 6,400*31 = 282,368.
     """
-    gemm = Gemm(64, 100, 512)
-    assert dram_words("os", 32, 64, gemm) == 174_336
-    assert dram_words("ws", 32, 64, gemm) == 315_136
-    assert dram_words("is", 32, 64, gemm) == 282_368
-    assert floor_words(gemm) == 32_768 + 51_200 + 6_400 == 90_368
+    gemm = Product(64, 100, 512)
+    assert sum(traffic("os", 32, 64, gemm)) == 174_336
+    assert sum(traffic("ws", 32, 64, gemm)) == 315_136
+    assert sum(traffic("is", 32, 64, gemm)) == 282_368
+    assert kept_words("os", 32, 64, gemm, inf) == 32_768 + 51_200 + 6_400 == 90_368
 
 
 def test_what_on_chip_memory_keeps_on_paper():
@@ -114,7 +120,7 @@ def test_what_on_chip_memory_keeps_on_paper():
     left operand comes once: 141,568. From 32,768 the right operand's block stays: 123,136 words. With the
     left block and all of the right, 16,384 + 51,200 words, or the reverse, 65,536: each comes once, 90,368.
     """
-    gemm = Gemm(64, 100, 512)
+    gemm = Product(64, 100, 512)
     found = [
         kept_words("os", 32, 64, gemm, room) for room in (16_383, 16_384, 32_767, 32_768, 65_535, 65_536)
     ]

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from edgefl.core import units
-from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
+from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel, Product
 from edgefl.core.devices._board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
@@ -30,14 +30,6 @@ Cells = Annotated[int, Field(ge=1)]
 Frequency = Annotated[units.Hertz, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 Lanes = Annotated[int, Field(ge=1), Costs.LESS]
-
-
-class Gemm(NamedTuple):
-    """The product (m x k) @ (k x n)."""
-
-    m: int
-    n: int
-    k: int
 
 
 class SpecialUnit(Strict):
@@ -123,77 +115,59 @@ class SystolicClock(KernelClock):
         if kernel.kind == DEPTHWISE and self._device.depthwise == "special_unit":
             return kernel.flops / 2 / self._lanes / self._hz, moved_s
         array = self._device.dataflow, self._rows, self._columns
-        spent, words = 0, 0.0
-        for gemm, times in gemms(kernel, phases=self._device.stride_handling == "phase"):
-            spent += times * cycles(*array, gemm)
-            words += times * kept_words(*array, gemm, self._on_chip_words)
-        operands = kernel.bytes / WIDTHS[TRACED]
-        if operands <= self._on_chip_words:
-            words = min(words, operands)
+        product = product_of(kernel, phases=self._device.stride_handling == "phase")
+        spent = product.groups * cycles(*array, product)
+        words: float = product.groups * kept_words(*array, product, self._on_chip_words)
+        image = kernel.bytes / WIDTHS[TRACED]
+        if image <= self._on_chip_words:
+            words = min(words, image)
         return spent / self._hz, words * self._word_bytes / self._bandwidth
 
 
-def gemms(kernel: Kernel, *, phases: bool) -> list[tuple[Gemm, int]]:
-    """The products of a kernel, each with its count.
+def product_of(kernel: Kernel, *, phases: bool) -> Product:
+    """The products of a kernel.
 
     The input gradient of a convolution with stride s is one product of zero-inserted operands, or one for
     each of the s^2 phases of the stride that meets any tap: as many places as the convolution has outputs,
     and that phase's share of the taps, here the average one.
     """
-    whole = Gemm(kernel.m, kernel.n, kernel.k)
     if not phases or not kernel.phases:
-        return [(whole, kernel.groups)]
+        return Product(kernel.m, kernel.n, kernel.k, kernel.groups)
     places = kernel.flops // (2 * kernel.n * kernel.k * kernel.groups)
-    return [(Gemm(places, kernel.n, ceil(kernel.k / kernel.phases)), kernel.phases * kernel.groups)]
+    return Product(places, kernel.n, ceil(kernel.k / kernel.phases), kernel.phases * kernel.groups)
 
 
-def cycles(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
-    """The cycles of a product without stalls: folds times the cycles of one.
+def cycles(dataflow: Dataflow, rows: int, columns: int, product: Product) -> int:
+    """The cycles of one product without stalls: folds times the cycles of one.
 
     SCALE-Sim 3.0.0 prints the index of the last cycle, one less, plus its stalls.
     """
-    m, n, k = gemm
+    m, n, k, *_ = product
     if dataflow == "os":
         return ceil(m / rows) * ceil(n / columns) * (rows + columns + k - 2)
     across, streamed = (n, m) if dataflow == "ws" else (m, n)
     return ceil(k / rows) * ceil(across / columns) * (2 * rows + columns + streamed - 2)
 
 
-def floor_words(gemm: Gemm) -> int:
-    """The DRAM traffic in words if on-chip memory holds all operands: each moves once."""
-    m, n, k = gemm
-    return m * k + k * n + m * n
-
-
-def dram_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
-    """The DRAM traffic in words if nothing is kept between folds."""
-    return sum(traffic(dataflow, rows, columns, gemm))
-
-
-def traffic(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> tuple[int, int, int]:
-    """The same by operand: (m x k), (k x n), (m x n)."""
-    one, two, three = _operands(dataflow, rows, columns, gemm)
-    return one.words * one.times, two.words * two.times, three.words * three.times
-
-
-def kept_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm, room: float) -> int:
-    """The DRAM traffic in words where ``room`` words of on-chip memory keep what saves most of it.
+def kept_words(dataflow: Dataflow, rows: int, columns: int, product: Product, room: float) -> int:
+    """One product's DRAM traffic in words where ``room`` words of on-chip memory keep what saves most of it.
 
     Of the two operands that come more than once, folds in one order share a part of the first, in the other
     order a part of the second; with one of the two kept whole, nothing comes twice.
     """
-    one, two = sorted(_operands(dataflow, rows, columns, gemm), key=lambda operand: operand.times)[1:]
-    nothing = dram_words(dataflow, rows, columns, gemm)
+    every = operands(dataflow, rows, columns, product)
+    one, two = sorted(every, key=lambda operand: operand.times)[1:]
+    nothing, all_kept = sum(each.words * each.times for each in every), sum(each.words for each in every)
     ways = (
         (one.shared, nothing - one.words * (one.times - 1)),
         (two.shared, nothing - two.words * (two.times - 1)),
-        (one.shared + two.words, floor_words(gemm)),
-        (two.shared + one.words, floor_words(gemm)),
+        (one.shared + two.words, all_kept),
+        (two.shared + one.words, all_kept),
     )
     return min([nothing, *(words for held, words in ways if held <= room)])
 
 
-class _Operand(NamedTuple):
+class Operand(NamedTuple):
     """The words of an operand or result, how often DRAM moves it if nothing is kept, and its shared words.
 
     These are what consecutive folds share, if folds are taken in the order that suits it.
@@ -204,21 +178,21 @@ class _Operand(NamedTuple):
     shared: int
 
 
-def _operands(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> tuple[_Operand, _Operand, _Operand]:
+def operands(dataflow: Dataflow, rows: int, columns: int, product: Product) -> tuple[Operand, ...]:
     """(m x k), (k x n) and (m x n).
 
     What streams past the cells comes again for every fold across it; partial sums that leave the array are
     written once a fold along k, and read back from the second on.
     """
-    m, n, k = gemm
+    m, n, k, *_ = product
     if dataflow == "os":
-        left = _Operand(m * k, ceil(n / columns), min(m, rows) * k)
-        right = _Operand(k * n, ceil(m / rows), k * min(n, columns))
-        return left, right, _Operand(m * n, 1, 0)
+        left = Operand(m * k, ceil(n / columns), min(m, rows) * k)
+        right = Operand(k * n, ceil(m / rows), k * min(n, columns))
+        return left, right, Operand(m * n, 1, 0)
     stays, across, streamed = (k * n, n, m) if dataflow == "ws" else (m * k, m, n)
-    held = _Operand(stays, 1, 0)
-    streams = _Operand(streamed * k, ceil(across / columns), streamed * min(k, rows))
-    sums = _Operand(m * n, max(1, 2 * ceil(k / rows) - 1), streamed * min(across, columns))
+    held = Operand(stays, 1, 0)
+    streams = Operand(streamed * k, ceil(across / columns), streamed * min(k, rows))
+    sums = Operand(m * n, max(1, 2 * ceil(k / rows) - 1), streamed * min(across, columns))
     return (streams, held, sums) if dataflow == "ws" else (held, streams, sums)
 
 

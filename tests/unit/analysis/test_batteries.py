@@ -13,7 +13,7 @@ from edgefl.core.cost import Trace, Work
 from edgefl.store import Store
 
 PHONES = "fleet={members: [{device: pixel-6, link: 4g}]}"
-NOTHING = Trace("", {}, {}, Work(), (), Work(), {}, 0)
+NOTHING = Trace("", {}, {}, Work(), (), Work(), {})
 
 
 def of_plan(plan_, names, virtual_s, **meta):

@@ -36,7 +36,7 @@ def reading(plan_, carbon, category="sbc", told=None):
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
-    nothing = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
+    nothing = Trace("train", {}, {}, Work(), (), Work(), {})
     priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
     store.write_plan(priced, {}, [1] * len(plan_.clients))
     store.add_jobs(rows, [each.exchange for each in plan_.prices])

@@ -9,8 +9,8 @@ from plans import sourced
 from torch.nn import functional as F
 
 from edgefl.compute.tracer import Tracer
-from edgefl.core.cost import GRAD_INPUT, Kernel, Work
-from edgefl.core.devices.systolic import Gemm, cycles, gemms
+from edgefl.core.cost import GRAD_INPUT, Kernel, Product, Work
+from edgefl.core.devices.systolic import cycles, product_of
 from edgefl.core.errors import UserError
 
 
@@ -67,22 +67,22 @@ def test_a_strided_gradient_falls_apart_by_phases(kernel, stride, dilation, phas
     """A product for each phase that meets a tap, as many multiply-adds as the forward pass in all."""
     found = input_gradient(16, kernel, stride, dilation * (kernel // 2), dilation)
     assert found.phases == phases
-    ((gemm, times),) = gemms(found, phases=True)
-    assert times == phases
+    gemm = product_of(found, phases=True)
+    assert gemm.groups == phases
     assert gemm.m * gemm.n * found.k == found.flops / 2
     assert gemm.k == -(-found.k // phases)
     # As one product of zero-inserted operands it has a place for every input: stride^2 times the work.
-    assert gemms(found, phases=False) == [(Gemm(4 * 16 * 16, 3, 5 * kernel**2), 1)]
+    assert product_of(found, phases=False) == Product(4 * 16 * 16, 3, 5 * kernel**2)
 
 
 def test_zero_insertion_is_an_option():
     """3x3 with stride 2 on 16x16: 4 products of (256, 3, 12) against one of (1,024, 3, 45)."""
     found = input_gradient(16, 3, 2, 1)
-    phased = 4 * cycles("os", 32, 64, Gemm(256, 3, 12))
-    whole = cycles("os", 32, 64, Gemm(1024, 3, 45))
+    phased = 4 * cycles("os", 32, 64, Product(256, 3, 12))
+    whole = cycles("os", 32, 64, Product(1024, 3, 45))
     assert (phased, whole) == (4 * 8 * 106, 32 * 139)
     assert seconds(array(), found)[0] == pytest.approx(phased / 1e8)
     assert seconds(array(stride_handling="zero-insert"), found)[0] == pytest.approx(whole / 1e8)
     # Without stride there is one product; unpadded, it has more places than its forward pass.
     still = input_gradient(12, 5, 1)
-    assert (still.phases, gemms(still, phases=True)) == (0, [(Gemm(4 * 12 * 12, 3, 5 * 25), 1)])
+    assert (still.phases, product_of(still, phases=True)) == (0, Product(4 * 12 * 12, 3, 5 * 25))
