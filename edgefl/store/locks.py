@@ -65,10 +65,11 @@ def is_locked(folder: Path) -> bool:
 
 def works_on(run: Path) -> None:
     """Notes in the lock of a run's group that the command is at this run, and at no other one."""
-    place = _locked_with(run)
-    if _is_held(place):
-        with suppress(OSError):
-            (place / LOCK).write_text(run.resolve().name, encoding="utf-8")
+    # Without a lock there is no such file.
+    with suppress(OSError):
+        file = os.open(_locked_with(run) / LOCK, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+        with open(file, "w", encoding="utf-8") as opened:  # noqa: PTH123 - a descriptor
+            opened.write(run.resolve().name)
 
 
 def is_worked_on(run: Path) -> bool:
