@@ -73,7 +73,7 @@ def runs(
 def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False) -> Answer:
     """Remove runs, groups of runs, or all runs in a folder of groups.
 
-    What is in progress is never removed, nor a directory with files that edgefl did not write.
+    What is in progress is never removed, and files that edgefl did not write stay.
     """
     from edgefl.core.units import show_bytes, show_count
     from edgefl.store import removals, remove

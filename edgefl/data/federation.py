@@ -14,7 +14,7 @@ from torch import Tensor
 from edgefl.core import seeds
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError, UserError
-from edgefl.core.user_code import defined_at
+from edgefl.core.user_code import defined_at, returned
 from edgefl.data.dataset import Arrays, Labels, Spec, stratified
 from edgefl.data.partitions._deal import TooFewError
 
@@ -289,11 +289,13 @@ def _dealt(
         where, hint = ("task.share", more) if share < 1 else ("task.clients", hint)
         raise UserError(what, where=where, hint=hint)
     try:
-        arrays = [np.asarray(part) for part in partition(keys, kinds, clients, rng)]
+        parts = partition(keys, kinds, clients, rng)
     except TooFewError as error:
         if share < 1:
             error.where, error.hint = "task.share", more
         raise
+    parts = returned(parts, (list, tuple), partition, "a list of index arrays")
+    arrays = [np.asarray(part) for part in parts]
     wrong = "" if len(arrays) == clients else f"{len(arrays)} parts for {clients} clients"
     for client, part in enumerate(arrays):
         if not part.size:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -170,7 +170,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        _parted(partition),
+        partition.split,
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -200,15 +200,6 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     return replace(
         federation, public_x=public_images(content.spec, x, chosen), public_content=content.spec.content
     )
-
-
-def _parted(partition: Partition) -> Callable[..., list[Ints]]:
-    @wraps(partition.split)
-    def parted(*given: Any) -> list[Ints]:
-        parts: list[Ints] = partition.split(*given)
-        return returned(parts, (list, tuple), partition.split, "a list of index arrays")
-
-    return parted
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.

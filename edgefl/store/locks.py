@@ -20,6 +20,8 @@ from edgefl.core.errors import UserError
 LOCK, GROUP = ".edgefl.lock", "group.json"
 # Looking at a lock takes it for a moment.
 _TRIES, _PAUSE_S = 4, 0.01
+# Windows does not know it.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
@@ -65,24 +67,24 @@ def is_locked(folder: Path) -> bool:
 
 def works_on(run: Path) -> None:
     """Notes in the lock of a run's group that the command is at this run, and at no other one."""
-    place = _locked_with(run)
-    if _is_held(place):
-        with suppress(OSError):
-            (place / LOCK).write_text(run.resolve().name, encoding="utf-8")
+    # Without a lock there is no such file.
+    with suppress(OSError):
+        file = os.open(_locked_with(run) / LOCK, os.O_WRONLY | os.O_TRUNC | _NO_LINK)
+        with open(file, "w", encoding="utf-8") as opened:  # noqa: PTH123 - a descriptor
+            opened.write(run.resolve().name)
 
 
 def is_worked_on(run: Path) -> bool:
     """Whether a command has a run for itself, and is not at another one of its group."""
-    place = _locked_with(run)
-    try:
-        return _is_held(place) and (place / LOCK).read_text(encoding="utf-8") in {"", run.resolve().name}
-    except OSError:
-        return False
+    place, at = _locked_with(run), ""
+    with suppress(OSError):
+        at = (place / LOCK).read_text(encoding="utf-8")
+    return at in {"", run.resolve().name} and _is_held(place)
 
 
 def _is_held(place: Path) -> bool:
     try:
-        file = os.open(place / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+        file = os.open(place / LOCK, os.O_RDONLY | _NO_LINK)
     except OSError:
         return False
     try:

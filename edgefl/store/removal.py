@@ -1,27 +1,28 @@
-"""Removes runs and groups whole: nothing that a command works on, and none in which others' files lie."""
+"""Removes runs and groups: nothing that a command works on, and no files that edgefl did not write."""
 
 from __future__ import annotations
 
-import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
+from edgefl.core.notes import note
 from edgefl.store.folders import DATABASE, FILES, is_group, leave_group, made_in, runs_in
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 # What edgefl writes in a group's directory and in a run's, by the paths there.
-_OF_GROUPS = r"group\.json|\.edgefl\.lock|report\.html"
+_OF_GROUPS = r"group\.json|report\.html"
 _OF_RUNS = (
     rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?"
     rf"|({'|'.join(FILES)})(/\d+\.safetensors)?|tensorboard(/events\.out\.tfevents\..*)?"
     r"|export(/(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json))?"
 )
 _TEMPORARY = r"(\.\d+-\d+\.tmp)?"
+_LOCK = re.escape(LOCK)
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,13 @@ def removals(paths: Sequence[Path]) -> list[Removal]:
     """What is to be removed where runs, groups and folders of groups are given, each once.
 
     Raises:
-        UserError: a path is none of these, or a link, or holds the current directory or the home, or files
-            that edgefl did not write.
+        UserError: a path is none of these, or a link, or holds the current directory or the home.
     """
     for path in paths:
         _check(path)
     found: dict[Path, Removal] = {}
     for path in paths:
         for folder, runs in _units(path).items():
-            _check_own(folder, runs)
             found.setdefault(folder.resolve(), Removal(folder, path, tuple(runs), size_of(folder)))
     # A run whose group goes as well is the group's.
     return [one for real, one in found.items() if not any(parent in found for parent in real.parents)]
@@ -112,50 +111,19 @@ def _units(path: Path) -> dict[Path, list[Path]]:
     return units
 
 
-def _check_own(folder: Path, runs: Sequence[Path]) -> None:
-    """Refuses a group, or a run, where something lies that edgefl did not write.
-
-    Raises:
-        UserError: it does, or a directory cannot be read.
-    """
-    for place, own in ({folder: _OF_GROUPS} | dict.fromkeys(runs, _OF_RUNS)).items():
-        found = (path for path in _below(place) if place in runs or not {path, *path.parents} & {*runs})
-        if others := [path for path in found if not _is_own(path.relative_to(place), own)]:
-            raise UserError(
-                f"edgefl did not write {min(others)}; nothing was removed",
-                where="RUN",
-                hint="move it elsewhere, or remove it yourself",
-            )
-
-
-def _is_own(path: Path, own: str) -> bool:
-    return re.fullmatch(f"({own}){_TEMPORARY}", path.as_posix()) is not None
-
-
 def discard(folder: Path) -> None:
     """Removes what there is of a run that could not be made, and its directory if nothing else is in it."""
-    found = [path for path in folder.rglob("*") if _is_own(path.relative_to(folder), _OF_RUNS)]
-    for path in (*sorted(found, reverse=True), folder):
-        with suppress(OSError):
-            if path.name != LOCK:
-                path.rmdir() if path.is_dir() else path.unlink()
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """All that is in a directory, at any depth."""
-
-    def refuse(error: OSError) -> None:
-        raise UserError(f"cannot read {error.filename}: {error.strerror}", where=str(folder)) from error
-
-    for root, folders, files in os.walk(folder, onerror=refuse):
-        yield from (Path(root, name) for name in (*folders, *files))
+    with suppress(OSError):
+        _clear(folder, _OF_RUNS)
 
 
 def remove(removal: Removal) -> int:
     """Removes a group or a run, of which nobody else may hold the lock; the folders around it if empty.
 
+    What edgefl did not write stays, with a note.
+
     Returns:
-        The bytes that it took.
+        The bytes that were freed.
 
     Raises:
         UserError: a command works on it; nothing was removed.
@@ -165,7 +133,9 @@ def remove(removal: Removal) -> int:
     with removal.held():
         leave_group(folder)
         try:
-            _remove(folder)
+            for run in removal.runs:
+                _clear(run, f"{_OF_RUNS}|{_LOCK}")
+            _clear(folder, f"{_OF_GROUPS}|{_LOCK}")
         except OSError as error:
             raise RunError(f"cannot remove {error.filename}: {error.strerror}", where=str(folder)) from error
     for around in folder.parents:
@@ -174,14 +144,29 @@ def remove(removal: Removal) -> int:
                 if not is_locked(around):  # what a command that was killed has left
                     (around / LOCK).unlink(missing_ok=True)
                 around.rmdir()
-    return removal.size_bytes
+    if folder.exists():
+        note(f"{folder} is left: something is in it that edgefl did not write")
+    return removal.size_bytes - size_of(folder)
 
 
-def _remove(folder: Path) -> None:
-    """Removes a directory; last what makes it a run or a group, so that a half can be removed again."""
-    for path in sorted(folder.iterdir(), key=lambda path: path.name.startswith((DATABASE, GROUP))):
-        if path.is_dir() and not path.is_symlink():
-            _remove(path)
-        else:
+def _clear(folder: Path, own: str) -> None:
+    """Removes what edgefl wrote in a directory, and the directory unless something else is in it.
+
+    Last what makes it a run or a group, so that a half can be removed again.
+
+    Raises:
+        OSError: a file cannot be removed.
+    """
+    pattern = re.compile(f"({own}){_TEMPORARY}")
+    found = [path for path in folder.rglob("*") if pattern.fullmatch(path.relative_to(folder).as_posix())]
+    for path in sorted(found, key=lambda path: (path.name.startswith((DATABASE, GROUP)), -len(path.parts))):
+        if path.is_symlink() or not path.is_dir():
             path.unlink(missing_ok=True)
-    folder.rmdir()
+        else:
+            _remove_empty(path)
+    _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
