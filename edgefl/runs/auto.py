@@ -39,7 +39,8 @@ STACKING, STACKING_KERNELS = 1.6, 40.0
 TOGETHER_ON_GPU = 2.0
 # What a step takes on one core of an AMD EPYC: seconds a kernel, bytes and operations a second.
 KERNEL_S, BYTES_PER_S, FLOPS_PER_S = 10e-6, 6e9, 100e9
-# What workers have to save before they are worth starting: each imports torch first.
+# What workers have to save before they are worth starting: each imports torch first. Measured at W1:
+# ``benchmarks/results/workers-2026-11-28.txt``.
 START_S = 5.0
 # A run that another limit ends is taken to be as long.
 _ROUNDS = 100

@@ -9,11 +9,20 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 from builders import learned
 from nightly import mostly, sampled
 from small import SKEWED, SMALL
 
 import edgefl
+from edgefl.compute.engines import processes, vmapped
+from edgefl.core.event import TrainingJob
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.protocol import flatten
+from edgefl.runs.context import Context
+from edgefl.runs.group import drafts
+from edgefl.runs.states import States
 from edgefl.store import read
 
 SCENARIO = {
@@ -82,6 +91,24 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     assert bits(one) == bits(loop)
     assert one.table("events") == loop.table("events")
     assert one.summary().event_hash == loop.summary().event_hash
+
+
+@pytest.mark.usefixtures("preloaded_processes")
+def test_workers_stack_clients_as_one_process_does(tmp_path):
+    """Also where all begin with one state: SphereFed's head, before it was announced to each."""
+    local = {"epochs": 1, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.05}}
+    task = {"dataset": "digits", "clients": 10, "partition": {"name": "dirichlet", "alpha": 1.0}}
+    (draft,) = drafts({**SMALL, "method": "spherefed", "task": task, "local": local})
+    context = Context(plan(draft, DataAccess(need="embedded")), States(tmp_path, 10**9))
+    jobs = [TrainingJob(n, n, "train", 0, 0, 0, seed=n, steps=99) for n in range(10)]
+    found = []
+    for engine in (vmapped.Params(group=4), processes.Params(workers=1, inner="vmapped", group=4)):
+        built = engine.build(context)
+        outcomes = sorted(built.outcomes(jobs), key=lambda outcome: outcome.job.id)
+        found.append([flatten(outcome.upload) for outcome in outcomes])
+        built.close()
+    for one, other in zip(*found, strict=True):
+        assert all(torch.equal(leaf, other[key]) for key, leaf in one.items())
 
 
 @pytest.mark.nightly

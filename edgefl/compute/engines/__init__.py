@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from edgefl.compute.job import Engine, EngineContext
@@ -17,9 +18,9 @@ class EngineParams(Component):
 
     TRAINS: ClassVar[bool] = True
 
+    @abstractmethod
     def build(self, context: EngineContext) -> Engine:
-        """The engine of a run; of none that another stands for, or that trains nothing."""
-        raise NotImplementedError
+        """The engine of a run."""
 
     def check(self) -> None:
         """Refuses, before the run, what this machine does not have; raises a ``UserError``."""
