@@ -32,19 +32,3 @@ def test_each_extra_is_tested():
         found for suite in ("test", "nightly") for line in EXTRAS[suite] for found in _NAMED.findall(line)
     ]
     assert {extra for found in inside for extra in found.split(",")} - OURS == set(EXTRAS) - OURS
-
-
-def test_pages_need_no_extra():
-    """Plotly's script and the templates come with edgefl; Matplotlib and the trackers do not."""
-    core = {re.split(r"[<>=]", line)[0] for line in PROJECT["dependencies"]}
-    assert "jinja2" in core
-    assert not core & {
-        "matplotlib",
-        "perfetto",
-        "pandas",
-        "tensorboard",
-        "mlflow",
-        "mlflow-skinny",
-        "wandb",
-        "playwright",
-    }

@@ -52,17 +52,6 @@ def test_a_method_names_its_source(file):
     assert _PLACE.search(doc), doc[:200]
 
 
-def test_what_build_refuses_is_documented(file):
-    """Where a file raises or checks its base, the docstring of ``build`` says when."""
-    module = ast.parse(file.read_text("utf-8"))
-    calls = {getattr(node.func, "id", "") for node in ast.walk(module) if isinstance(node, ast.Call)}
-    raising = any(isinstance(node, ast.Raise) for node in ast.walk(module))
-    defined = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
-    build = next(node for node in defined if node.name == "build")
-    refuses = raising or any(name.startswith("needs_") for name in calls)
-    assert not refuses or "Raises:" in (ast.get_docstring(build) or "")
-
-
 def test_every_parameter_is_described(file):
     """``edgefl show method`` says of each what it does."""
     fields = catalogue.load("methods", file.stem).Params.model_fields
