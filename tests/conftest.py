@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 import unfinished as boards
 from hypothesis import settings
 from preloaded import preload
@@ -67,6 +68,8 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("COLUMNS", raising=False)
+        # typer makes its parser anew for each of the hundreds of commands that are run in this process.
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
         yield
 
 

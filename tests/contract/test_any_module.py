@@ -8,7 +8,6 @@ import given_modules
 import pytest
 import torch
 from commands import run_command
-from nightly import mostly
 from small import SMALL
 from torch.nn import functional as F
 
@@ -18,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.protocol.files import read_tree
 from edgefl.store import read
 
-pytestmark = pytest.mark.usefixtures("preloaded_processes", "one_registry")
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 FILE = str(Path(given_modules.__file__))
 SCENARIO = {**SMALL, "server": {"rounds": 1}}
@@ -45,7 +44,8 @@ def same(one, other):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("make", mostly(["Attentive", "Tied", "Noisy", "sequential"], ["Attentive"]))
+@pytest.mark.usefixtures("one_registry")
+@pytest.mark.parametrize("make", ["Attentive", "Tied", "Noisy", "sequential"])
 def test_a_module_runs_and_is_profiled_and_exported(make, tmp_path, capsys, monkeypatch):
     """With dropout, attention, shared weights and buffers of all kinds, and no second definition."""
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,7 @@ from edgefl.export.make import export
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
-pytestmark = pytest.mark.usefixtures("preloaded_processes", "one_registry")
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
 
 LEVELS = {"dark": 40, "light": 200, "medium": 120}
 
@@ -70,6 +70,7 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.mark.nightly
+@pytest.mark.usefixtures("one_registry")
 def test_images_of_ones_own_are_learned_and_exported(here, monkeypatch, tmp_path_factory):
     """Both layouts of three shades give the same bits; the file knows its data; other images are refused."""
     runs = []

@@ -1,6 +1,7 @@
-"""The engine ``ray``, on a cluster of two nodes on this host."""
+"""The engine ``ray``: by day on a stand-in for Ray in this process, at night on two nodes on this host."""
 
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -13,9 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import psutil
 import pytest
@@ -187,6 +190,74 @@ def mine(tmp_path, own):
     )
 
 
+class Ref:
+    """Where an object lies in the stand-in's store."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Remote:
+    """A function whose calls are done at once; the first is lost."""
+
+    def __init__(self, function):
+        self.function, self.calls = function, 0
+
+    def remote(self, *arguments):
+        """As of Ray: its ``future``."""
+        self.calls += 1
+        future = Future()
+        if self.calls == 1:
+            future.set_exception(sys.modules["ray.exceptions"].RayError("its worker died"))
+        else:
+            future.set_result(self.function(*arguments))
+        return SimpleNamespace(future=lambda: future)
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """What the engine calls of Ray, without processes: a cluster of three CPUs, which lists its calls."""
+    ray, exceptions, asked = ModuleType("ray"), ModuleType("ray.exceptions"), []
+    ray.__spec__ = importlib.machinery.ModuleSpec("ray", None, origin=__file__)
+    exceptions.RayError = type("RayError", (Exception,), {})
+    ray.is_initialized = lambda: False
+    ray.init = lambda **settings: asked.append(settings)
+    ray.shutdown = lambda: asked.append("shutdown")
+    ray.cluster_resources = lambda: {"CPU": 3.0}
+    ray.put, ray.get = Ref, lambda ref: ref.value
+    ray.remote = lambda **_: Remote
+    for name, module in (("ray", ray), ("ray.exceptions", exceptions)):
+        monkeypatch.setitem(sys.modules, name, module)
+    for name in ("EDGEFL_PATH", "RAY_USAGE_STATS_ENABLED", "RAY_DEDUP_LOGS_SKIP_REGEX"):
+        # What the engine and its worker set goes with the test.
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.delitem(sys.modules, "edgefl.compute.on_ray", raising=False)
+    yield asked
+    sys.modules.pop("edgefl.compute.on_ray", None)
+
+
+def test_units_go_through_the_store_and_back(stand_in, loop, mine, tmp_path):
+    """A method of the user's is sent along, a lost unit is sent again, and the bits are the loop's."""
+    found = edgefl.run(
+        {**SCENARIO, "method": mine()}, engine={"name": "ray", "workers": 2}, out=tmp_path / "far"
+    ).runs[0]
+    assert found.status == "done", found.reason
+    assert same(found, loop)
+    started, ended = stand_in
+    assert started["address"] == "local"
+    assert started["num_cpus"] == 2
+    assert ended == "shutdown"
+    # The worker's copy of the user's files, not the user's own.
+    assert Path(os.environ["EDGEFL_PATH"]).parent.name.startswith("edgefl-")
+
+
+def test_more_workers_than_the_cluster_has_are_refused(stand_in, tmp_path):
+    with pytest.raises(UserError, match="4 workers need one CPU each, but the cluster has 3"):
+        edgefl.run(SCENARIO, engine={"name": "ray", "workers": 4}, out=tmp_path / "far")
+    assert stand_in[-1] == "shutdown"
+
+
+@pytest.mark.nightly
 @needs_ray
 def test_two_nodes_give_the_loops_bits(cluster, loop, mine, tmp_path):
     """Both nodes work, also with a method of the user's, whose files are sent to them."""
@@ -272,7 +343,7 @@ def _fails(capsys, tmp_path, *arguments):
     return said.err
 
 
-@needs_ray
+@pytest.mark.usefixtures("stand_in")
 def test_no_answer_at_the_address(capsys, tmp_path):
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))

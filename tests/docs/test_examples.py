@@ -186,12 +186,14 @@ def failures_of_python(
     return [f"line {printed.line}:\n{differs}"] if printed and differs else []
 
 
-@pytest.mark.usefixtures("one_registry")
 @pytest.mark.parametrize(
     "page", mostly(PAGES, {*PAGES} - AT_NIGHT), ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_blocks_of_a_page(page, tmp_path, monkeypatch):
+def test_blocks_of_a_page(page, tmp_path, monkeypatch, request):
     """Every file block can be used, every python block runs, every console block prints what stands there."""
+    if page in AT_NIGHT:
+        # Only these export, and to import the exporter takes longer than the others take.
+        request.getfixturevalue("one_registry")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")

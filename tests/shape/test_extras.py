@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+OURS = {"test", "nightly", "dev"}
 _NEEDS = re.compile(r'needs\("(\w+)", f?"[^"]+"(?:, "(\w+)")?')
 _NAMED = re.compile(r"edgefl-emulator\[([\w,]+)\]")
 
@@ -22,27 +23,12 @@ def test_extras_that_are_named_exist():
     named = [found for text in _texts("docs", ".md") for found in _NAMED.findall(text)]
     assert {extra for found in named for extra in found.split(",")} <= set(EXTRAS)
     asked = [found for text in _texts("edgefl", ".py") for found in _NEEDS.findall(text)]
-    assert {extra or module for module, extra in asked} == set(EXTRAS) - {"test", "dev"}
+    assert {extra or module for module, extra in asked} == set(EXTRAS) - OURS
 
 
 def test_each_extra_is_tested():
-    """The suite installs all that users may, and a browser's driver."""
-    (inside,) = (found for line in EXTRAS["test"] for found in _NAMED.findall(line))
-    assert set(inside.split(",")) == set(EXTRAS) - {"test", "dev"}
-    assert {"playwright", "axe-playwright-python"} <= {re.split(r"[<>=]", line)[0] for line in EXTRAS["test"]}
-
-
-def test_pages_need_no_extra():
-    """Plotly's script and the templates come with edgefl; Matplotlib and the trackers do not."""
-    core = {re.split(r"[<>=]", line)[0] for line in PROJECT["dependencies"]}
-    assert "jinja2" in core
-    assert not core & {
-        "matplotlib",
-        "perfetto",
-        "pandas",
-        "tensorboard",
-        "mlflow",
-        "mlflow-skinny",
-        "wandb",
-        "playwright",
-    }
+    """The suites of the day and of the night together install all that users may."""
+    inside = [
+        found for suite in ("test", "nightly") for line in EXTRAS[suite] for found in _NAMED.findall(line)
+    ]
+    assert {extra for found in inside for extra in found.split(",")} - OURS == set(EXTRAS) - OURS

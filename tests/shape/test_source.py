@@ -1,11 +1,9 @@
-"""The source as a whole: sizes, docstrings, and what must not stand in it."""
+"""The source as a whole: sizes and names; ruff looks for the rest."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,30 +47,6 @@ def _length(node: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-def test_what_is_public_is_documented(sources):
-    """Every module, and every public class and function in it, has a docstring."""
-    defined = [
-        (path, name, node)
-        for path, (_, module) in sources.items()
-        for name, node in (("", module), *_public(module, ""))
-    ]
-    assert [(path, name) for path, name, node in defined if not ast.get_docstring(node)] == []
-
-
-def _public(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Definition]]:
-    """The public definitions of a module and, within its public classes, their methods."""
-    for inner in node.body:
-        if isinstance(inner, Definition) and not inner.name.startswith("_") and not _is_overload(inner):
-            yield f"{prefix}{inner.name}", inner
-            if isinstance(inner, ast.ClassDef):
-                yield from _public(inner, f"{prefix}{inner.name}.")
-
-
-def _is_overload(node: Definition) -> bool:
-    """Whether it tells types alone: the function itself, which is documented, follows."""
-    return any(getattr(decorator, "id", "") == "overload" for decorator in node.decorator_list)
-
-
 def test_a_class_has_a_name_of_its_own(sources):
     """No two classes of the package have one name, but the ``Params`` that each component's file has."""
     places = defaultdict[str, list[str]](list)
@@ -93,21 +67,3 @@ def test_a_name_means_one_thing_to_a_reader_of_runs(sources):
         if isinstance(node, Definition)
     )
     assert {name for name, count in names.items() if count > 1} == {"bill", "read", "section"}
-
-
-def test_only_the_command_line_prints(sources):
-    """``print`` stands nowhere: results are returned, and the command line writes them to its consoles."""
-    printing = [
-        (name, node.lineno)
-        for name, (_, module) in sources.items()
-        if not name.startswith("edgefl/cli/")
-        for node in ast.walk(module)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
-    ]
-    assert printing == []
-
-
-def test_nothing_is_left_for_later(sources):
-    """No note in the source postpones work."""
-    notes = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
-    assert {name: found for name, (text, _) in sources.items() if (found := notes.findall(text))} == {}

@@ -162,6 +162,11 @@ def test_powers_are_in_order(watts, known, says):
     assert bool(found.why or found.notes) == bool(says)
 
 
+def test_readings_have_any_unit_of_power():
+    assert Powers.read_off("3W", "9000 mW") == Powers(3, None, 9, "read off a meter by the user")
+    assert Powers.read_off(None, None) is None
+
+
 @pytest.mark.nightly
 def test_a_users_readings_are_the_devices_powers(folder):
     """Without measuring any; their source says who read them; a log beside them would contradict them."""
@@ -185,7 +190,6 @@ def test_a_users_readings_are_the_devices_powers(folder):
     ],
 )
 def test_wrong_readings_are_refused(idle, active, says, where):
-    assert Powers.read_off(None, None) is None
     with pytest.raises(UserError, match=says) as caught:
         Powers.read_off(idle, active)
     assert caught.value.where == where

@@ -50,6 +50,11 @@ def test_clients_are_the_users_and_the_plan_says_so():
     assert apart.run_id != together.run_id
 
 
+def test_names_are_spelled_as_their_files_are():
+    other = ROWS.replace("laptop-cpu", "Laptop-CPU").replace("wifi-pi5", "WiFi-Pi5")
+    assert set(whose(planned({**FLEET, "users": {"rows": other}}).plan.clients)) == set(USERS)
+
+
 def test_availability_is_that_of_the_users_number():
     """A table of the clients' own numbers changes nothing; otherwise a client has the times of its user."""
     numbers = [7, 3, 3, 0, 1, 2, 0, 5]
