@@ -20,8 +20,6 @@ from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans
 MOST_CLASSES = 128
 # In place of a latency of zero, which has no logarithm.
 _LEAST_S = 1e-9
-# Of a digest, beside each number; the notes have all of them.
-_DIGITS = 16
 # What links have of the one below where the trace does not say it.
 _BELOW = ("down", "up", "latency", "handshakes", "loss", "radio")
 _UNITS = {"down": "bit/s", "up": "bit/s", "latency": "s"}
@@ -107,7 +105,7 @@ def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], 
     values, of, rounding = classes(np.maximum(np.stack(list(columns.values()), axis=1), _LEAST_S))
     names = [f"link-{index:0{len(str(len(values) - 1))}d}" for index in range(len(values))]
     rounded = f", rounded by at most {show_share(rounding, 1)}" if rounding else ""
-    source = trace.cited(_DIGITS) + (f", one of {len(names)} classes{rounded}" if rounded else "")
+    source = trace.cited() + (f", one of {len(names)} classes{rounded}" if rounded else "")
     records = {}
     for name, row in zip(names, np.where(values > _LEAST_S, values, 0.0).tolist(), strict=True):
         own = dict(zip(columns, row, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,9 +32,9 @@ class TraceSource(NamedTuple):
     sha256: str
     origin: str
 
-    def cited(self, digits: int = 64) -> str:
-        """The file as sources cite it, with so many digits of its digest."""
-        return f"{self.file}, SHA-256 {self.sha256[:digits]}" + (f" ({self.origin})" if self.origin else "")
+    def cited(self) -> str:
+        """The file as sources cite it."""
+        return f"{self.file}, SHA-256 {self.sha256}" + (f" ({self.origin})" if self.origin else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +60,14 @@ class RecordedUsers:
     repeat_s: float | None = None
     on_leave: str = ""
     read: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = field(default=())
+    dropped: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
-    def cited(self, digits: int = 64) -> str:
-        """Its files as sources cite them, with so many digits of their digests."""
-        return " and ".join(source.cited(digits) for source in self.sources)
+    def cited(self) -> str:
+        """Its files as sources cite them."""
+        return " and ".join(source.cited() for source in self.sources)
 
     def of(self, users: Sequence[int], lost: str) -> RecordedUsers:
         """The trace of some of its users, in this order; ``lost`` says who is not there."""
