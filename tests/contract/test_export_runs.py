@@ -25,6 +25,7 @@ from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
 from edgefl.export.make import export
 from edgefl.export.model import ExportForm
+from edgefl.export.timing import Measurement, Reference, time_torch
 from edgefl.export.trained import trained
 from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess
@@ -234,6 +235,15 @@ def test_a_smaller_file_that_loses_too_much_is_refused(runs, monkeypatch, capsys
     assert left(run) == []
     assert run_command(capsys, "export", run, "--int8", "--max-drop", "1")[0] == 0
     assert left(run) == ["global-int8.onnx"]
+
+
+def test_pytorch_is_timed_on_the_clients_own_model(runs):
+    """FedClassAvg has no other."""
+    version = rows(runs["fedclassavg"], "SELECT MAX(version) AS last FROM versions")[0]["last"]
+    for client in range(2):
+        reference = Reference(runs["fedclassavg"], client, version, ExportForm())
+        found = time_torch(Measurement("", warmup=1, runs=2), reference)
+        assert (found.runtime.partition(" ")[0], found.runs) == ("torch", 2)
 
 
 # --- what goes wrong

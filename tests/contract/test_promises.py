@@ -70,7 +70,7 @@ def broken(tmp_path, monkeypatch):
     return write
 
 
-@sampled(4, "mistake", mostly(MISTAKES, FIRST))
+@sampled(5, "mistake", mostly(MISTAKES, FIRST))
 def test_a_mistake_is_found(broken, monkeypatch, tmp_path, mistake):
     """The promise that it breaks is named, with how, and with the file and line of the mistake."""
     promise, begins, words, wrong = MISTAKES[mistake]

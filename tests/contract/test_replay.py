@@ -118,6 +118,15 @@ def test_no_data_are_needed(tmp_path, monkeypatch):
     replayed(run, fleet=ELSEWHERE)
 
 
+def test_a_part_of_the_fleet(trained, tmp_path):
+    """The rest of it stays, and with it what is assumed."""
+    jitter = {"name": "half-normal", "scale": 0.2}
+    fresh = small(tmp_path / "there", fleet={"like": "home-lab", "jitter": jitter})
+    found = replayed(trained, overrides={"fleet.jitter": jitter})
+    assert hash_of(found.folder) == hash_of(fresh.folder) != hash_of(trained.folder)
+    assert found.summary().assumed == fresh.summary().assumed
+
+
 def test_other_codecs(trained, tmp_path):
     """Bytes and times are a run's with the codec, accuracies those that were learned, and a note says so."""
     coded = small(tmp_path / "coded", wire__up="int8")

@@ -110,6 +110,21 @@ def test_every_number_that_is_swept_stays_valid(kind):
                 type(record).model_validate(changed.model_dump(mode="json"), context=RESOLVED)
 
 
+def test_runs_and_profiles_are_studied(capsys, tmp_path):
+    """Their energies, on the same numbers at a time."""
+    settings = ["sweep={method: [fedavg, spherefed]}", "server.rounds=1"]
+    fleet = "fleet={members: [{device: raspberry-pi-4b, link: ethernet}]}"
+    run("quickstart", overrides=[*settings, fleet, "engine=null"], out=tmp_path / "runs")
+    board = ["--device", "raspberry-pi-4b", "--link", "ethernet", "--set", settings[0]]
+    for command in (["compare", tmp_path / "runs"], ["profile", "quickstart", *board]):
+        status, out, err = run_command(capsys, *command, "--sensitivity", "1", "--json")
+        assert status == 0, err
+        studied = json.loads(out)["sensitivity"]
+        (one,) = studied if isinstance(studied, list) else [studied]
+        assert {each["quantity"] for each in one["verdicts"]} >= {"energy"}
+        assert "raspberry-pi-4b launch_overhead" in {each["number"] for each in one["effects"]}
+
+
 def test_runs_on_other_numbers_are_not_compared(capsys, tmp_path):
     """A link of one name whose rate was changed between two runs would not be the same for both."""
     folders = []
