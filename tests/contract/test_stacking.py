@@ -9,7 +9,7 @@ from builders import MOMENTUM, NETS, arrival, build_method, build_net
 from made_methods import MADE
 from nightly import paired, sampled
 
-from edgefl.compute import loop
+from edgefl.compute import gradients, loop
 from edgefl.compute.job import Group, Outcome, Size, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue
@@ -192,6 +192,16 @@ def test_earlier_training_changes_no_bit():
             assert left.scalars == right.scalars
             for key, leaf in flatten(left.upload).items():
                 assert torch.equal(leaf, flatten(right.upload)[key])
+
+
+def test_of_many_kinds_of_steps_the_latest_are_known(monkeypatch):
+    """A rate that changes every round makes new kinds for as long as a run takes."""
+    monkeypatch.setattr(gradients, "_MOST_KINDS", 2)
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    method, trainer = build_method("fedavg", net, MOMENTUM), Vmapped(64, 10**9)
+    server, (train,) = method.server(initial_of(net)), method.exchanges
+    together(trainer, group(train, net, server, [None] * 3, ([6, 5], [6, 4], [3])))
+    assert len(trainer._gradients._known) == 2  # noqa: SLF001
 
 
 def test_groups_are_bounded_by_number_and_memory():
