@@ -48,6 +48,17 @@ def test_plain_batches_are_the_clients_images_in_order():
         assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[1] % 2).tolist()
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_batches_are_channels_last_in_memory(channels):
+    """Also of one channel, where only strides say so: kernels for another layout round differently."""
+    spec = replace(SPEC, shape=(channels, 8, 8), mean=(0.5,) * channels, std=(0.5,) * channels)
+    train_x, test_x = (np.zeros((size, *spec.shape), dtype=np.uint8) for size in (18, 4))
+    arrays = Arrays(train_x, np.arange(18) % 2, test_x, np.arange(4) % 2)
+    federation = federate(spec, arrays, iid.Params().split, 2, seed=0)
+    for batch in batches(federation, 0, _phase(), 4, 0):
+        assert batch.x.stride() == (64 * channels, 1, 8 * channels, channels)
+
+
 def _splitmix(value: int) -> int:
     """SplitMix64's output function in Python's whole numbers."""
     word = 2**64 - 1
