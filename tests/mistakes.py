@@ -287,6 +287,18 @@ MISTAKES = {
     return stepping(step)
 """,
     ),
+    "noise of NumPy's own generator": Mistake(
+        SEEDS,
+        "def step(",
+        "train's step draws random numbers that do not come",
+        """
+    def step(carry, batch):
+        noise = np.random.random()
+        return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * noise), batch.y))
+
+    return stepping(step)
+""",
+    ),
     "a cache of the module": Mistake(
         KEPT,
         "def start(",
