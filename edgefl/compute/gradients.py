@@ -24,8 +24,9 @@ class Gradients:
     """Takes gradient steps, and replays the operators of frequent ones, which changes no bit."""
 
     def __init__(self) -> None:
-        # How often each kind was called, and its tape; the latest is last.
-        self._known: dict[Hashable, tuple[int, Tape | None]] = {}
+        # How often each kind was called, and its tape; the latest is last. Holding the step, which may not
+        # be hashable, keeps its id from being reused.
+        self._known: dict[Hashable, tuple[GradientStep, int, Tape | None]] = {}
 
     @torch.no_grad()
     def step(self, step: GradientStep, carry: Carry, batch: Batch) -> Carry:
@@ -57,12 +58,12 @@ class Gradients:
     ) -> Tape | None:
         """The tape for inputs of these shapes; None where they are rare, or recording is impossible."""
         shapes = tuple((value.shape, value.stride(), value.dtype, value.device) for value in inputs)
-        kind = step, shapes, repr(fixed(trees))
-        calls, tape = self._known.pop(kind, (0, None))
+        kind = id(step), shapes, repr(fixed(trees))
+        _, calls, tape = self._known.pop(kind, (step, 0, None))
         if calls == _FREQUENT:
             with suppress(UnrecordableError):
                 tape = record(function, inputs)
-        self._known[kind] = calls + 1, tape
+        self._known[kind] = step, calls + 1, tape
         if len(self._known) > _MOST_KINDS:
             del self._known[next(iter(self._known))]
         return tape

@@ -77,7 +77,15 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
         if deep and part.data is None:
             base = base.without(str(key))
             continue
-        if below is not None and not (_is_number(part.data) or _is_number(below.data)):
+        if (
+            below is not None
+            and _is_number(part.data)
+            and isinstance(below.data, dict)
+            and "capacity" in below.data
+        ):
+            # A battery's number alone is its capacity.
+            found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
+        elif below is not None and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
         base = base.put([key], {**base.data, key: found.data}, found)
     return base

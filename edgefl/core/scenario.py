@@ -207,7 +207,9 @@ class Evaluation(Strict):
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    measures: Annotated[tuple[AnyMeasure, ...], unless(())] = ()
+    measures: Annotated[
+        tuple[AnyMeasure, ...], BeforeValidator(lambda given: () if given is None else given), unless(())
+    ] = ()
 
     @field_validator("measures")
     @classmethod

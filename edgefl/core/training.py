@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from edgefl.core.components import OfKind
 from edgefl.core.optimizers import Optimizer
@@ -59,6 +59,12 @@ class LocalTraining(Strict):
     batch_size: Count | Literal["fit"] = 32
     optimizer: Annotated[SerializeAsAny[Optimizer], OfKind("optimizers", "sgd")] = Sgd(lr=0.01)
     first_weights: Literal["alike", "own"] | None = None
+
+    @field_validator("optimizer", mode="before")
+    @classmethod
+    def _default_by_its_name(cls, value: Any) -> Any:
+        default = cls.model_fields["optimizer"].default
+        return default if isinstance(value, str) and value.casefold() == default.name else value
 
     @model_validator(mode="after")
     def _one_length(self) -> LocalTraining:

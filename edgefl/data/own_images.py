@@ -30,6 +30,8 @@ _Side = Annotated[int, Field(strict=True, gt=0, le=1024)]
 
 
 def _absolute(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("'path' must name a folder")
     return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 

@@ -185,23 +185,40 @@ def image_parquet(files: Sequence[Path], label: str | None = None, user: str | N
             where=str(files[0]),
             hint="it needs a column of struct<bytes, path> and an integer column " + " or ".join(known),
         )
-    folder = str(files[0].parent)
-    columns = [labels[0], *([] if user is None else [user])]
-    with explained(f"cannot read the column {' or '.join(map(repr, columns))}", folder):
+    if user is not None and not (user in schema.names and _is_name(schema.field(user).type)):
+        raise DataError(
+            f"{files[0].name} has no column {user!r} of names or whole numbers",
+            where=str(files[0]),
+            hint=f"its columns are {', '.join(schema.names)}",
+        )
+    rows: dict[str, list[Any]] = {name: [] for name in (labels[0], user) if name is not None}
+    for path in files:
         # Neither by parquet.read_table nor as NumPy arrays: both import pandas, which takes a second.
-        table = pa.concat_tables([parquet.ParquetFile(path).read(columns) for path in files])
-        for name in columns:
-            if missing := table[name].null_count:
-                raise DataError(f"{missing:,} of {len(table):,} images have no {name}", where=folder)
-        numbers = np.array(table[labels[0]].to_pylist(), dtype=np.int64)
-        users = None if user is None else np.array(table[user].cast(pa.string()).to_pylist(), dtype=np.str_)
+        with explained(f"{path.name} is unreadable", str(path)):
+            table = parquet.ParquetFile(path).read(list(rows))
+            for name, values in rows.items():
+                values.extend(table[name].to_pylist())
+    folder = str(files[0].parent)
+    for name, values in rows.items():
+        if missing := values.count(None):
+            raise DataError(f"{missing:,} of {len(values):,} images have no {name}", where=folder)
+    with explained(f"{labels[0]!r} must be numbers of classes, from 0", folder):
+        numbers = np.array(rows[labels[0]], dtype=np.int64)
     return Pictures(
         files=files,
         labels=numbers,
         encoded=lambda: _encoded(files, images[0]),
         names=_class_names(schema.metadata, labels[0]),
-        users=users,
+        users=None if user is None else np.array(list(map(str, rows[user])), dtype=np.str_),
     )
+
+
+def _is_name(kind: Any) -> bool:
+    """Whether a column's type is text or integers."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
 
 
 def _has_bytes(kind: Any) -> bool:

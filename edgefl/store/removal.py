@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import stat
 from collections.abc import Sequence
@@ -168,5 +169,8 @@ def _clear(folder: Path, own: str) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):
+    try:
         folder.rmdir()
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+            raise

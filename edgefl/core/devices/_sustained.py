@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.params import Strict
@@ -22,7 +22,7 @@ Slowest = Annotated[float, Field(ge=0.001, le=1), Costs.LESS]
 
 
 class Battery(Strict):
-    """A device's battery.
+    """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
 
     Attributes:
         capacity: energy of a full battery.
@@ -35,6 +35,13 @@ class Battery(Strict):
     charge_power: Sourced[ChargePower] | None = None
     charge_efficiency: Sourced[Efficiency] | None = None
     cut_off: Sourced[Level] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _capacity_alone(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data and data.keys() <= Sourced.model_fields.keys():
+            return {"capacity": data}
+        return data
 
     @property
     def fill_w(self) -> float | None:

@@ -127,7 +127,7 @@ def test_null_takes_a_key_away(own):
         "like: raspberry-pi-5\npeak: {int8: null}\nefficiency_in: null\ninference: null\n",
     )
     own("devices/wired.yaml", "like: pixel-6\nbattery: null\n")
-    own("devices/large.yaml", "like: pixel-6\nbattery: {capacity: 20 Wh}\n")
+    own("devices/large.yaml", "like: pixel-6\nbattery: 20 Wh\n")
     assert device("one-type").dtypes(inference=True) == ("fp32",)
     assert device("wired").battery is None
     large, parent = device("large").battery, device("pixel-6").battery

@@ -15,12 +15,13 @@ from edgefl.core.optimizers import Optimizer
 
 class Params(Optimizer):
     width: float | None = 1.0
+    scale: dict[str, float] = {"all": 1.0}
 
     def state(self, zeros):
         return {}
 
     def update(self, each, values, gradients, state, lr):
-        each("add_", values, each("mul", each("sign", gradients), self.width), alpha=-lr)
+        each("add_", values, each("mul", each("sign", gradients), self.width), alpha=-lr * self.scale["all"])
         return state
 """
 WARMUP = """
@@ -75,6 +76,7 @@ def test_own_records_are_found_by_name():
     written = draft.scenario.resolved()
     schedule = {"name": "warmup", "rounds": 2}
     settings = {"name": "sign-sgd", "lr": 0.01, "weight_decay": 0.0, "schedule": schedule, "width": 1.0}
+    settings["scale"] = {"all": 1.0}
     assert written["local"]["optimizer"] == settings
     assert written["fleet"]["slowdown"] == {"name": "two-speeds", "slow": 3.0}
     definitions = schema()["$defs"]

@@ -80,7 +80,7 @@ def test_optimizers_and_their_rates():
     adam = _one("", "local.optimizer=adam", "local.optimizer.lr=0.3").local.optimizer
     assert (adam.name, adam.lr) == ("adam", 0.3)
     bare = BASE.replace(LOCAL, "local:\n")
-    assert _one("", "local.batch_size=32", base=bare).local == LocalTraining()
+    assert _one("", "local.optimizer=SGD", base=bare).local == LocalTraining()
     assert _one("", "local.optimizer.lr=0.5", base=bare).local.optimizer.lr == 0.5
     error = _fails("", "local.optimizer=adam")
     where = "--set local.optimizer=adam, key 'local.optimizer.lr'"

@@ -65,8 +65,21 @@ def test_a_column_says_whose_an_image_is(tmp_path, parts):
     _, arrays = source.read(None, download=False)
     for x, users in zip((arrays.train_x, arrays.test_x), source.users, strict=True):
         assert users.tolist() == [{10: 1, 20: 0, 30: 0, 40: 2}[level] for level in x[:, 0, 0, 0].tolist()]
-    assert "cannot read the column 'label' or 'whom': 'Field" in _refused(root, user="whom")
-    assert "cannot read the column 'label' or 'image'" in _refused(root, user="image")
+    pq.write_table(table.append_column("age", pa.array([1.0, float("nan"), 1, 1])), root / f"{part}.parquet")
+    for wrong in ("whom", "image", "age"):
+        assert f"has no column '{wrong}' of names or whole numbers" in _refused(root, user=wrong)
+
+
+def test_files_of_one_part_differ_in_their_integers(tmp_path):
+    """Shards of different writers; of a damaged one, its own name is told."""
+    for name, kind in (("train-0", pa.int64()), ("train-1", pa.int32())):
+        _write(tmp_path / f"{name}.parquet", [10, 20], [0, 1])
+        table = pq.read_table(tmp_path / f"{name}.parquet")
+        labels = table.set_column(1, "label", table["label"].cast(kind))
+        pq.write_table(labels, tmp_path / f"{name}.parquet")
+    assert image_parquet(sorted(tmp_path.glob("*"))).labels.tolist() == [0, 1, 0, 1]
+    (tmp_path / "train-1.parquet").write_bytes(b"PAR")
+    assert "train-1.parquet is unreadable" in _refused(tmp_path)
 
 
 def test_a_share_is_for_testing(tmp_path):
