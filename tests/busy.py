@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small import SKEWED
 
 from edgefl.compute.job import Local
 from edgefl.runs.states import States
@@ -50,11 +51,7 @@ POLICIES = {
     "moody": {"lossy": True, "waiting": 3, "merged": 2},
 }
 SCENARIO = {
-    "task": {
-        "dataset": "digits",
-        "clients": 6,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": SKEWED,
     "model": {"name": "mlp", "hidden": [8]},
     # A small rate: at a larger one a rounding may carry a unit over its kink, and engines part for good.
     "local": {"steps": 4, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.01}},

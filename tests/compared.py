@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
+from small import SKEWED
 
 import edgefl
 from edgefl.analysis.history import Reached, Target, Waste
@@ -42,11 +43,7 @@ def cells(view: RenderableType, table: int = 0) -> dict[str, list[str]]:
 # Late jobs, batteries, emissions, measures, both models, and a target that is reached at once.
 RICH: dict[str, Any] = {
     "name": "rich",
-    "task": {
-        "dataset": "digits",
-        "clients": 6,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": SKEWED,
     "model": {"name": "mlp", "hidden": [8]},
     "method": "fedavg",
     "local": {"epochs": 1, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.3}},

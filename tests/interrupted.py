@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small import SKEWED
 
 import edgefl
 from edgefl.core import catalogue
@@ -19,11 +20,7 @@ from edgefl.store import writer
 
 BASE: dict[str, Any] = {
     "name": "stopped",
-    "task": {
-        "dataset": "digits",
-        "clients": 6,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": SKEWED,
     "model": {"name": "mlp", "hidden": [12]},
     "method": "fedavg",
     "local": {"steps": 3, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.9}},

@@ -1,15 +1,13 @@
 """A scenario in which much meets at once."""
 
+from small import SKEWED
+
 # Both ways through a codec that loses something, a link that loses packets, two models, four exchanges,
 # energies that nobody knows, and a device that is refused.
 MIXED = {
     "name": "mixed",
     "seed": 3,
-    "task": {
-        "dataset": "digits",
-        "clients": 10,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": {**SKEWED, "clients": 10},
     "model": [{"name": "mlp", "hidden": [512]}, {"name": "mlp", "hidden": [512]}],
     "method": {"name": "spherefed", "base": "fedprox"},
     "local": {"epochs": 2, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 2.0}},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 from plans import plan as plan_by_hand
+from small import SKEWED
 from told import times
 
 from edgefl.compute.job import Outcome
@@ -24,11 +25,7 @@ from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback, Merge
 
 SCENARIO = {
-    "task": {
-        "dataset": "digits",
-        "clients": 3,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 40},
-    },
+    "task": {**SKEWED, "clients": 3, "partition": {**SKEWED["partition"], "min_samples": 40}},
     "model": {"name": "mlp", "hidden": []},
     "method": "fedavg",
     "local": {"epochs": 2, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.5}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from nightly import sampled
+from small import SKEWED
 
 import edgefl
 from edgefl.core.errors import ScenarioError
@@ -17,11 +18,7 @@ from edgefl.store import read
 from edgefl.store.plans import read_plan
 
 SCENARIO = {
-    "task": {
-        "dataset": "digits",
-        "clients": 24,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
+    "task": {**SKEWED, "clients": 24},
     "model": {"name": "mlp", "hidden": [512]},
     "method": "fedavg",
     # Refuses the microcontroller.
