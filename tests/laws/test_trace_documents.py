@@ -40,7 +40,6 @@ traces = st.builds(
     st.lists(phases, max_size=2).map(tuple),
     works,
     peaks,
-    SIZES,
 )
 PARAMS = [{**MIXED, "method": "fedclassavg"}, MIXED]
 
