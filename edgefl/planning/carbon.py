@@ -253,7 +253,7 @@ def carbon_of(fleet: Fleet, document: Document, path: Sequence[str | int] = ()) 
         ("link", links, {*fleet.links, *catalogue.entries("links"), OTHERS}),
         ("device or category", made, {*catalogue.entries("devices"), *categories}),
     ):
-        for wrong in given.keys() - known:
+        for wrong in (name for name in given if name not in known):
             where = str(document.place([*above, *given[wrong]]))
             raise UserError(f"unknown {what} {wrong!r}", where=where, hint=nearest(wrong, known))
     return carbon

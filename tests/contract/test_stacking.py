@@ -60,12 +60,12 @@ class Feed:
         return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
 
 
-def batches_of(phase: Phase, net: Net, client: int, sizes=SIZES) -> list[Batch]:
+def batches_of(phase: Phase, net: Net, client: int, sizes=SIZES, dtype=torch.float64) -> list[Batch]:
     generator = torch.Generator().manual_seed(client)
     views = (phase.views,) if phase.views > 1 else ()
     found, samples = [], 0
     for size in sizes[client]:
-        x = torch.randn(*views, size, *net.shape, generator=generator, dtype=torch.float64)
+        x = torch.randn(*views, size, *net.shape, generator=generator, dtype=dtype)
         y = torch.randint(net.classes, (size,), generator=generator)
         if phase.data == "public":
             y = torch.arange(samples, samples + size) % phase.passes.samples
@@ -74,7 +74,9 @@ def batches_of(phase: Phase, net: Net, client: int, sizes=SIZES) -> list[Batch]:
     return found
 
 
-def group(exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SIZES) -> Group:
+def group(
+    exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SIZES, dtype=torch.float64
+) -> Group:
     tasks = []
     for client, state in enumerate(states):
         steps = len(sizes[client]) * len(exchange.work.phases)
@@ -82,12 +84,12 @@ def group(exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SI
         counts = torch.full((net.classes,), 1.0 + client)
         ctx = Ctx(client, client, 0.1, steps, sum(sizes[client]), counts, 1 / (1 + client))
         ctx = exchange.context(Assignment(ctx, len(states), DEVICES[client % len(DEVICES)]))
-        batches = lambda phase, client=client: iter(batches_of(phase, net, client, sizes))  # noqa: E731
+        batches = lambda phase, client=client: iter(batches_of(phase, net, client, sizes, dtype))  # noqa: E731
         tasks.append(Task(job, exchange.work, exchange.down(server, client), state, ctx, batches))
 
     def feed(place: int) -> Feed:
         phase = exchange.work.phases[place]
-        return Feed([batches_of(phase, net, client, sizes) for client in range(len(states))])
+        return Feed([batches_of(phase, net, client, sizes, dtype) for client in range(len(states))])
 
     return Group(tuple(tasks), feed)
 
@@ -173,6 +175,31 @@ def test_every_optimizer_stacks(optimizer):
     """Each client has its own norm to clip and, under Adam, its own number of steps."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     check(build_method("fedavg", net, LocalTraining(optimizer=OPTIMIZERS[optimizer])), net)
+
+
+@sampled(8, ("method", "net"), paired(NAMES, NETS))
+def test_a_recorded_step_has_the_bits_of_one_that_is_not(monkeypatch, method, net):
+    """What was recorded depends on what a process has done before; in single precision, as runs train."""
+    name, shape, settings = NETS[net]
+    built = build_net(name, shape, 10, **settings)
+    method, initial, sizes = build_method(method, built, MOMENTUM, 3), built.init(0), ([6] * 3,) * 3
+    server, states = method.server(initial), [method.client(initial) for _ in sizes]
+    for exchange in method.exchanges:
+        given = group(exchange, built, server, states, sizes, torch.float32)
+        found = []
+        for calls in (0, 10**9):
+            monkeypatch.setattr(gradients, "_FREQUENT", calls)
+            found.append(together(Vmapped(64, 10**9), given))
+        for left, right in zip(*found, strict=True):
+            assert left.scalars == right.scalars
+            for mine, theirs in ((left.upload, right.upload), (left.state, right.state)):
+                expected = flatten(theirs or {})
+                assert all(torch.equal(leaf, expected[key]) for key, leaf in flatten(mine or {}).items())
+        states = [
+            state if one.state is None else one.state for one, state in zip(found[0], states, strict=True)
+        ]
+        pairs = zip(found[0], given.tasks, strict=True)
+        server = exchange.merge(server, [arrival(one.upload, task.ctx, task.payload) for one, task in pairs])
 
 
 def test_earlier_training_changes_no_bit():
