@@ -52,7 +52,7 @@ _PROMISES = {
     ),
 }
 # As Python, the system and torch, of a GPU as well, say it.
-_NO_MEMORY = r"out of memory|[Cc]an(?:no|')t allocate memory"
+_NO_ROOM = r"out of memory|[Cc]an(?:no|')t allocate memory|can't start new thread"
 
 
 class Terminated(SystemExit):
@@ -193,10 +193,10 @@ def _hint(error: BaseException, place: CodeLine) -> str:
 
 
 def internal(error: BaseException) -> EdgeflError:
-    """An error of edgefl's own, as one message that asks for a report; or this machine has no memory left."""
-    if isinstance(error, MemoryError) or re.search(_NO_MEMORY, words_of(error)):
+    """An error of edgefl's own, as one message that asks for a report; or this machine has no room left."""
+    if isinstance(error, MemoryError) or re.search(_NO_ROOM, words_of(error)):
         hint = "fewer workers (engine.workers), a smaller engine.group and smaller batches take less"
-        return traced(RunError(f"out of memory: {in_one_line(error)}", hint=hint), error)
+        return traced(RunError(f"no more memory or threads: {in_one_line(error)}", hint=hint), error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno]
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     where = [f"edgefl/{Path(one.filename).relative_to(_PACKAGE)}:{one.lineno}" for one in ours[-1:]]

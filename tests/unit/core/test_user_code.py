@@ -52,11 +52,12 @@ def test_requests_to_stop_and_our_own_errors_are_nobodys(mine, stop):
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
         RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory"),
         RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("can't start new thread"),
     ],
 )
-def test_a_machine_without_memory_left_is_no_mistake_of_ours(error):
+def test_a_machine_without_room_is_no_mistake_of_ours(error):
     told = str(as_run_error(error))
-    assert told.startswith(f"out of memory: {type(error).__name__}")
+    assert told.startswith(f"no more memory or threads: {type(error).__name__}")
     assert "engine.workers" in told
     assert "report" not in told
 
