@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,11 @@ from damage import flipped, verify, zeroed
 import edgefl
 from edgefl.analysis.summary import summaries
 from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import EdgeflError, UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
+from edgefl.store import read
 
 SCENARIO: dict[str, Any] = {
     "name": "robust",
@@ -119,20 +120,18 @@ def _session(pid: int) -> int:
         return -1
 
 
+# A signal, how often it is sent, and the exit status.
+WAYS = ((signal.SIGKILL, 1, -9), (signal.SIGTERM, 1, 143), (signal.SIGINT, 1, 130), (signal.SIGINT, 5, 130))
+
+
 def ended(rng: random.Random, folder: Path) -> str:
     """A run is killed, terminated or interrupted: it is readable, and nothing is left of it."""
-    ways = (
-        (signal.SIGKILL, 1, -9),
-        (signal.SIGTERM, 1, 143),
-        (signal.SIGINT, 1, 130),
-        (signal.SIGINT, 5, 130),
-    )
-    how, engine = rng.choice(ways), rng.choice(["loop", "processes"])
+    how, engine = rng.choice(WAYS), rng.choice(["loop", "processes"])
     return stopped(folder, engine, how, rng.choice([0, 1, 2, 5, 20]), rng.random() * 0.3)
 
 
 def stopped(folder: Path, engine: str, how: tuple[int, int, int], at: int, wait_s: float) -> str:
-    """Sends a signal some times after some merges; what is wrong with what is left."""
+    """Sends a signal some times after some merges, to all processes but SIGKILL; what is wrong afterwards."""
     number, times, status = how
     what = f"{engine}, signal {number} x {times} after merge {at}"
     before = set(SHARED_MEMORY.glob("*"))
@@ -142,7 +141,7 @@ def stopped(folder: Path, engine: str, how: tuple[int, int, int], at: int, wait_
         time.sleep(wait_s)
         for _ in range(times):
             with suppress(ProcessLookupError):
-                os.killpg(driver.pid, number) if number == signal.SIGINT else driver.send_signal(number)
+                driver.kill() if number == signal.SIGKILL else os.killpg(driver.pid, number)
             time.sleep(0.05)
         found = driver.wait(_WAIT_S)
     finally:
@@ -150,8 +149,14 @@ def stopped(folder: Path, engine: str, how: tuple[int, int, int], at: int, wait_
         driver.wait()
     if found != status:
         return f"{what}: status {found}, not {status}: {_said(folder)[-500:]}"
-    # Before the run has begun there is nothing to read, which is said in one message.
-    return _wrong(folder, before, driver.pid, what, readable=at > 0)
+    if wrong := _wrong(folder, before, driver.pid, what, readable=at > 0):
+        return wrong
+    if not at:
+        # Perhaps it had not begun.
+        return ""
+    with read(folder / "run") as reader:
+        stands = "killed" if number == signal.SIGKILL else "interrupted"
+        return "" if reader.status == stands else f"{what}: it is {reader.status}"
 
 
 def _merged(driver: subprocess.Popen[bytes], folder: Path, at: int) -> None:
@@ -253,35 +258,37 @@ def killed_worker(rng: random.Random, folder: Path) -> str:
 
 
 def damaged(rng: random.Random, folder: Path) -> str:
-    """Bits and ranges of an ended run's files are changed: it is found, and no other numbers are read."""
+    """Bits, ranges and ends of an ended run's files are changed: found, and no other numbers are read."""
     run = ran(folder / "run", method=rng.choice(["fedavg", "fedclassavg", "scaffold"]))
-    files = sorted(path for path in run.rglob("*") if path.is_file() and path.stat().st_size)
-    whole = _read(run)
-    for _ in range(30):
-        file = rng.choice(files)
+    whole = _content(run)
+    for file in sorted(path for path in run.rglob("*") if path.is_file()):
         content = file.read_bytes()
-        changed = flipped(content, rng.randrange(8 * len(content)))
-        if rng.random() < 0.5:
-            start, length = rng.randrange(len(content)), rng.choice([1, 16, 512, 4096])
-            changed = zeroed(content, start, length)
-        if changed == content:
-            continue
-        file.write_bytes(changed)
-        found, read = True, whole
-        with suppress(EdgeflError):
-            found = bool(verify(run))
-        with suppress(EdgeflError):
-            read = _read(run)
-        # What is left of damaged sums may be true of less.
-        if not found and file.name != "SHA256SUMS":
-            return f"{file.relative_to(run)}: damage was not found"
-        if read != whole:
-            return f"{file.relative_to(run)}: other numbers were read"
+        for changed in _changes(rng, content) if content else ():
+            file.write_bytes(changed)
+            found, after = True, whole
+            with suppress(UserError):
+                found = bool(verify(run))
+            with suppress(UserError):
+                after = _content(run)
+            # What is left of damaged sums may be true of less.
+            if not found and file.name != "SHA256SUMS":
+                return f"{file.relative_to(run)}: damage was not found"
+            if after != whole:
+                return f"{file.relative_to(run)}: other numbers were read"
         file.write_bytes(content)
-    return ""
+    return "" if verify(run) == [] else "whole files are called damaged"
 
 
-def _read(run: Path) -> Any:
+def _changes(rng: random.Random, content: bytes) -> Iterator[bytes]:
+    for _ in range(2):
+        yield flipped(content, rng.randrange(8 * len(content)))
+        changed = zeroed(content, rng.randrange(len(content)), rng.choice([1, 16, 512, 4096]))
+        if changed != content:
+            yield changed
+    yield content[: rng.randrange(len(content))]
+
+
+def _content(run: Path) -> Any:
     """A run's numbers and the tensors of its models."""
     model = trained(run, DataAccess())
     trees = {"server": model.server, **model.states}
