@@ -30,7 +30,7 @@ from torch import Tensor
 
 from edgefl.compute.job import EngineContext, Setup
 from edgefl.compute.parallel import Order, Parallel, unit
-from edgefl.compute.trees import read, write
+from edgefl.compute.trees import read, sweep, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import cores
@@ -94,7 +94,7 @@ class Build:
                 f"the cluster's {platform.node()} has {versions()}, the driver has {self.versions}",
                 hint="install the same versions on every computer of the cluster",
             )
-        root = Path(tempfile.mkdtemp(prefix="edgefl-"))
+        root = Path(tempfile.mkdtemp(prefix=sweep()))
         atexit.register(shutil.rmtree, root, ignore_errors=True)
         for nth, files in enumerate(self.folders):
             for place, content in files.items():

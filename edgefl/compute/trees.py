@@ -44,6 +44,23 @@ def _own(leaf: Any) -> Any:
     return leaf.detach() if whole else leaf.detach().clone(memory_format=torch.contiguous_format)
 
 
+def sweep() -> str:
+    """Removes the folders of processes that were killed, as all are where a cluster's job ends.
+
+    Returns:
+        What the names of this process's folders begin with, by which they are found.
+    """
+    # A process's number is one in its own namespace, such as a container's.
+    space = Path("/proc/self/ns/pid")
+    begin = f"edgefl-{space.stat().st_ino if space.exists() else 0}-"
+    for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+        for left in place.glob(f"{begin}*"):
+            number = left.name.split("-")[2]
+            if number.isdecimal() and not psutil.pid_exists(int(number)):
+                shutil.rmtree(left, ignore_errors=True)
+    return f"{begin}{os.getpid()}-"
+
+
 class Files(NamedTuple):
     """Trees as files in a folder, for processes of one machine."""
 
@@ -53,21 +70,13 @@ class Files(NamedTuple):
     def fresh(cls, needed_bytes: int) -> Files:
         """A fresh folder: in shared memory if it has ample room, else where temporary files are.
 
-        Removes those of runs all of whose processes were killed at once, as where a cluster's job ends.
-
         Args:
             needed_bytes: what lies there for the whole run.
         """
-        # A process's number is one in its own namespace, such as a container's.
-        space = Path("/proc/self/ns/pid")
-        prefix = f"edgefl-{space.stat().st_ino if space.exists() else 0}-"
-        for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
-            for left in place.glob(f"{prefix}*"):
-                if not psutil.pid_exists(int(left.name.split("-")[2])):
-                    shutil.rmtree(left, ignore_errors=True)
+        prefix = sweep()
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
-        return cls(Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent)))
+        return cls(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
 
     def put(self, tree: Any) -> Path:
         """Writes a tree.
