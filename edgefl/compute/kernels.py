@@ -118,7 +118,6 @@ class Roles:
     """The tracer's knowledge beyond one call: the stage, and the weights of a step.
 
     Attributes:
-        stage: the pass.
         weights: storage -> the part whose weight it holds.
         shapes: shape -> the part that has weights of it; the last one if several have.
         inputs: the storages that weights were multiplied with.

@@ -42,13 +42,7 @@ _LOOK_S = 0.5
 
 
 class Order(NamedTuple):
-    """One unit of work on its way to a worker.
-
-    Attributes:
-        jobs: the unit.
-        servers: where the server versions lie that it needs.
-        states: where the clients' states lie, a tree with an entry a client.
-    """
+    """One unit of work on its way to a worker, with the places of the server versions and states it needs."""
 
     jobs: tuple[TrainingJob, ...]
     servers: dict[int, Any]
@@ -88,12 +82,10 @@ def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
 
 
 class Parallel(Engine):
-    """An engine with workers.
+    """An engine with workers, and ``most`` units on their way to them.
 
     Attributes:
         lost: the class of the errors of what does not come back.
-        trees: how trees get to workers and back.
-        most: how many units may be on their way to them.
     """
 
     lost: ClassVar[type[Exception]]
@@ -114,7 +106,6 @@ class Parallel(Engine):
         """Trains jobs; see ``Engine``.
 
         Raises:
-            EdgeflError: what a job raised.
             RunError: the worker of a unit died three times.
         """
         self._publish({job.version for job in jobs})

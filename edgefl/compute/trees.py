@@ -50,11 +50,7 @@ class Files(NamedTuple):
 
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
-        """A fresh folder: in shared memory if it has ample room, else where temporary files are.
-
-        Args:
-            needed_bytes: what lies there for the whole run.
-        """
+        """A fresh folder: in shared memory where that has ample room for what is always there, or on a disk."""
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
         # By its name one sees whose a folder is that was left.

@@ -8,7 +8,6 @@ import torch
 from pydantic import Field
 
 from edgefl.compute.engines._params import TrainingParams, Workers
-from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.errors import UserError
 
 
@@ -21,10 +20,6 @@ class Params(TrainingParams):
             description="how many processes train, one thread each; null is one, or one per core if that pays"
         ),
     ] = None
-
-    def build(self, context: EngineContext) -> Engine:
-        """None: another engine is chosen in its place."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Checks that workers can train before a run begins.
