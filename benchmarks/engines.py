@@ -162,8 +162,10 @@ def measure(contender: Contender, rounds: int, tensors: Path) -> dict[str, Any] 
 
 def _environment(tensors: Path) -> dict[str, str]:
     """The environment of all contenders: the tensors' file, and telemetry off."""
+    # Else each start would compile all of torch, which an installed package is not.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **os.environ,
+        **kept,
         workloads.FILE: str(tensors),
         "EDGEFL_PATH": str(HERE / "components"),
         "FLWR_HOME": str(tensors.parent / "flwr"),

@@ -112,9 +112,7 @@ class EngineContext(Protocol):
 
     versions: dict[int, Tree]
 
-    def size(self, job: TrainingJob) -> Size:
-        """How large a job is."""
-        ...
+    def size(self, job: TrainingJob) -> Size: ...
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs of one kind with everything their folds need."""
@@ -155,6 +153,5 @@ class Local(Engine):
         self.ahead = ahead
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        """Trains jobs; see ``Engine``."""
         for unit in self._trainer.units(jobs, self._context.size):
             yield from self._trainer.work(self._context.group(unit))

@@ -166,9 +166,7 @@ def tensors(values: Any) -> list[Tensor]:
 
 
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """The kernels of one operator call.
-
-    Its name is without overload, such as "addmm".
+    """The kernels of one operator call; its name is without overload, such as "addmm".
 
     Raises:
         UnknownOperatorError: no table holds the operator.

@@ -165,7 +165,6 @@ class Cluster(Parallel):
                 signal.signal(signal.SIGTERM, before)
 
     def submit(self, order: Order) -> Future[Any]:
-        """See ``Parallel``."""
         # In a list, a reference is passed on as it is.
         future: Future[Any] = self._unit.remote([self._setup], order).future()
         return future

@@ -10,7 +10,7 @@ from edgefl.core.errors import UserError
 
 
 def runtime() -> str:
-    """The runtime and its version."""
+    """With its version."""
     return f"onnxruntime {version('onnxruntime')}"
 
 

@@ -56,9 +56,7 @@ class Trees(Hashable, Protocol):
         """Places a tree where others can read it, and says where."""
         ...
 
-    def get(self, ref: Any, /) -> Any:
-        """The tree."""
-        ...
+    def get(self, ref: Any, /) -> Any: ...
 
     def drop(self, ref: Any, /) -> None:
         """Frees what ``put`` placed; readers keep what they have."""
@@ -103,11 +101,7 @@ class Parallel(Engine):
         """Has a worker call ``unit``."""
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        """Trains jobs; see ``Engine``.
-
-        Raises:
-            RunError: the worker of a unit died three times.
-        """
+        """Trains jobs; raises a ``RunError`` where the worker of a unit died three times."""
         self._publish({job.version for job in jobs})
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
@@ -177,7 +171,7 @@ class Processes(Parallel):
         super().__init__(context, setup, files, _QUEUED * workers)
 
     def submit(self, order: Order) -> Future[Any]:
-        """See ``Parallel``; after a worker's death, all are replaced."""
+        # After a worker's death, all are replaced.
         call = unit, self.trees, self._setup, order
         try:
             future: Future[Any] = self._executor.submit(*call)

@@ -50,7 +50,7 @@ class Files(NamedTuple):
 
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
-        """A fresh folder: in shared memory where that has ample room for what is always there, or on a disk."""
+        """A fresh folder: in shared memory where that has room for what is always there, and ample."""
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
         # By its name one sees whose a folder is that was left.
@@ -77,9 +77,7 @@ class Files(NamedTuple):
         return path
 
     def get(self, path: Path) -> Any:
-        """The tree; see ``read``."""
         return read(path)
 
     def drop(self, path: Path) -> None:
-        """Deletes a file."""
         path.unlink(missing_ok=True)

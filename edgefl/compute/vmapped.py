@@ -79,7 +79,6 @@ class Vmapped:
         return units
 
     def work(self, group: Group) -> list[Outcome]:
-        """One group's jobs, start to finish."""
         # vmap would call fused attention client by client, and warn of it; its parts it stacks.
         with one_thread(), sdpa_kernel(SDPBackend.MATH), chance.training() as at:
             try:

@@ -22,11 +22,6 @@ class Params(TrainingParams):
     ] = None
 
     def check(self) -> None:
-        """Checks that workers can train before a run begins.
-
-        Raises:
-            UserError: there are several although the run trains on a GPU.
-        """
         gpu = torch.cuda.is_available() if self.device == "auto" else self.device != "cpu"
         if gpu and (self.workers or 1) > 1:
             raise UserError(
