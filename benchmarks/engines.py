@@ -162,10 +162,8 @@ def measure(contender: Contender, rounds: int, tensors: Path) -> dict[str, Any] 
 
 def _environment(tensors: Path) -> dict[str, str]:
     """The environment of all contenders: the tensors' file, and telemetry off."""
-    # Else each start would compile all of torch, which an installed package is not.
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
-        **kept,
+        **os.environ,
         workloads.FILE: str(tensors),
         "EDGEFL_PATH": str(HERE / "components"),
         "FLWR_HOME": str(tensors.parent / "flwr"),
@@ -359,6 +357,8 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measures the requested parts and prints their results."""
     given = arguments()
+    # Else every process compiles torch's thousand files anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parts = given.parts or [part for part in PARTS if part != "GPU"]
     names = given.contender or [*(one.name for one in PEER_CONTENDERS), "edgefl"]
     contenders = [one for one in PEER_CONTENDERS if one.name in names]
