@@ -77,12 +77,10 @@ def page(
     live: bool = False,
     sensitivity: float | None = None,
 ) -> Page:
-    """The page of some runs.
+    """The page of runs or groups.
 
     Args:
-        folders: runs or groups.
-        target: as of ``summary.target_of``.
-        note: as in ``summary.each_run``.
+        target, note: as of ``target_of`` and ``each_run`` in ``analysis.summary``.
         live: whether it follows runs in progress, which this process writes.
         sensitivity: a factor, to say whether the order of the runs holds over all that their devices' numbers
             may be; see ``show.sensitivity``.
@@ -130,7 +128,6 @@ def page(
 
 
 def _counted(reader: Reader, column: str) -> dict[str, int]:
-    """How many clients have each value of a column."""
     rows = reader.query(f"SELECT {column}, COUNT(*) AS clients FROM clients GROUP BY 1 ORDER BY 1")  # noqa: S608 - ours
     return {row[column]: row["clients"] for row in rows}
 

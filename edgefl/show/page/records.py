@@ -17,13 +17,7 @@ from edgefl.show.page.frames import Plot
 
 
 class Read(NamedTuple):
-    """A run while it is open.
-
-    Attributes:
-        run, summary: its rows and its figures.
-        place: its place among all.
-        most_jobs: how many of its jobs are listed.
-    """
+    """A run while it is open, its place among all, and how many of its jobs are listed."""
 
     run: Run
     summary: Summary
@@ -48,9 +42,7 @@ class PageGroup:
     Attributes:
         name: a heading; it may have two lines.
         runs: their places.
-        colour, dash: see ``show.colours.styles``.
         settings: those in which groups differ, by dotted key.
-        seeds: the runs' figures.
     """
 
     name: str
@@ -62,7 +54,6 @@ class PageGroup:
 
     @property
     def line(self) -> str:
-        """The name in one line."""
         return self.name.replace("\n", ", ")
 
     @cached_property
@@ -117,10 +108,8 @@ class Section:
 
     Attributes:
         id, title: its address in the page, and its heading.
-        plots: its pictures.
         facts: texts by label.
         warnings: what must not be overlooked.
-        tables: its tables.
         notes: what the tables' signs mean.
         texts: long texts by title, folded.
     """

@@ -107,7 +107,6 @@ class Window(NamedTuple):
     to_s: float = math.inf
 
     def holds(self, t_s: float) -> bool:
-        """Whether an event belongs to it."""
         return self.from_s < t_s <= self.to_s
 
     def jobs(self, run: Run) -> Bools:

@@ -48,7 +48,6 @@ def runs(told: Told, read: Sequence[object]) -> Section:
 
 
 def _settings_table(told: Told) -> Iterator[PageTable]:
-    """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in told.groups for key in group.settings))
     if keys:
         cells = [[TableCell(setting(group.settings.get(key), key)) for group in told.groups] for key in keys]

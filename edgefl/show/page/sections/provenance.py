@@ -108,7 +108,6 @@ def read(one: Read) -> RunOrigin:
 
 
 def _made(meta: Mapping[str, Any]) -> str:
-    """How a run was made, in words."""
     if replayed := meta.get("replayed"):
         return f"replayed from {replayed['name']} ({replayed['run_id']})"
     times = (

@@ -239,7 +239,6 @@ def _waited_text(found: Run, versions: Ints) -> Iterator[_Waited]:
 
 
 def _columns(found: Run, jobs: Ints) -> dict[str, list[Any]]:
-    """The columns of some jobs."""
     took_s = found.until_s[jobs] - found.jobs.dispatched_s[jobs]
     typical_s = float(np.median(took_s)) if len(jobs) else 0.0
     decimals = _DIGITS - math.floor(math.log10(typical_s)) if typical_s > 0 else _DIGITS

@@ -94,7 +94,6 @@ def _tables(told: Told, rows: Sequence[Judged], caption: str) -> Iterator[PageTa
 
 
 def _verdict_pairs(told: Told) -> Iterator[PageTable]:
-    """What groups of seeds are above others."""
     if told.pairs:
         _, *heads = (shortened(head.replace("\n", " ")) for head in told.pairs.table.heads)
         labels = [str(label) for label, *_ in told.pairs.table.rows]
@@ -145,7 +144,6 @@ def _verdict_order(row: Judged) -> str:
 
 
 def _effects_table(told: Told) -> Iterator[PageTable]:
-    """What times and energies depend on, by quantity."""
     found = told.dependence.found if told.dependence else None
     for one in effects(found) if found else ():
         rows = [[TableCell(text(number)) for text in one.columns.values()] for number in one.numbers]
@@ -222,7 +220,6 @@ _MOST_SETTINGS = 4
 
 
 def _verdict_facts(told: Told) -> Iterator[tuple[str, str]]:
-    """What was compared, on which fleet, and in which settings the runs differ."""
     runs = [one.summary for one in told.runs]
     yield from (("scale", line) for line in told.scales)
     yield "methods", once(run.method for run in runs)
@@ -242,7 +239,6 @@ def _verdict_facts(told: Told) -> Iterator[tuple[str, str]]:
 
 
 def _fleet(run: RunHead) -> str:
-    """A fleet's name, its clients and their devices."""
     one, name = run.summary, fleet_name(run.summary.settings or {})
     refused = f", {one.refused:,} refused" if one.refused else ""
     return f"{name}{': ' * bool(name)}{one.clients:,} clients{refused} ({_count_words(run.devices)})"
