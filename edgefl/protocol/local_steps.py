@@ -18,7 +18,6 @@ def effective_steps(optimizer: Sgd, steps: Any) -> Any:
     (Wang et al. 2020, Section 4: the 1-norm of a_i.)
 
     Args:
-        optimizer: SGD.
         steps: K, a number or a scalar tensor.
 
     Returns:

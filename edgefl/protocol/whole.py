@@ -199,11 +199,7 @@ class _Draws(Dispatched):  # type: ignore[no-untyped-call]
 
 
 def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refuse) -> Any:
-    """What the module returns for images without data.
-
-    Raises:
-        UserError: its code fails.
-    """
+    """What the module returns for images without data; a ``UserError`` where its code fails."""
     sides = "x".join(map(str, shape))
     try:
         with meta_device(), torch.no_grad():
