@@ -117,7 +117,7 @@ def trained_net(base: Method, net: Net) -> Net:
 
 
 def incompatible(name: str, base: Method, net: Net, others: dict[str, str]) -> None:
-    """Refuses bases that are built on certain methods, as parts of their states of these names show.
+    """Refuses bases that are built on certain methods: their states have a part of such a name.
 
     Args:
         others: for each of these methods, why not.

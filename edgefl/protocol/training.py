@@ -59,12 +59,9 @@ def fit_loss(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
 
 
 def chilled(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
-    """The logits as training sees them: divided by the net's, the job's and the samples' temperatures.
+    """The logits (B, C) as training sees them: divided by the net's, the job's and the samples' temperatures.
 
-    Args:
-        logits: (B, C).
-        labels: (B,).
-        carry: its "temperature", if there is one, is the job's.
+    The job's is the carry's "temperature", if there is one; labels (B,).
     """
     cold = logits if net.temperature == 1.0 else logits / net.temperature
     if "temperature" in carry:

@@ -103,7 +103,6 @@ _Refuse: TypeAlias = Callable[..., UserError]
 
 
 def _named(module: nn.Module, path: str) -> str:
-    """A layer with its class."""
     return f"{path!r} ({type(module.get_submodule(path)).__name__})" if path else "it"
 
 

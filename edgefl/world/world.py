@@ -153,11 +153,7 @@ class World:
         return seconds
 
     def battery(self, clients: Ints) -> Floats:
-        """The level of clients' batteries now, from 0 to 1.
-
-        Raises:
-            RunError: the fleet has no batteries.
-        """
+        """The level of clients' batteries now, from 0 to 1; a ``RunError`` if the fleet has none."""
         if self._batteries is None:
             hint = "give it availability: {name: charging}"
             raise RunError("the fleet has no batteries", where="fleet.availability", hint=hint)
