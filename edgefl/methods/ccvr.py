@@ -60,11 +60,7 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="what trains the model")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base method and the calibration of its head after the last round.
-
-        Raises:
-            UserError: the base has no common features, or no head that can be calibrated.
-        """
+        """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""
         net, base = site.net, site.base(site.net)
         check_features(net, base, "ccvr", self.base, "once" if self.virtual else "never")
         neutral = neutral_over(self.base, base, virtual=0)

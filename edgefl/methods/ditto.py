@@ -61,11 +61,7 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="the method of the global model")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base, with a personal model that is trained after it.
-
-        Raises:
-            UserError: the base has no global model of the net's parts, or the net's head is fixed.
-        """
+        """Raises a ``UserError`` if the base has no global model of the net's parts, or the head is fixed."""
         net, optimizer = site.net, site.local.optimizer
         needs_trained("ditto", net, "head")
         base = site.base(net)

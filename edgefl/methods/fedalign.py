@@ -44,11 +44,7 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the term.
-
-        Raises:
-            UserError: the net has no stage that can be run at a part of its width.
-        """
+        """Raises a ``UserError`` if the net has no stage that can be run at a part of its width."""
         net, stage, width = site.net, site.net.stage, self.width
         if not self.mu:
             base = site.base(net)

@@ -14,6 +14,5 @@ class Params(MethodParams):
     """FedAvg has no parameters of its own."""
 
     def build(self, site: Site) -> Method:
-        """FedAvg on the site's net."""
         train = local_training(site, plain_objective(site.net))
         return averaging(site, train, shared=(*site.net.trained, BUFFERS), neutral={})

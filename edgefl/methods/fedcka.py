@@ -79,11 +79,7 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the term.
-
-        Raises:
-            UserError: the net has fewer layers, or the base leaves the body with its clients.
-        """
+        """Raises a ``UserError`` if the net has fewer layers or the base leaves the body with its clients."""
         net = site.net
         if not self.mu:
             base = site.base(net)

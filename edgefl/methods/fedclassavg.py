@@ -68,7 +68,6 @@ class Params(MethodParams):
     ] = Component(name="contrastive")
 
     def build(self, site: Site) -> Method:
-        """Averaging of the head alone, or of everything, with the three-term objective."""
         net, views = site.net, 1
         if self.contrastive:
             net, views = net.with_term(_contrast(self.contrastive, self.contrastive_temperature)), 2

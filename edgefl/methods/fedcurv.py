@@ -67,11 +67,7 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="the method that it pulls")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base with the pull, and a phase that estimates the Fisher information.
-
-        Raises:
-            UserError: the base averages no trained part.
-        """
+        """Raises a ``UserError`` if the base averages no trained part."""
         plain = site.base(site.net)
         neutral = neutral_over(self.base, plain, penalty=0.0)
         parts = shared_parts(NAME, plain, self.base, site.net)

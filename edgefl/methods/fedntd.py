@@ -93,11 +93,6 @@ def _divergence(teacher: Tensor, student: Tensor, tau: float) -> Tensor:
 
 
 def not_true(logits: Tensor, labels: Tensor) -> Tensor:
-    """The logits (B, C - 1) of all classes but the labels, in the order of classes.
-
-    Args:
-        logits: (B, C).
-        labels: (B,).
-    """
+    """The logits (B, C - 1) of all classes but the labels (B,), in the order of classes."""
     places = torch.arange(logits.shape[-1] - 1, device=labels.device)
     return logits.gather(-1, places + (places >= labels.unsqueeze(-1)))

@@ -63,7 +63,6 @@ class Params(MethodParams):
 
     @property
     def rate(self) -> float:
-        """The server's learning rate."""
         return self.lr or (1.0 if self.optimizer == "avgm" else 0.01)
 
     @property
@@ -72,11 +71,7 @@ class Params(MethodParams):
         return self.beta1 if self.beta1 is not None else 0.0 if self.optimizer == "adagrad" else 0.9
 
     def build(self, site: Site) -> Method:
-        """The base with an optimizer's step after its merge.
-
-        Raises:
-            UserError: the base averages no trained part, or is FedDyn.
-        """
+        """Raises a ``UserError`` if the base averages no trained part, or is FedDyn."""
         base = site.base(site.net)
         parts = shared_parts(NAME, base, self.base, site.net)
         incompatible(NAME, base, site.net, {"feddyn": "it has a step of the server of its own"})

@@ -21,7 +21,6 @@ class Params(MethodParams):
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
-        """Averaging of the body alone."""
         train = local_training(site, plain_objective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_head else ("body", BUFFERS)
         return averaging(site, train, shared=shared, neutral={"share_head": True})

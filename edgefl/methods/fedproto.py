@@ -56,11 +56,7 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
 
     def build(self, site: Site) -> Method:
-        """The base with prototypes beside what it sends.
-
-        Raises:
-            UserError: the base changes the features that prototypes are means of.
-        """
+        """Raises a ``UserError`` if the base changes the features that prototypes are means of."""
         net = site.net
         neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
         if not self.strength and self.predict == "head":

@@ -26,11 +26,7 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the proximal term.
-
-        Raises:
-            UserError: clients of the base receive none of the trained parts.
-        """
+        """Raises a ``UserError`` if clients of the base receive none of the trained parts."""
         net = site.net
         base = method = site.base(net.with_term(proximal_term(net, self.mu)) if self.mu else net)
         if self.mu:

@@ -24,11 +24,7 @@ class Params(CalibrationParams, MethodParams):
     base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base method and the calibration of its head.
-
-        Raises:
-            UserError: the base has no common features, or no head that can be calibrated.
-        """
+        """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""
         net, base = site.net, site.base(site.net)
         check_features(net, base, "ffc", self.base, self.calibrate)
         method = calibrated(base, net, site.local, self.calibrate, self.ridge)

@@ -58,7 +58,6 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base method, training at the temperature."""
         base = _chilled(self, site)
         return replace(base, neutral=neutral_over(self.base, base, temperature=1.0))
 

@@ -26,7 +26,6 @@ class Params(MethodParams):
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
-        """Averaging of the head alone."""
         train = local_training(site, plain_objective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_body else ("head",)
         return averaging(site, train, shared=shared, neutral={"share_body": True})

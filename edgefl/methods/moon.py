@@ -39,11 +39,7 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the model-contrastive term.
-
-        Raises:
-            UserError: the base leaves the body with its clients.
-        """
+        """Raises a ``UserError`` if the base leaves the body with its clients."""
         net = site.net
 
         def loss(seen: Seen, carry: Carry) -> Tensor:

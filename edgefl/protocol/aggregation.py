@@ -26,11 +26,9 @@ def averaging(
     """A method with local training and averaging of shared parts.
 
     Args:
-        site: net and local training.
         phases: those that train; see ``local_training``.
         shared: the parts that are sent and averaged; the others are the client's state.
         own: shared parts whose trained version a client also keeps, for its personal model.
-        neutral: see ``Method``.
 
     Raises:
         ValueError: the net lacks a part, or one that is kept was not shared.

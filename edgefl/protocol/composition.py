@@ -122,11 +122,7 @@ def _extended(
 
 
 def beside(tree: Tree, name: str, own: Tree) -> Tree:
-    """The tree with a part more.
-
-    Raises:
-        UserError: it has one of this name.
-    """
+    """The tree with a part more; a ``UserError`` if it has one of this name."""
     if name in tree:
         raise UserError(
             f"{name} cannot be combined with itself: its base has a part {name!r} already",
@@ -165,12 +161,10 @@ def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
 
 
 def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str, Any] | None:
-    """The neutral parameters of a method and its base; None if the base has none.
+    """The neutral parameters of a method, its ``own`` and its base's; None if the base has none.
 
     Args:
         component: the base, as the scenario names it.
-        base: the base, built.
-        own: the method's.
     """
     if base.neutral is None:
         return None

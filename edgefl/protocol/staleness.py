@@ -40,7 +40,6 @@ def reexpressed(
 
     Args:
         upload: what the client sent, as the server has it.
-        received: what the client received.
         current: what it would receive now.
         correction: "move" or "mix".
         scale: s, how much of the update counts.

@@ -33,7 +33,6 @@ def add_joules(rows: np.ndarray, plan: Plan) -> None:
 
 
 def _joules(rows: np.ndarray, demand: Demand) -> Iterator[tuple[str, Floats]]:
-    """The energies of jobs by name."""
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
     charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]), rows["full_power_s"])
     for stage, charge in zip(_STAGES, charges, strict=True):
@@ -51,7 +50,6 @@ class Tails:
     """When the last transfer of each client ended, and of which job it was."""
 
     def __init__(self, plan: Plan) -> None:
-        """Nobody has transferred anything."""
         self._since_s = np.full(len(plan.clients), -np.inf)
         self._jobs = np.full(len(plan.clients), -1)
         self._kind = plan.clients.kind
@@ -70,9 +68,7 @@ class Tails:
     def open_j(self, now_s: float, under_way: Sequence[Job]) -> Floats:
         """The joules of each client's tail that is charged with no job yet, (clients,).
 
-        Args:
-            now_s: until when.
-            under_way: the jobs that clients are at, as if they were broken off now.
+        Jobs under way count as if they were broken off now.
         """
         since_s = self._since_s.copy()
         for job in under_way:

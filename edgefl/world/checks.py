@@ -28,13 +28,9 @@ class Checked(Protocol):
     version: int
     open: dict[int, Job]
 
-    def free(self) -> Candidates:
-        """The clients that may be asked."""
-        ...
+    def free(self) -> Candidates: ...
 
-    def older(self, job: Job) -> list[Job]:
-        """Its client's earlier jobs that have not ended and wrote a state."""
-        ...
+    def older(self, job: Job) -> list[Job]: ...
 
 
 class Checks:

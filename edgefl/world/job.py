@@ -105,11 +105,9 @@ class Links(Protocol):
 
     def carry(self, job: Job, way: int) -> Life:
         """A job's download, or its uploads."""
-        ...
 
     def charge_until(self, job: Job, now_s: float) -> None:
         """Charges what the transfers in progress have spent until now."""
-        ...
 
 
 class Surroundings(Protocol):
@@ -121,39 +119,26 @@ class Surroundings(Protocol):
     pauses: bool
     loses: bool
 
-    def there(self, job: Job, t_s: float) -> tuple[bool, float]:
-        """Whether a job's client is there at a time, and until when that holds at least."""
-        ...
+    def there(self, job: Job, t_s: float) -> tuple[bool, float]: ...
 
-    def in_vain(self, job: Job, t_s: float) -> bool:
-        """Whether an upload arrives in vain."""
-        ...
+    def in_vain(self, job: Job, t_s: float) -> bool: ...
 
-    def rested(self, job: Job, now_s: float) -> States:
-        """The states of its client's speeds, if it rests since the stage began."""
-        ...
+    def rested(self, job: Job, now_s: float) -> States: ...
 
-    def cools(self, job: Job, now_s: float) -> None:
-        """Its client works no more."""
-        ...
+    def cools(self, job: Job, now_s: float) -> None: ...
 
-    def home(self, job: Job) -> None:
-        """It arrived, or was broken off."""
-        ...
+    def home(self, job: Job) -> None: ...
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
 
-    Those of ``edgefl.core.event.JOB`` but its energies, which are reckoned for many jobs at once, and:
+    Those of ``LIVE`` but its energies, which are reckoned for many jobs at once, and:
 
     Attributes:
-        world: where it happens.
-        kind, next_s, tail_since_s: see ``LIVE``.
         process: SimPy's; an event that happens when the job has arrived or ended under way.
         stage, began_s: what it does, and since when.
-        price: what it asks for.
         amount_s: its work at full speed.
         sends: how often its upload is sent.
         given_up: whether the last one is one too many that arrives with errors.
@@ -212,7 +197,6 @@ class Job:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended."""
         return not self.ending
 
     @property
@@ -222,11 +206,9 @@ class Job:
 
     @property
     def in_flight(self) -> bool:
-        """Whether it is on its way."""
         return self.process.is_alive
 
     def life(self) -> Life:
-        """Receives, works and sends, unless it is broken off."""
         env, carry = self.world.env, self.world.links.carry
         try:
             yield from carry(self, DOWN)
@@ -272,7 +254,6 @@ class Job:
             raise simpy.Interrupt(GONE)
 
     def begin(self, stage: int) -> None:
-        """A stage begins now."""
         self.stage, self.began_s = stage, self.world.env.now
 
     def _work(self) -> Life:
@@ -318,7 +299,6 @@ class Job:
         """How a stage goes: through its client's absences, if it waits for them, and changes of speed.
 
         Args:
-            t_s: when it begins.
             amount_s: its length at full speed.
             working: whether it is work, to which speeds apply.
             until_s: looked at no later than this.

@@ -22,19 +22,15 @@ class Params(Codec):
     """Half precision has no parameters."""
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
-        """Two bytes per floating-point number, by part."""
         return by_part(_size, payload, reference)
 
     def carried(self, payload: Payload, reference: Payload | None) -> Payload:
-        """The nearest numbers in half precision, in the payload's own types."""
         return each(lambda leaf, _: _halved(leaf).to(leaf.dtype), payload, reference)
 
     def encode(self, payload: Payload, reference: Payload | None) -> bytes:
-        """Every tensor's values in half precision, one after another."""
         return joined(lambda leaf, _: to_bytes(_halved(leaf)), payload, reference)
 
     def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-        """The values in their own types again."""
         return split(_read, _size, data, like, reference)
 
 

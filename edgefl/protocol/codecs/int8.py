@@ -31,19 +31,15 @@ class Params(Codec):
     """Eight bits have no parameters."""
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
-        """One byte per floating-point number and 8 per tensor, by part."""
         return by_part(_size, payload, reference)
 
     def carried(self, payload: Payload, reference: Payload | None) -> Payload:
-        """The nearest numbers on each tensor's grid, in the payload's own types."""
         return each(_carried, payload, reference)
 
     def encode(self, payload: Payload, reference: Payload | None) -> bytes:
-        """For every tensor its scale, its zero point and its numbers' places on the grid."""
         return joined(_write, payload, reference)
 
     def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-        """The numbers in their own types again."""
         return split(_read, _size, data, like, reference)
 
 

@@ -15,15 +15,12 @@ class Params(Codec):
     LOSSLESS = True
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG002
-        """The bytes of the values, by part."""
         return bytes_by_part(payload)
 
     def encode(self, payload: Payload, reference: Payload | None) -> bytes:
-        """Every tensor's values, one after another."""
         return joined(lambda leaf, _: to_bytes(leaf), payload, reference)
 
     def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-        """The tensors again."""
         return split(_read, _size, data, like, reference)
 
 

@@ -38,11 +38,9 @@ class Params(Codec):
     share: Annotated[float, Field(gt=0, le=1, description="share of each tensor's entries sent")] = 0.1
 
     def sizes(self, payload: Payload, reference: Payload | None) -> dict[str, int]:
-        """A value and an index for each of a tensor's k, by part."""
         return by_part(lambda leaf, base: _size(self, leaf, base), payload, reference)
 
     def carried(self, payload: Payload, reference: Payload | None) -> Payload:
-        """What the client received, with the largest of its changes."""
         return each(lambda leaf, base: _carried(self, leaf, base), payload, reference)
 
     def encode(self, payload: Payload, reference: Payload | None) -> bytes:
@@ -50,7 +48,6 @@ class Params(Codec):
         return joined(lambda leaf, base: _write(self, leaf, base), payload, reference)
 
     def decode(self, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-        """The reference with the received changes applied."""
         return split(
             lambda piece, leaf, base: _read(self, piece, leaf, base),
             lambda leaf, base: _size(self, leaf, base),

@@ -74,7 +74,6 @@ class Draws:
     """Uniform draws for clients, new ones for each selection of a run."""
 
     def __init__(self, world: World, purpose: str) -> None:
-        """Starts before the first selection."""
         self._stream = draws.key(world.plan.scenario.seed, purpose)
         self._nth = -1
 

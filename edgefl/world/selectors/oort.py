@@ -73,7 +73,6 @@ class Params(SelectorParams):
     scaled: Annotated[bool, Field(description="scale utilities to [0, 1] before adding uncertainty")] = True
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return Oort(self, world)
 
 
@@ -88,7 +87,6 @@ class Oort(Selector):
     MOST_BARRED = 0.3
 
     def __init__(self, params: Params, world: World) -> None:
-        """Knows nothing yet."""
         self._params = params
         self._world = world
         self._samples = world.plan.clients.samples.astype(np.float64)
@@ -106,7 +104,6 @@ class Oort(Selector):
         self.preferred_s = math.inf
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         self._begin(max(self._world.round, 0) + 1)
         candidates = self._allowed(count, candidates)
         explored = self._last[candidates] > 0
@@ -120,7 +117,7 @@ class Oort(Selector):
         return np.sort(chosen)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Selector``; exchanges that all clients take part in are no concern of it."""
+        """Exchanges that all clients take part in are no concern of it."""
         jobs = jobs[self._chosen[jobs["exchange"]]]
         clients, rounds = jobs["client"], np.maximum(jobs["round"], 0) + 1
         self._last[clients] = rounds
