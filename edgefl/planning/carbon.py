@@ -269,8 +269,6 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
     """With all that the fleet leaves out, so that the table may change.
 
     Args:
-        carbon: the fleet's.
-        links: the names of its links.
         devices: its devices' categories by name.
         start_h: the hour at which the fleet's availability begins.
     """

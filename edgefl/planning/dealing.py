@@ -43,7 +43,6 @@ def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
 
     Args:
         fleet: with the links that clients have.
-        clients: how many.
         root: the scenario's seed.
     """
     own = UserTable() if fleet.users is None else dealt_users(fleet.users, clients, root)
@@ -129,12 +128,9 @@ def by_share(
 
 
 def share_cells(fleet: Fleet, member: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """Each client's cell, and the name of each cell.
+    """Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
 
     Clients whose members name the same cell fill such cells in their order, which dealing shuffled.
-
-    Returns:
-        Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
     """
     found, names = np.full(len(member), -1, dtype=np.int64), list[str]()
     for name, cell in fleet.cells.items():
