@@ -117,11 +117,8 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
     """Makes a function a command, and one that users call; its arguments' help describes them to both.
 
     An argument that is of another type on the command line has that type behind its help; one without help,
-    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal.
-
-    Args:
-        examples: what may stand behind ``edgefl``, for its help.
-        as_json: whether it has ``--json``.
+    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal. Examples are what may
+    stand behind ``edgefl``, for its help; ``as_json`` is whether it has ``--json``.
     """
 
     def register(function: Callable[P, A]) -> Callable[P, A]:
