@@ -39,11 +39,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
     """What each client is.
 
     Where devices are recorded, a client's member is one with its device, by their shares; where no member has
-    it, any member.
-
-    Args:
-        fleet: with the links that clients have.
-        root: the scenario's seed.
+    it, any member. The fleet has the links of all clients; ``root`` is the scenario's seed.
     """
     own = UserTable() if fleet.users is None else dealt_users(fleet.users, clients, root)
     rng, members, links = seeds.generator(root, "fleet"), fleet.members, tuple(fleet.links)

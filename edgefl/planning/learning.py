@@ -314,11 +314,7 @@ def _method(
 
 
 def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Channel:
-    """The codec of one direction.
-
-    Raises:
-        UserError: the name or a parameter is wrong, or the codec cannot be used in that direction.
-    """
+    """A direction's codec; a ``UserError`` if a name or a parameter is wrong, or it cannot be used there."""
     path = ["wire", way]
     component: Codec = getattr(wire, way)
     where = str(document.place(path))

@@ -397,11 +397,7 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
 
 
 def check_size(plan: Plan) -> None:
-    """Totals fit into 64 bits; a note says how long the clock takes if that is more than a minute.
-
-    Raises:
-        ScenarioError: the operations or bytes of all jobs together do not fit.
-    """
+    """Refuses totals of operations or bytes beyond 64 bits; a note tells if the clock takes over a minute."""
     if not plan.clients.admitted.any():
         return
     rounds, by_exchange = _size(plan)
