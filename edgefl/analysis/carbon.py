@@ -37,10 +37,8 @@ WAITING = "waiting"
 def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
     """A run's emissions; None where its fleet does not ask for them.
 
-    What its jobs cost is not needed, as it does not say when.
-
-    Raises:
-        UserError: what it says of carbon is damaged.
+    What its jobs cost is not needed, as it does not say when. A ``UserError`` if what it says of carbon is
+    damaged.
     """
     found = run.reader.meta.get("carbon")
     if found is None:

@@ -273,11 +273,7 @@ def print_note(line: str) -> None:
 
 
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
-    """Runs the command line and exits with its status.
-
-    Raises:
-        SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
-    """
+    """Runs the command line and always exits: status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
