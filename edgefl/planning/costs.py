@@ -72,9 +72,7 @@ class SharedLink:
 class ForwardCounts:
     """Operations of a model's forward pass on one sample, in convolutions and matrix products.
 
-    Attributes:
-        model: its name.
-        fvcore_flops, traced_flops: by either count, two a multiply-add.
+    Both counts take a multiply-add for two.
     """
 
     model: str

@@ -162,7 +162,6 @@ class _Kinds:
         self.plan = Plan(self.scenario, clients, table, self.fleet)
 
     def _why_not(self, device: str, _: str, dtype: str, cost: Cost) -> str:
-        """Why a kind has no price for some work; empty where it has one."""
         if refusal := self.devices[device].refusal(cost.work, dtype):
             return refusal
         try:
@@ -303,10 +302,7 @@ def profile(
     """The cost of one client's share of each exchange; needs no data files and trains nothing.
 
     The client has an even share of the dataset's training images, or the mean of ``task.samples``. Times are
-    without slowdown and jitter.
-
-    Raises:
-        UserError: something in the scenario, or a name, is wrong.
+    without slowdown and jitter. What is wrong in the scenario, or a wrong name, is a ``UserError``.
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
     server = draft.scenario.server
@@ -355,10 +351,7 @@ def swept_rounds(
 ) -> list[Sensitivity]:
     """What the time and the energy of a client's round depend on: a study for each kind.
 
-    Its sides are the runs and models that have a price there.
-
-    Raises:
-        UserError: the factor is below 1, or there is no number to sweep.
+    Its sides are the runs and models that have a price there. It raises as ``study`` does.
     """
     check_factor(factor)
     every = [_Kinds(draft, options, access) for draft in drafts]
