@@ -57,7 +57,6 @@ class Execution:
     """A run that is to be executed.
 
     Attributes:
-        planned: what to run.
         folder: its directory, in which it was planned or begun.
         options: the engine.
         begun: what there is of it; None for nothing.
@@ -77,9 +76,6 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
     """Makes a run's directory with all that is known before it begins.
 
     Args:
-        planned: the run.
-        folder: the directory.
-        options: the engine.
         data_dir: the folder of dataset files; None for the default.
 
     Raises:
@@ -105,11 +101,6 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
 
 def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[str, str]:
     """Executes a run to its end.
-
-    Args:
-        execution: the run.
-        began: what is told of its beginning.
-        callbacks: called as it progresses.
 
     Returns:
         "done" or "failed", and why it failed.

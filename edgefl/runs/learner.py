@@ -35,8 +35,6 @@ class Learner:
     """Trains, merges and scores.
 
     Attributes:
-        context: server versions and client states.
-        engine: who trains.
         observer: takes the measures; None where none are asked for.
         host_s: wall seconds spent on each.
     """
@@ -147,11 +145,7 @@ class Learner:
         return global_scores, personal_scores
 
     def measure(self, need: Evaluate, personal_scores: Personal | None) -> list[dict[str, Any]]:
-        """The measures of a version that was scored, as rows of the table ``measures``.
-
-        Args:
-            need: the evaluation.
-            personal_scores: what ``evaluate`` returned.
+        """The measures of a version that ``evaluate`` has scored, as rows of the table ``measures``.
 
         Raises:
             RunError: a measure gives something else than rows.
@@ -193,12 +187,7 @@ class Learner:
         return Saved(servers=servers, states=states, outcomes=packed, content=content)
 
     def restore(self, checkpoint: Checkpoint, reader: Reader, last: Mapping[int, int]) -> None:
-        """Takes a new learner to a checkpoint.
-
-        Args:
-            checkpoint: where to.
-            reader: the run.
-            last: by client, the job that wrote its state.
+        """Takes a new learner to a checkpoint; ``last`` has by client the job that wrote its state.
 
         Raises:
             UserError: a file is missing or damaged.
@@ -245,7 +234,6 @@ def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dic
 
 
 def _scalars(outcomes: Mapping[int, Outcome]) -> dict[int, Mapping[str, float]]:
-    """The scalars of outcomes, by job."""
     return {job: summarised(outcome.scalars) for job, outcome in outcomes.items()}
 
 

@@ -24,7 +24,6 @@ class Answers:
     """The feedback of a run, for its world to go the same way without training.
 
     Attributes:
-        reader: the run.
         last: by client, the job that wrote its state, as far as needs were answered.
     """
 
@@ -92,7 +91,6 @@ class Past:
 
     Attributes:
         checkpoint: where it ends.
-        reader: the run.
         answers: what the run answered.
         happened: what has happened so far.
         exchanges: the names that jobs' numbers stand for.
@@ -180,7 +178,6 @@ def whole(reader: Reader, note: Callable[[str], None], *, raised: bool) -> Check
     """The newest checkpoint of which nothing is damaged; None to begin again.
 
     Args:
-        reader: the run.
         note: called with a line for each that is damaged.
         raised: whether the run is to be longer than it was to be, so that it must be a regular one.
     """

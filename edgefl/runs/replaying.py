@@ -60,7 +60,6 @@ class ReplayResult(RunResult):
     Attributes:
         source: where its learning comes from.
         fleet: what it was replayed on: the run's own fleet where no other was named.
-        notes: what to know of it.
     """
 
     source: ReplaySource
@@ -147,9 +146,6 @@ class Replayer:
 
     Args:
         out: the directory to save them in, which is claimed on entry; None keeps them in the temporary one.
-
-    Attributes:
-        done: the replays so far.
     """
 
     def __init__(self, out: Path | None = None) -> None:
@@ -178,7 +174,6 @@ class Replayer:
         """Replays a run.
 
         Args:
-            folder: its directory.
             fleet: the fleet; None for its own.
             overrides: other settings, also of that fleet.
 
@@ -339,7 +334,6 @@ class AsRecorded(RunInProgress):
         return Feedback(jobs=scalars, scores={row["model"]: row["accuracy"] for row in evaluations})
 
     def notes(self, reason: str) -> list[str]:
-        """What to know of the replay."""
         name, unscored = self.plan.scenario.name, self.recording.unscored if self.learner else []
         many = "evaluations have no accuracies" if len(unscored) > 1 else "evaluation has no accuracy"
         versions = f"version{'s' * (len(unscored) > 1)} {', '.join(map(str, unscored))}"
