@@ -37,7 +37,8 @@ from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import RunInProgress
-from edgefl.store import Store, is_run
+from edgefl.store.folders import is_run
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 

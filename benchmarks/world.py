@@ -36,7 +36,7 @@ from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import RunInProgress
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.pool import Flow, Pool
 

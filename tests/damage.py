@@ -7,9 +7,9 @@ import resource
 import sqlite3
 from contextlib import closing, contextmanager
 
-from edgefl.store import read
 from edgefl.store.events import DIGEST, EventDigest
 from edgefl.store.folders import DATABASE, FILES, HOST, PLAN
+from edgefl.store.reader import read
 from edgefl.store.sums import content_damage, noted, unsettle
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import edgefl
 from edgefl.runs.results import RunResult
-from edgefl.store import COLUMNS, read
+from edgefl.store.reader import read
+from edgefl.store.schema import COLUMNS
 
 # Rows that name files.
 FILES = {"versions", "states", "outcomes", "checkpoints"}

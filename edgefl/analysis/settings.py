@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 
 def dotted(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -30,7 +30,8 @@ from edgefl.show.texts import cut
 
 if TYPE_CHECKING:
     from edgefl.runs.replaying import Fleets, Replay
-    from edgefl.store import Reader, Removal
+    from edgefl.store.reader import Reader
+    from edgefl.store.removal import Removal
 
 # Of files that stay, and of runs that go, so many are named.
 _NAMED = 10
@@ -76,7 +77,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
     What is in progress is never removed, and files that edgefl did not write stay.
     """
     from edgefl.core.units import show_bytes, show_count
-    from edgefl.store import removals, remove
+    from edgefl.store.removal import removals, remove
 
     found = removals(paths)
     for one in found:
@@ -145,7 +146,7 @@ def replay(
     from edgefl.runs.replaying import Replayer, each_fleet, fleet_name
     from edgefl.runs.results import folders_of
     from edgefl.show.replays import NotReplayed
-    from edgefl.store import runs_in
+    from edgefl.store.folders import runs_in
 
     given = as_overrides(overrides, link=link)
     folders = list({run.resolve(): run for each in folders_of(runs) for run in runs_in(each)}.values())
@@ -261,7 +262,7 @@ def timeline(
     needs("perfetto", "timelines need", "timeline")
     from edgefl.show.perfetto.build import write_timeline
     from edgefl.show.perfetto.choice import SUFFIXES, TimelineChoice, run_of, timeline_name
-    from edgefl.store import read
+    from edgefl.store.reader import read
 
     folder = run_of(run)
     name = timeline_name(folder)
@@ -362,7 +363,7 @@ def table(
     from edgefl.core.outputs import check_out
     from edgefl.core.units import show_bytes
     from edgefl.show.frames import sources, to_csv, to_parquet
-    from edgefl.store import check_table
+    from edgefl.store.reader import check_table
 
     def named(reader: Reader, _: Any) -> tuple[str, Path, Mapping[str, Any]]:
         return reader.meta["name"], reader.folder, settings_of(reader)[0]

@@ -14,7 +14,7 @@ from edgefl.show.formats import markdown
 from edgefl.show.onnx import Compact, Exported, Parity
 from edgefl.show.table import MISSING, Table
 from edgefl.show.values import cell
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured: str) -> str:

@@ -11,7 +11,8 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 
 class Recorded(NamedTuple):

@@ -31,7 +31,8 @@ from edgefl.planning.plan import Ground, Planned, check_server, ground_of, plann
 from edgefl.planning.pricing import trace_key
 from edgefl.planning.recorded import recorded_devices, recorded_fleet
 from edgefl.protocol.codecs import Codec
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 # In the table meta of a replay: where its learning comes from.
 REPLAYED = "replayed"

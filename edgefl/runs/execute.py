@@ -32,7 +32,9 @@ from edgefl.runs.past import Past
 from edgefl.runs.provenance import differences, provenance, trainers, versions
 from edgefl.runs.run import RunInProgress
 from edgefl.runs.states import States
-from edgefl.store import Checkpoint, Reader, Store, read
+from edgefl.store.checkpoints import Checkpoint
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 from edgefl.trackers import Began, Callbacks, End
 
 TRACEBACK = "traceback.txt"

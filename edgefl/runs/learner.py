@@ -25,7 +25,8 @@ from edgefl.protocol.sample_losses import summarised
 from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer, Trained
-from edgefl.store import Checkpoint, Reader, Saved, SavedFile
+from edgefl.store.checkpoints import Checkpoint, Saved, SavedFile
+from edgefl.store.reader import Reader
 from edgefl.world.needs import Evaluate, Merge
 
 _STATE = "a server state (a dict)"

@@ -13,7 +13,11 @@ from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.runs.so_far import scored
-from edgefl.store import Checkpoint, Reader, Store, checkpoints_of, content_damage, event_hash
+from edgefl.store.checkpoints import Checkpoint, checkpoints_of
+from edgefl.store.events import event_hash
+from edgefl.store.reader import Reader
+from edgefl.store.sums import content_damage
+from edgefl.store.writer import Store
 from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 

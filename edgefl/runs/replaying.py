@@ -34,7 +34,10 @@ from edgefl.runs.run import RunInProgress
 from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, ReplaySource, replays_table
 from edgefl.show.table import Line
-from edgefl.store import Reader, Store, claimed, event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.folders import claimed
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 

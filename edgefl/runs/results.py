@@ -25,7 +25,8 @@ from edgefl.show.charts import PlotChoice, charts
 from edgefl.show.compare import Comparison, Summaries, comparison
 from edgefl.show.frames import sources, to_arrow, to_pandas
 from edgefl.show.table import Line
-from edgefl.store import is_run, read, runs_in
+from edgefl.store.folders import is_run, runs_in
+from edgefl.store.reader import read
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,18 +29,12 @@ from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
 from edgefl.runs.results import UNREADABLE, Result, RunResult, Runs, folder_of
 from edgefl.runs.tracking import Trackers, trackers_of
-from edgefl.store import (
-    GROUP,
-    Reader,
-    Store,
-    is_group,
-    is_settled,
-    locked,
-    made_in,
-    read_group,
-    read_plan,
-    runs_in,
-)
+from edgefl.store.folders import is_group, made_in, read_group, runs_in
+from edgefl.store.locks import GROUP, locked
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
+from edgefl.store.sums import is_settled
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 
 # More runs that are done are counted, not named.

@@ -19,7 +19,8 @@ from edgefl.planning.plan import Planned
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.so_far import SoFar, scored
-from edgefl.store import Checkpoint, CheckpointPlace, Store
+from edgefl.store.checkpoints import Checkpoint, CheckpointPlace
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate

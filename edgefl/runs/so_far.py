@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from edgefl.core.plan import Plan
-from edgefl.store import CheckpointPlace
+from edgefl.store.checkpoints import CheckpointPlace
 from edgefl.trackers import Callbacks, Progress, What
 from edgefl.world.ledger import Ledger
 

@@ -17,7 +17,8 @@ from small import SMALL
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
-from edgefl.store import Store, locked
+from edgefl.store.locks import locked
+from edgefl.store.writer import Store
 
 SCENARIO = {
     **SMALL,

@@ -7,7 +7,7 @@ from resumed import same_runs
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import read
+from edgefl.store.reader import read
 
 CASES = {
     # Learning, limits, those that are set, and the limits then.

@@ -10,8 +10,10 @@ from nightly import sampled
 
 import edgefl
 from edgefl.core.event import Kind, ServerEvent
-from edgefl.store import Store, event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.reader import read
 from edgefl.store.schema import STORED
+from edgefl.store.writer import Store
 
 # Of mobile links, whose radios leave tails open.
 SCENARIO = {

@@ -20,7 +20,9 @@ from edgefl.planning.recorded import recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.protocol import write_tree
 from edgefl.runs.group import drafts
-from edgefl.store import Store, read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 SIZES = st.integers(0, 10**15)
 kernels = st.builds(kernel, st.sampled_from(OP_CLASSES), SIZES, SIZES, st.text(max_size=5))

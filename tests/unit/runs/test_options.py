@@ -6,7 +6,7 @@ import pytest
 from commands import run_command
 
 import edgefl
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO = ["quickstart", "--set", "sweep=null", "--set", "server.rounds=1"]
 

@@ -19,7 +19,7 @@ from edgefl.show.page.cells import setting
 from edgefl.show.page.records import Read
 from edgefl.show.page.sections import partition, verdict
 from edgefl.show.page.sections.verdict import verdicts
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def ran(out, **settings):

@@ -16,8 +16,11 @@ from damage import status_of
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.protocol import write_tree
-from edgefl.store import Store, claimed, is_locked, is_run, locked, read
 from edgefl.store import reader as reader_module
+from edgefl.store.folders import claimed, is_run
+from edgefl.store.locks import is_locked, locked
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 
 class _Bad(Exception):  # noqa: N818 - no error of the package's
@@ -117,7 +120,7 @@ def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
 _KILLED = """
 import os, subprocess, sys, time
 from pathlib import Path
-from edgefl.store import locked
+from edgefl.store.locks import locked
 
 with locked(Path(sys.argv[1])):
     subprocess.Popen(["cat"], close_fds=False, stdout=subprocess.DEVNULL)

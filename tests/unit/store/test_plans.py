@@ -14,7 +14,9 @@ from edgefl.planning.plan import plan as planned
 from edgefl.protocol import write_tree
 from edgefl.runs import describing
 from edgefl.runs.group import drafts
-from edgefl.store import Store, read, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import read
+from edgefl.store.writer import Store
 
 # Some cannot train, the energy of others is unknown, and two models share a name.
 SCENARIO = {

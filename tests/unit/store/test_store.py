@@ -16,20 +16,11 @@ from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import read_tree, write_tree
-from edgefl.store import (
-    CheckpointPlace,
-    Reader,
-    Saved,
-    SavedFile,
-    Store,
-    is_run,
-    read,
-    read_group,
-    runs_in,
-    state_file,
-    write_group,
-)
 from edgefl.store import reader as reader_module
+from edgefl.store.checkpoints import CheckpointPlace, Saved, SavedFile, state_file
+from edgefl.store.folders import is_run, read_group, runs_in, write_group
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 
 
 def _tree(value=0.0):

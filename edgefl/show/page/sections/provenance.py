@@ -20,7 +20,7 @@ from edgefl.show.page.cells import PageTable, TableCell, once, shortened
 from edgefl.show.page.frames import shared
 from edgefl.show.page.records import Read, Section, Told
 from edgefl.show.values import setting_text
-from edgefl.store import event_hash
+from edgefl.store.events import event_hash
 
 # Of ``host.json``; the folder of the data says more of its user than of the figures. It is missing while the
 # run goes on.
