@@ -23,7 +23,6 @@ from edgefl.core.host import processor
 from edgefl.core.notes import note
 from edgefl.core.user_code import InternalError, WrongValueError, as_run_error
 from edgefl.planning.plan import Planned
-from edgefl.protocol import write_tree
 from edgefl.runs.context import Context
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
@@ -85,24 +84,17 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
         data_dir: the folder of dataset files; None for the default.
 
     Raises:
-        UserError: the directory is not empty.
         RunError: it cannot be written; nothing is left of it.
     """
-    store = Store.create(folder, write_tree)
-    try:
-        where = None if data_dir is None else str(data_dir.resolve())
-        store.set_meta(
-            {
-                "data_dir": where,
-                "engine_asked": options.written(),
-                "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
-                "provenance": provenance(planned),
-            }
-        )
-        # Its commit makes the directory that of a planned run: all is known by then.
+    facts = {
+        "data_dir": None if data_dir is None else str(data_dir.resolve()),
+        "engine_asked": options.written(),
+        "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
+        "provenance": provenance(planned),
+    }
+    with Store.planned(folder) as store:
+        store.set_meta(facts)
         describe(planned, store, options.params.name)
-    finally:
-        store.abandon()
 
 
 def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[str, str]:
@@ -119,7 +111,7 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
     start, rss_bytes = time.perf_counter(), psutil.Process().memory_info().rss
     plan, folder = execution.planned.plan, execution.folder
     try:
-        store = Store.open(folder, write_tree)
+        store = Store.open(folder)
     except RunError as error:
         callbacks.began(began)
         callbacks.ended(End(began.name, "failed", str(error), -1, 0.0, dict))

@@ -24,7 +24,6 @@ from edgefl.core.user_code import user_code
 from edgefl.core.yamls import dump
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
@@ -276,10 +275,10 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")
-    store = Store.create(target, write_tree)
-    try:
+    with Store.planned(target) as store:
         describe(found.planned, store, meta["engine"])
-        store.begin()
+    store = Store.open(target)
+    try:
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None

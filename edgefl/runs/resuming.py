@@ -21,7 +21,6 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
 from edgefl.planning.replanning import REPLAYED, learning_of
-from edgefl.protocol import write_tree
 from edgefl.runs.engines import NULL, EngineOptions, checked_engine
 from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
@@ -240,5 +239,5 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
             settings.check(reader)
     if not is_settled(folder):
         # It was killed while it ended.
-        Store.open(folder, write_tree).close("done")
+        Store.open(folder).close("done")
     return RunResult(meta["name"], folder, "done", "")

@@ -16,6 +16,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
 from edgefl.planning.plan import Planned
+from edgefl.protocol import write_tree
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.so_far import SoFar, scored
@@ -151,7 +152,7 @@ class RunInProgress:
     def _save(self, place: CheckpointPlace, learner: Learner, *, best: bool = False) -> None:
         """Saves a checkpoint."""
         with learner.context.states.saving() as states:
-            self.store.checkpoint(place, learner.saved(states), best=best)
+            self.store.checkpoint(place, learner.saved(states), write_tree, best=best)
         self._saved_s = time.monotonic()
 
     def flush(self) -> None:
@@ -262,7 +263,6 @@ class RunInProgress:
             }
             self.store.add("evaluations", {**common, "model": "personal", **row})
             columns = personal_scores.accuracy.tolist(), personal_scores.samples.tolist()
-            self.store.add_client_scores(
-                common["version"], zip(personal_scores.clients, *columns, strict=True)
-            )
+            scores = zip(personal_scores.clients, *columns, strict=True)
+            self.store.insert("client_evaluations", ((common["version"], *score) for score in scores))
         return accuracies, losses

@@ -18,7 +18,7 @@ from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 # What edgefl writes in a group's directory and in a run's, by the paths there.
 _OF_GROUPS = r"group\.json|report\.html"
 _OF_RUNS = (
-    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(\.tmp)?(-wal|-shm|-journal)?"
+    rf"{_OF_GROUPS}|host\.json|SHA256SUMS|traceback\.txt|plan\.yaml|run\.sqlite(-wal|-shm|-journal)?"
     rf"|({'|'.join(FILES)})(/\d+\.safetensors)?|tensorboard(/events\.out\.tfevents\..*)?"
     r"|export(/(global|client-\d+)(-\w+)?\.(onnx|md|bench\.json))?"
 )

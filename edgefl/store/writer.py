@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
-from edgefl.core.files import all_on_disk, atomically, on_disk
+from edgefl.core.files import all_on_disk, atomically, on_disk, replacing
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
 from edgefl.store.checkpoints import (
@@ -22,15 +22,14 @@ from edgefl.store.checkpoints import (
     CheckpointPlace,
     Saved,
     SavedFile,
-    add_checkpoint,
-    keep_one,
+    keep_newest,
     rewind,
     sweep,
 )
 from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
-from edgefl.store.folders import DATABASE, FILES, PLAN, UNNAMED, fresh_folder
+from edgefl.store.folders import DATABASE, FILES, PLAN
 from edgefl.store.locks import works_on
-from edgefl.store.plans import count_rows, plan_rows
+from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
@@ -47,30 +46,14 @@ _JOB = ", ".join(_MARKS.get(name, "?") for name in STORED["jobs"])
 class Store:
     """One run's directory, open for writing; ``read`` opens it for reading.
 
-    The first commit makes the directory a run: until then its database has another name. Once a row could
-    not be written, none is written any more but the run's end, so that what is there is a whole commit.
+    Once a row could not be written, none is written any more but the run's end, so that what is there is a
+    whole commit.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        write: Callable[[Path, Any], str],
-        database: sqlite3.Connection,
-        *,
-        made: bool = True,
-    ) -> None:
-        """Use ``create``, ``open`` or ``in_memory``.
-
-        Args:
-            folder: the directory; None in memory.
-            write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
-            database: ``run.sqlite``.
-            made: whether the database has its name.
-        """
+    def __init__(self, folder: Path | None, database: sqlite3.Connection) -> None:
+        """Use ``planned``, ``open`` or ``in_memory``."""
         self._folder = folder
-        self._write = write
         self._db = database
-        self._made = made
         self._broken: RunError | None = None
         self._load()
 
@@ -91,50 +74,51 @@ class Store:
         return self._folder
 
     @classmethod
-    def create(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
-        """Makes the directory of a run that is planned: it begins with ``begin``, or when it is opened.
+    @contextmanager
+    def planned(cls, folder: Path) -> Iterator[Store]:
+        """Makes a run's directory, to be planned in the block; nothing is left where that fails.
 
         Args:
-            folder: the directory.
-            write: as of ``__init__``.
+            folder: the directory, new or empty.
 
         Raises:
-            UserError: it exists and is not empty, or cannot be made.
             RunError: it cannot be written.
         """
-        fresh_folder(folder)
         try:
             with _telling(folder):
+                folder.mkdir(parents=True, exist_ok=True)
                 for name in FILES:
                     (folder / name).mkdir()
-                # SQLite's own files may never be written by a group.
-                (folder / UNNAMED).touch()
-                database = sqlite3.connect(folder / UNNAMED)
-                # Nobody reads the file yet, and it is of no use half-made.
-                database.execute("PRAGMA journal_mode=MEMORY")
-                return cls._new(folder, write, database, "planned")
-        except RunError:
+                # A run is known by its database, which gets its name when all is known.
+                with replacing(folder / DATABASE) as file, closing(sqlite3.connect(file)) as database:
+                    database.execute("PRAGMA journal_mode=MEMORY")
+                    store = cls._new(folder, database, "planned")
+                    yield store
+                    store.commit()
+                all_on_disk([folder, folder.parent])
+                cls(folder, sqlite3.connect(folder / DATABASE)).abandon()
+        except BaseException:
             discard(folder)
             raise
 
     @classmethod
     def in_memory(cls) -> Store:
         """Makes a store without a directory, of rows alone; they are gone when it is closed."""
-        return cls._new(None, _nowhere, sqlite3.connect(":memory:"), "running")
+        return cls._new(None, sqlite3.connect(":memory:"), "running")
 
     @classmethod
-    def _new(
-        cls, folder: Path | None, write: Callable[[Path, Any], str], database: sqlite3.Connection, status: str
-    ) -> Store:
+    def _new(cls, folder: Path | None, database: sqlite3.Connection, status: str) -> Store:
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
-        store = cls(folder, write, database, made=folder is None)
+        store = cls(folder, database)
         store.set_meta({"format": FORMAT, "status": status})
         return store
 
     @classmethod
-    def open(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
-        """Opens a run that was planned, or one that began and was found whole, to go on with it.
+    def open(cls, folder: Path) -> Store:
+        """Opens a run that was planned, which begins now, or one that was found whole, to go on with it.
+
+        From now on others can read it while rows are written.
 
         Raises:
             UserError: it is not a run directory.
@@ -149,19 +133,15 @@ class Store:
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
             unsettle(folder)
-            store = cls(folder, write, sqlite3.connect(folder / DATABASE))
-            store.begin()
+            store = cls(folder, sqlite3.connect(folder / DATABASE))
+            store._db.execute("PRAGMA journal_mode=WAL")
+            store._db.execute("PRAGMA synchronous=NORMAL")
+            with store._db as database:
+                begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
+                database.execute(begins, ('"running"', '"planned"'))
+            # It may be lost or damaged.
+            store._write_plan_file()
             return store
-
-    def begin(self) -> None:
-        """What was planned begins to run; from now on others can read it while rows are written."""
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        with self._db as database:
-            begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
-            database.execute(begins, ('"running"', '"planned"'))
-        # It may be lost or damaged.
-        self._write_plan_file()
 
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
@@ -201,13 +181,14 @@ class Store:
         self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
-        """Adds rows; the next commit makes them durable. A column that a row lacks is NULL."""
+        """Adds rows as ``insert``, by column. One that a row lacks is NULL."""
         names = STORED[table]
         if unknown := {name for row in rows for name in row if name not in names}:
             raise AssertionError(f"table {table} has no column {', '.join(unknown)}")
-        self._insert(table, (tuple(row.get(name) for name in names) for row in rows))
+        self.insert(table, (tuple(row.get(name) for name in names) for row in rows))
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Adds rows of all columns; the next commit makes them durable."""
         marks = ", ".join("?" * len(STORED[table]))
         with self._writing():
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
@@ -222,7 +203,7 @@ class Store:
 
     def _insert_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            self._insert(table, rows)
+            self.insert(table, rows)
             self._events.add(table, list(zip(*rows, strict=True)))
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
@@ -248,10 +229,6 @@ class Store:
             if self._db.executemany(update, rows).rowcount != len(rows):
                 raise AssertionError("scalars of a job that has not ended, or has some")
 
-    def add_client_scores(self, version: int, scores: Iterable[tuple[int, float, int]]) -> None:
-        """Adds each client's (client, accuracy, samples) under a version."""
-        self._insert("client_evaluations", ((version, *row) for row in scores))
-
     def write_plan(
         self,
         plan: Plan,
@@ -267,11 +244,10 @@ class Store:
             test_samples: each client's number of personal test samples.
             class_counts: its training samples of each class, (clients, classes); None to leave them out.
         """
-        for table, rows in plan_rows(plan, test_samples):
-            self._insert(table, rows)
-        if class_counts is not None:
-            self._insert("class_counts", count_rows(class_counts))
-        self.replace_plan(resolved, {})
+        for table, rows in plan_rows(plan, test_samples, class_counts):
+            self.insert(table, rows)
+        with self._writing():
+            self._write_plan(resolved)
 
     def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
@@ -288,11 +264,13 @@ class Store:
         """
         with self._writing():
             self._db.execute("DELETE FROM plan")
-            self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
+            self._write_plan(resolved)
             self._set_meta(facts)
-            # First, so that of a new run that cannot be written nothing is left.
-            self._write_plan_file()
             self._commit_to_disk()
+
+    def _write_plan(self, resolved: Mapping[str, Any]) -> None:
+        self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
+        self._write_plan_file()
 
     def _write_plan_file(self) -> None:
         """Writes ``plan.yaml``, the settings for people."""
@@ -321,44 +299,65 @@ class Store:
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def checkpoint(self, place: CheckpointPlace, saved: Saved, *, best: bool = False) -> None:
+    def checkpoint(
+        self, place: CheckpointPlace, saved: Saved, write: Callable[[Path, Any], str], *, best: bool = False
+    ) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
         Args:
             place: where in the run this is.
             saved: what it needs.
+            write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
             best: whether this is the best version so far.
 
         Raises:
             RunError: something cannot be written; what was saved before stays as it was.
         """
         # The files before their rows: a failure leaves no row that close() would commit.
-        outcomes = {job: tree for job, (tree, _) in saved.outcomes.items()}
-        files = {
-            table: self._write_new(table, trees)
+        outcomes = {number: tree for number, (tree, _) in saved.outcomes.items()}
+        new = {
+            table: self._write_new(table, trees, write)
             for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
         }
-        names = [file.file for written in files.values() for file in written.values()]
-        names += [file.file for _, file in saved.states.values()]
+        files = [*new["versions"].values(), *new["outcomes"].values()]
+        files += [file for _, file in saved.states.values()]
         with self._writing():
-            all_on_disk(self.folder / name for name in [*names, *FILES])
-            add_checkpoint(self._db, place, saved, files, self._events.text(), best=best)
+            all_on_disk(self.folder / name for name in [*(file.file for file in files), *FILES])
+            sql = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint"
+            kept = self._db.execute(sql).fetchall() or [(0, None)]
+            number, chosen = kept[-1][0] + 1, place.version if best else kept[-1][1]
+            versions = {*saved.servers, *([] if chosen is None else [chosen])}
+            lists = map(json.dumps, (sorted(versions), sorted(saved.outcomes), dict(saved.content)))
+            self.insert("checkpoints", [(number, *place, chosen, self._events.text(), *lists)])
+            self.insert("versions", [(version, *file) for version, file in new["versions"].items()])
+            self.insert(
+                "outcomes",
+                [
+                    (outcome, *file, json.dumps(dict(saved.outcomes[outcome][1])))
+                    for outcome, file in new["outcomes"].items()
+                ],
+            )
+            states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
+            self.insert("states", states)
+            keep_newest(self._db, since=kept[0][0])
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def _write_new(self, table: str, trees: Mapping[int, Any]) -> dict[int, SavedFile]:
+    def _write_new(
+        self, table: str, trees: Mapping[int, Any], write: Callable[[Path, Any], str]
+    ) -> dict[int, SavedFile]:
         """Writes those of the trees of a table that have no file yet."""
         with self._writing():
             key = next(iter(STORED[table]))
             known = {number for (number,) in self._db.execute(f"SELECT {key} FROM {table}")}  # noqa: S608 - our own names
         names = {number: f"{table}/{_NAMES[table].format(number)}" for number in trees if number not in known}
         return {
-            number: SavedFile(name, self._write(self.folder / name, trees[number]))
+            number: SavedFile(name, write(self.folder / name, trees[number]))
             for number, name in names.items()
         }
 
     def commit(self) -> None:
-        """Makes everything added so far durable; the first one makes the directory a run.
+        """Makes everything added so far durable.
 
         Raises:
             RunError: it cannot be written.
@@ -378,21 +377,14 @@ class Store:
     def _commit(self) -> None:
         self._set_meta({DIGEST: self._events.sums})
         self._db.commit()
-        if not self._made:
-            self._db.close()
-            (self.folder / UNNAMED).replace(self.folder / DATABASE)
-            all_on_disk([self.folder, self.folder.parent])
-            self._made, self._db = True, sqlite3.connect(self.folder / DATABASE)
 
     def abandon(self) -> None:
-        """Closes the database; what was committed stays, and a run of which nothing was leaves nothing."""
+        """Closes the database; what was committed stays."""
         with suppress(sqlite3.Error):
             self._db.rollback()
-            if self._folder is not None and self._made:
+            if self._folder is not None:
                 settle(self._db, self._folder)
         self._db.close()
-        if not self._made:
-            discard(self.folder)
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
@@ -402,13 +394,10 @@ class Store:
         Raises:
             RunError: this could not be written; what was committed stays, as of a run that was killed.
         """
-        if self._broken is not None and not self._made:
-            self.abandon()
-            raise self._broken
         try:
             with _telling(self._folder):
                 if status == "done":
-                    keep_one(self._db)
+                    keep_newest(self._db, 1)
                 self._set_meta({"status": status, **facts})
                 self._commit_to_disk()
                 if self._folder is not None:
@@ -430,8 +419,3 @@ def _telling(folder: Path | None) -> Iterator[None]:
     except (OSError, sqlite3.OperationalError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RunError(f"cannot write {folder}: {reason}", where=str(folder or "")) from error
-
-
-def _nowhere(path: Path, _: Any) -> str:
-    """A store in memory has no files."""
-    raise AssertionError(f"a store in memory saves no {path.name}")

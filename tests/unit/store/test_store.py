@@ -51,7 +51,7 @@ def _checkpoint(store, version, states, *, best):
     place = CheckpointPlace(
         needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
     )
-    store.checkpoint(place, Saved({version: _tree(version)}, saved), best=best)
+    store.checkpoint(place, Saved({version: _tree(version)}, saved), write_tree, best=best)
 
 
 def _same(tree, other):
@@ -62,7 +62,9 @@ def _same(tree, other):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store.create(tmp_path / "run", write_tree)
+    with Store.planned(tmp_path / "run"):
+        pass
+    return Store.open(tmp_path / "run")
 
 
 BARE = torch.arange(3.0)
@@ -243,8 +245,6 @@ MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5}
 
 
 def test_what_is_read_is_of_one_commit(store):
-    store.commit()
-    store.begin()
     store.add("merges", {**MERGE, "version": 1})
     store.commit()
     with read(store.folder) as reader:
