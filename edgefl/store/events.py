@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,9 @@ _ENDINGS = [str(ending) for ending in ENDINGS]
 _HALF, _MIX = np.uint64(32), np.uint64(0xD6E8FEB86659FD93)
 
 
-def event_row(event: ServerEvent) -> tuple[Any, ...]:
-    """A row of ``server_events``."""
-    return *event[:2], str(event.kind), *event[3:]
+def event_rows(events: Iterable[ServerEvent]) -> list[tuple[Any, ...]]:
+    """Rows of ``server_events``."""
+    return [(*event[:2], str(event.kind), *event[3:]) for event in events]
 
 
 def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> list[Any]:
@@ -69,8 +69,13 @@ class EventDigest:
         for table, columns in _TABLES.items():
             rows = cursor.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - our own names
             while some := list(islice(rows, _ROWS)):
-                found.add(table, list(zip(*some, strict=True)))
+                found.add_rows(table, some)
         return found
+
+    def add_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Adds rows."""
+        if rows:
+            self.add(table, list(zip(*rows, strict=True)))
 
     def add(self, table: str, columns: Sequence[Any]) -> None:
         """Adds rows, given as the table's columns: each a sequence or an array of one value a row."""

@@ -26,7 +26,7 @@ from edgefl.store.checkpoints import (
     rewind,
     sweep,
 )
-from edgefl.store.events import DIGEST, EventDigest, event_row, job_columns
+from edgefl.store.events import DIGEST, EventDigest, event_rows, job_columns
 from edgefl.store.folders import DATABASE, FILES, PLAN
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
@@ -195,16 +195,15 @@ class Store:
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
         """Adds the server's own events, which belong to no job; the next commit makes them durable."""
-        self._insert_events("server_events", [event_row(event) for event in events])
+        self._add_events("server_events", event_rows(events))
 
     def add_tails(self, rows: np.ndarray) -> None:
         """Adds the tails that were settled when the run ended, rows of ``edgefl.core.event.TAIL``."""
-        self._insert_events("settled_tails", rows.tolist())
+        self._add_events("settled_tails", rows.tolist())
 
-    def _insert_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            self.insert(table, rows)
-            self._events.add(table, list(zip(*rows, strict=True)))
+    def _add_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.insert(table, rows)
+        self._events.add_rows(table, rows)
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
         """Adds ended jobs; the next commit makes them durable.
