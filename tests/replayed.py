@@ -32,7 +32,7 @@ def rows(folder: Path) -> dict[str, Any]:
             if table not in FILES and table != "meta"
         }
         facts = {key: value for key, value in reader.meta.items() if key not in _OWN and "host_" not in key}
-        return {**tables, "meta": facts, "plan": reader.resolved()}
+        return {**tables, "meta": facts, "plan": reader.document.data}
 
 
 def assert_same(replay: Path, fresh: Path) -> None:

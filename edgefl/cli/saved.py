@@ -99,12 +99,13 @@ def _ask(found: Sequence[Removal]) -> None:
         Exit: the answer is no.
     """
     from edgefl.core.units import show_bytes, show_count
+    from edgefl.store.removal import size_of
 
     count = sum(len(one.runs) for one in found)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         hint = "confirm with --yes where there is no terminal to ask on"
         raise UserError(f"{show_count(count, 'run')} would be removed; nothing was", where="RUN", hint=hint)
-    each = ((one.folder, show_count(len(one.runs), "run"), show_bytes(one.size_bytes)) for one in found)
+    each = ((one.folder, show_count(len(one.runs), "run"), show_bytes(size_of(one.folder))) for one in found)
     for text in cut([f"{folder}: {runs}, {size}" for folder, runs, size in each], _NAMED):
         stderr().print(text, soft_wrap=True)
     stderr().print(f"Remove {show_count(count, 'run')}? [y/N]", end=" ")

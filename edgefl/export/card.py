@@ -28,7 +28,7 @@ def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured:
     """
     with read(source.folder) as reader:
         run = summary(reader)
-        settings = reader.resolved()["scenario"]
+        settings = reader.document.data["scenario"]
     spec, client, compact = source.federation.spec, exported.client, exported.compact
     owner = "Global model" if client is None else f"Client {client}"
     whose = "the global model" if client is None else f"the model of client {client}"

@@ -40,7 +40,7 @@ def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     Raises:
         UserError: ``plan.yaml`` is damaged, or a device's kind is gone.
     """
-    document = reader.document()
+    document = reader.document
     return {
         name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
     }
@@ -52,5 +52,5 @@ def recorded_fleet(reader: Reader) -> Fleet:
     Raises:
         UserError: ``plan.yaml`` is damaged.
     """
-    document = reader.document()
+    document = reader.document
     return validate(Fleet, document.data["fleet"], document, ["fleet"])

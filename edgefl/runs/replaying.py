@@ -192,7 +192,7 @@ class Replayer:
         with read(folder) as reader:
             source = _source(reader)
             named = [fleet_name(one.value.data) for one in given if one.keys == ["fleet"]]
-            where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
+            where = named[-1] if named else fleet_name(reader.document.data["scenario"]["fleet"])
             name = _name(source.name, where if named else "", given)
             try:
                 notes = _replay(reader, replanned(reader, given, name), source, target)

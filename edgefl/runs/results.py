@@ -355,12 +355,11 @@ def folder_of(run: Runs) -> Path:
 def _opened(folder: Path) -> RunResult:
     try:
         with read(folder) as reader:
-            meta = reader.meta
             # Nothing can be made of it without its settings.
-            reader.resolved()
+            _ = reader.document
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
-    return RunResult(meta["name"], folder, reader.status, meta.get("reason", ""))
+    return RunResult(reader.meta["name"], folder, reader.status, reader.meta.get("reason", ""))
 
 
 def _frame(runs: Sequence[RunResult], table: str, kind: str) -> Any:

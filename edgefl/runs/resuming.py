@@ -204,8 +204,8 @@ def _execution(
         if not done or limits:
             options = _engine_of(reader, given)
             plan = read_plan(reader)
-            scenario = plan.scenario.model_copy(update={"checkpoint": checkpoints})
-            before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
+            plan = replace(plan, scenario=plan.scenario.model_copy(update={"checkpoint": checkpoints}))
+            before = Planned(plan, learning_of(reader, access), reader.document.data)
             planned = raised(before, limits)
             longer = planned is not before
             if not done or longer:

@@ -173,7 +173,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "engine": str(meta["engine"]),
         "dataset": str(meta["dataset"]),
         "rounds": int(rounds),
-        "of_rounds": reader.resolved()["scenario"]["server"]["until"].get("rounds"),
+        "of_rounds": reader.document.data["scenario"]["server"]["until"].get("rounds"),
         **evaluated,
         "target": target,
         "target_s": last(reached, evaluated["model"], target)["t_s"] if evaluated and target else None,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
+from edgefl.store.sums import filed
 
 # The newest of them.
 _KEPT = 2
@@ -154,8 +155,7 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0
 
 def sweep(folder: Path, database: sqlite3.Connection) -> None:
     """Deletes the files of a run that no row refers to; the rows are on the disk."""
-    tables = " UNION ".join(f"SELECT file FROM {table}" for table in FILES)  # noqa: S608 - our own names
-    kept = {name for (name,) in database.execute(tables)}
+    kept = filed(database)
     for name in FILES:
         with suppress(OSError):
             for path in (folder / name).iterdir():

@@ -81,8 +81,8 @@ def read_plan(reader: Reader) -> Plan:
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.
     """
-    document = reader.document()
-    resolved = reader.resolved()
+    document = reader.document
+    resolved = reader.document.data
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server = scenario.server

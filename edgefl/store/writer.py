@@ -33,7 +33,7 @@ from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import settle, unsettle
+from edgefl.store.sums import STAMP, settle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
@@ -132,7 +132,7 @@ class Store:
                 path.unlink()
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
-            unsettle(folder)
+            (folder / STAMP).unlink(missing_ok=True)
             store = cls(folder, sqlite3.connect(folder / DATABASE))
             store._db.execute("PRAGMA journal_mode=WAL")
             store._db.execute("PRAGMA synchronous=NORMAL")

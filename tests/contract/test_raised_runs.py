@@ -83,4 +83,4 @@ def test_what_is_refused_changes_nothing(tmp_path):
             edgefl.resume(short, overrides=[setting])
     with read(short) as reader:
         assert reader.meta["status"] == "done"
-        assert reader.resolved()["scenario"]["server"]["until"] == {"rounds": 3}
+        assert reader.document.data["scenario"]["server"]["until"] == {"rounds": 3}

@@ -110,7 +110,7 @@ def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd)
         store.write_plan(one, resolved, [0] * len(one.clients))
     for _ in range(2):
         with read(tmp_path / "run") as reader:
-            found = reader.resolved()
+            found = reader.document.data
             assert found == resolved
             assert yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text("utf-8")) == resolved
             found["scenario"].clear()
