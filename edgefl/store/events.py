@@ -35,10 +35,11 @@ def event_rows(events: Iterable[ServerEvent]) -> list[tuple[Any, ...]]:
 
 
 def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> list[Any]:
-    """Rows of ``JOB`` as the table's columns but for scalars: arrays and lists; -1 and NaN are NULL."""
+    """Rows of ``JOB`` as the table's columns but for scalars: arrays and lists; NaN is NULL."""
     rows = rows[np.argsort(rows["job"])]
     columns: dict[str, Any] = {name: rows[name] for name in JOB.names or ()}
     columns["exchange"] = [exchanges[place] for place in rows["exchange"].tolist()]
+    columns["into_version"] = [None if one < 0 else one for one in rows["into_version"].tolist()]
     columns["ending"] = [_ENDINGS[number] for number in rows["ending"].tolist()]
     return list(columns.values())
 

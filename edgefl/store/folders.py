@@ -22,6 +22,8 @@ from edgefl.core.files import atomically, on_disk
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
+# What SQLite calls a database without a file.
+IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")

@@ -18,7 +18,7 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.event import ENDINGS, JOB
 from edgefl.core.yamls import RECORDED, Document
 from edgefl.store.events import DIGEST, EventDigest
-from edgefl.store.folders import DATABASE, HOST, PLAN
+from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN
 from edgefl.store.locks import is_worked_on
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
 from edgefl.store.sums import content_damage, noted
@@ -43,12 +43,12 @@ class Reader:
     """
 
     def __init__(
-        self, folder: Path | None, database: sqlite3.Connection | None = None, *, trusted: bool = False
+        self, folder: Path, database: sqlite3.Connection | None = None, *, trusted: bool = False
     ) -> None:
         """Opens a run directory, or reads an open database.
 
         Args:
-            folder: the directory; None in memory.
+            folder: the directory.
             database: the database; None for the directory's.
             trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
                 this process writes, and reads again and again while it does.
@@ -56,10 +56,9 @@ class Reader:
         Raises:
             UserError: it is not one, of another format, or damaged.
         """
-        self._folder = folder
-        self.where = "" if folder is None else str(folder)
+        self.folder, self.where = folder, "" if folder == IN_MEMORY else str(folder)
         # Looked at first: a run that ends meanwhile was not killed.
-        self._in_progress = folder is None or is_worked_on(folder)
+        self._in_progress = database is not None or is_worked_on(folder)
         with self._reading():
             self._db = database or _opened(self.folder)
         try:
@@ -75,17 +74,6 @@ class Reader:
         except BaseException:
             self._db.close()
             raise
-
-    @property
-    def folder(self) -> Path:
-        """The directory.
-
-        Raises:
-            ValueError: the rows are in memory.
-        """
-        if self._folder is None:
-            raise ValueError("a run in memory has no directory")
-        return self._folder
 
     @property
     def status(self) -> str:

@@ -27,7 +27,7 @@ from edgefl.store.checkpoints import (
     sweep,
 )
 from edgefl.store.events import DIGEST, EventDigest, event_rows, job_columns
-from edgefl.store.folders import DATABASE, FILES, PLAN
+from edgefl.store.folders import DATABASE, FILES, IN_MEMORY, PLAN
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
@@ -39,8 +39,6 @@ from edgefl.store.sums import STAMP, settle
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
 # The files of tables, by number.
 _NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
-_MARKS = {"into_version": "NULLIF(?, -1)", "scalars": "NULL"}
-_JOB = ", ".join(_MARKS.get(name, "?") for name in STORED["jobs"])
 
 
 class Store:
@@ -50,9 +48,9 @@ class Store:
     whole commit.
     """
 
-    def __init__(self, folder: Path | None, database: sqlite3.Connection) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
         """Use ``planned``, ``open`` or ``in_memory``."""
-        self._folder = folder
+        self.folder = folder
         self._db = database
         self._broken: RunError | None = None
         self._load()
@@ -61,17 +59,6 @@ class Store:
         """Takes the digest of events from the last commit."""
         rows = self._db.execute("SELECT value FROM meta WHERE key = ?", (DIGEST,)).fetchall()
         self._events = EventDigest(json.loads(rows[0][0]) if rows else None)
-
-    @property
-    def folder(self) -> Path:
-        """The directory.
-
-        Raises:
-            ValueError: the store is in memory.
-        """
-        if self._folder is None:
-            raise ValueError("a store in memory has no directory and saves no versions")
-        return self._folder
 
     @classmethod
     @contextmanager
@@ -104,10 +91,10 @@ class Store:
     @classmethod
     def in_memory(cls) -> Store:
         """Makes a store without a directory, of rows alone; they are gone when it is closed."""
-        return cls._new(None, sqlite3.connect(":memory:"), "running")
+        return cls._new(IN_MEMORY, sqlite3.connect(IN_MEMORY), "running")
 
     @classmethod
-    def _new(cls, folder: Path | None, database: sqlite3.Connection, status: str) -> Store:
+    def _new(cls, folder: Path, database: sqlite3.Connection, status: str) -> Store:
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
         store = cls(folder, database)
@@ -146,7 +133,7 @@ class Store:
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
         self._set_meta({DIGEST: self._events.sums})
-        return Reader(self._folder, self._db)
+        return Reader(self.folder, self._db)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -158,7 +145,7 @@ class Store:
         if self._broken is not None:
             raise self._broken
         try:
-            with _telling(self._folder):
+            with _telling(self.folder):
                 yield
         except RunError as error:
             self._broken = error
@@ -182,10 +169,10 @@ class Store:
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
         """Adds rows as ``insert``, by column. One that a row lacks is NULL."""
-        names = STORED[table]
-        if unknown := {name for row in rows for name in row if name not in names}:
-            raise AssertionError(f"table {table} has no column {', '.join(unknown)}")
-        self.insert(table, (tuple(row.get(name) for name in names) for row in rows))
+        with self._writing():
+            for row in rows:
+                marks = ", ".join(f":{name}" for name in row)
+                self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", row)  # noqa: S608 - our own names
 
     def insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Adds rows of all columns; the next commit makes them durable."""
@@ -214,9 +201,8 @@ class Store:
         """
         columns = job_columns(rows, exchanges)
         values = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
-        with self._writing():
-            self._db.executemany(f"INSERT INTO jobs VALUES ({_JOB})", zip(*values, strict=True))  # noqa: S608 - our own names
-            self._events.add("jobs", columns)
+        self.insert("jobs", zip(*values, [None] * len(rows), strict=True))
+        self._events.add("jobs", columns)
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
         """Adds training's scalars to the rows of jobs, by job, once for each."""
@@ -274,8 +260,8 @@ class Store:
     def _write_plan_file(self) -> None:
         """Writes ``plan.yaml``, the settings for people."""
         for (content,) in self._db.execute("SELECT content FROM plan"):
-            if self._folder is not None:
-                atomically(self._folder / PLAN, dump(json.loads(content)).encode())
+            if self.folder != IN_MEMORY:
+                atomically(self.folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
@@ -367,11 +353,10 @@ class Store:
     def _commit_to_disk(self) -> None:
         """Commits, and waits for the disk: other commits are there some time later."""
         self._commit()
-        if self._folder is not None:
-            log = self._folder / f"{DATABASE}-wal"
-            on_disk(log if log.exists() else self._folder / DATABASE)
-            # The names of both may be new.
-            on_disk(self._folder)
+        log = self.folder / f"{DATABASE}-wal"
+        on_disk(log if log.exists() else self.folder / DATABASE)
+        # The names of both may be new.
+        on_disk(self.folder)
 
     def _commit(self) -> None:
         self._set_meta({DIGEST: self._events.sums})
@@ -381,8 +366,8 @@ class Store:
         """Closes the database; what was committed stays."""
         with suppress(sqlite3.Error):
             self._db.rollback()
-            if self._folder is not None:
-                settle(self._db, self._folder)
+            if self.folder != IN_MEMORY:
+                settle(self._db, self.folder)
         self._db.close()
 
     def close(self, status: str, **facts: Any) -> None:
@@ -394,20 +379,19 @@ class Store:
             RunError: this could not be written; what was committed stays, as of a run that was killed.
         """
         try:
-            with _telling(self._folder):
+            with _telling(self.folder):
                 if status == "done":
                     keep_newest(self._db, 1)
                 self._set_meta({"status": status, **facts})
                 self._commit_to_disk()
-                if self._folder is not None:
-                    sweep(self._folder, self._db)
-                    settle(self._db, self._folder)
+                sweep(self.folder, self._db)
+                settle(self._db, self.folder)
         finally:
             self._db.close()
 
 
 @contextmanager
-def _telling(folder: Path | None) -> Iterator[None]:
+def _telling(folder: Path) -> Iterator[None]:
     """Tells which run's directory cannot be written.
 
     Raises:
@@ -417,4 +401,4 @@ def _telling(folder: Path | None) -> Iterator[None]:
         yield
     except (OSError, sqlite3.OperationalError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RunError(f"cannot write {folder}: {reason}", where=str(folder or "")) from error
+        raise RunError(f"cannot write {folder}: {reason}", where=str(folder)) from error
