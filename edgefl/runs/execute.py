@@ -108,7 +108,7 @@ def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[s
         run.afresh = bool(execution.meta)
     else:
         # It was found whole before.
-        run.past = Past(plan, Reader(folder, trusted=True), execution.checkpoint)
+        run.past = Past(Reader(folder, trusted=True), execution.checkpoint)
     try:
         callbacks.began(began)
         status, reason, host = _ended(run, execution)

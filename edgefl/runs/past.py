@@ -10,9 +10,8 @@ import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.event import ServerEvent
-from edgefl.core.plan import Plan
 from edgefl.store.checkpoints import Checkpoint, checkpoints_of
-from edgefl.store.events import EventDigest, event_rows, job_columns
+from edgefl.store.events import EventDigest, event_rows
 from edgefl.store.reader import Reader
 from edgefl.store.sums import content_damage
 from edgefl.world.job import stacked
@@ -98,21 +97,20 @@ class Past:
         turn: the server's last turn so far.
     """
 
-    def __init__(self, plan: Plan, reader: Reader, checkpoint: Checkpoint) -> None:
+    def __init__(self, reader: Reader, checkpoint: Checkpoint) -> None:
         """The world is at its beginning."""
         self.checkpoint, self.reader, self.answers = checkpoint, reader, Answers(reader)
         self.jobs: list[int] = []
         self.turn = 0
         self._happened = EventDigest()
-        self._exchanges = [prices.exchange for prices in plan.prices]
 
     def answer(self, need: Need, events: Sequence[ServerEvent], rows: Sequence[np.ndarray]) -> Feedback:
         """What the run answered, given what has happened since the last need."""
-        self._happened.add_rows("server_events", event_rows(events))
+        self._happened.add_events(event_rows(events))
         self.turn = max([self.turn, *(event.turn for event in events)])
         if rows:
             jobs = stacked(rows)
-            self._happened.add("jobs", job_columns(jobs, self._exchanges))
+            self._happened.add("jobs", jobs)
             self.jobs += jobs["job"].tolist()
         return self.answers.to(need)
 

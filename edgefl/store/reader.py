@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest, short
-from edgefl.core.event import ENDINGS, JOB
+from edgefl.core.event import JOB
 from edgefl.core.yamls import RECORDED, Document
-from edgefl.store.events import DIGEST, EventDigest
+from edgefl.store.events import DIGEST, JOBS, EventDigest
 from edgefl.store.folders import DATABASE, HOST, IN_MEMORY, PLAN
 from edgefl.store.locks import is_worked_on
 from edgefl.store.schema import FORMAT, SCHEMA, TABLES, schema_of
@@ -25,13 +25,6 @@ from edgefl.store.sums import content_damage, noted
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
-_ENDING = " ".join(f"WHEN '{kind}' THEN {number}" for number, kind in enumerate(ENDINGS) if kind)
-# The columns of ``JOB`` that are not their own SQL.
-_JOB = {
-    "exchange": "place",
-    "ending": f"CASE ending {_ENDING} END",
-    "into_version": "IFNULL(into_version, -1)",
-}
 
 
 class Reader:
@@ -129,7 +122,7 @@ class Reader:
             return str(problems[0]).splitlines()[-1]
         try:
             stored, found = self.meta.get(DIGEST), EventDigest.of(self._db)
-        except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             return f"a row of its jobs or events: {error}"
         is_same = stored is None or EventDigest(stored).sums == found.sums
         return "" if is_same else "its jobs or events are not those that were written"
@@ -173,10 +166,7 @@ class Reader:
 
     def jobs(self) -> dict[str, NDArray[Any]]:
         """All jobs that ended, by number: columns of ``core.event.JOB``."""
-        columns = ", ".join(_JOB.get(name, name) for name in JOB.names or ())
-        # The jobs come first, so that they stay in their order.
-        sql = f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - ours
-        return self.arrays(sql, **{name: JOB[name].type for name in JOB.names or ()})
+        return self.arrays(JOBS, **{name: JOB[name].type for name in JOB.names or ()})
 
     @cached_property
     def document(self) -> Document:

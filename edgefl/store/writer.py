@@ -26,7 +26,7 @@ from edgefl.store.checkpoints import (
     rewind,
     sweep,
 )
-from edgefl.store.events import DIGEST, EventDigest, event_rows, job_columns
+from edgefl.store.events import DIGEST, EventDigest, event_rows, job_rows
 from edgefl.store.folders import DATABASE, FILES, IN_MEMORY, PLAN
 from edgefl.store.locks import works_on
 from edgefl.store.plans import plan_rows
@@ -182,15 +182,14 @@ class Store:
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
         """Adds the server's own events, which belong to no job; the next commit makes them durable."""
-        self._add_events("server_events", event_rows(events))
+        rows = event_rows(events)
+        self.insert("server_events", rows)
+        self._events.add_events(rows)
 
     def add_tails(self, rows: np.ndarray) -> None:
         """Adds the tails that were settled when the run ended, rows of ``edgefl.core.event.TAIL``."""
-        self._add_events("settled_tails", rows.tolist())
-
-    def _add_events(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self.insert(table, rows)
-        self._events.add_rows(table, rows)
+        self.insert("settled_tails", rows.tolist())
+        self._events.add("settled_tails", rows)
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
         """Adds ended jobs; the next commit makes them durable.
@@ -199,10 +198,9 @@ class Store:
             rows: of ``edgefl.core.event.JOB``.
             exchanges: the names that the rows' numbers stand for.
         """
-        columns = job_columns(rows, exchanges)
-        values = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
-        self.insert("jobs", zip(*values, [None] * len(rows), strict=True))
-        self._events.add("jobs", columns)
+        rows = rows[np.argsort(rows["job"])]
+        self.insert("jobs", job_rows(rows, exchanges))
+        self._events.add("jobs", rows)
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
         """Adds training's scalars to the rows of jobs, by job, once for each."""
