@@ -23,7 +23,8 @@ from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
 from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
-from edgefl.store import is_run, read
+from edgefl.store.folders import is_run
+from edgefl.store.reader import read
 
 SLOWEST = 10
 

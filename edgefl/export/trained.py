@@ -13,7 +13,8 @@ from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.show.texts import STANDS
-from edgefl.store import Reader, is_run, read, runs_in
+from edgefl.store.folders import is_run, runs_in
+from edgefl.store.reader import Reader, read
 
 LAST, BEST = "last", "best"
 

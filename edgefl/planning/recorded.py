@@ -11,7 +11,8 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
-from edgefl.store import Reader, read_plan
+from edgefl.store.plans import read_plan
+from edgefl.store.reader import Reader
 
 
 class Recorded(NamedTuple):
@@ -31,7 +32,7 @@ def recorded(reader: Reader) -> Recorded:
 @lru_cache(maxsize=1)
 def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     """A run's devices, by name; a ``UserError`` if ``plan.yaml`` is damaged, or a device's kind is gone."""
-    document = reader.document()
+    document = reader.document
     return {
         name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
     }
@@ -39,5 +40,5 @@ def recorded_devices(reader: Reader) -> Mapping[str, Board]:
 
 def recorded_fleet(reader: Reader) -> Fleet:
     """The fleet that a run was planned of, with its links; a ``UserError`` if ``plan.yaml`` is damaged."""
-    document = reader.document()
+    document = reader.document
     return validate(Fleet, document.data["fleet"], document, ["fleet"])

@@ -16,7 +16,7 @@ from edgefl.planning.replanning import Replanned
 from edgefl.protocol.sample_losses import LOSS_RMS
 from edgefl.runs.past import Answers
 from edgefl.runs.task_builder import Facts, TaskBuilder
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 from edgefl.world.driver import simulate
 from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need, jobs_of

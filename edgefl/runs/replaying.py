@@ -24,7 +24,6 @@ from edgefl.core.user_code import user_code
 from edgefl.core.yamls import dump
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
@@ -34,7 +33,10 @@ from edgefl.runs.run import RunInProgress
 from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, ReplaySource, replays_table
 from edgefl.show.table import Line
-from edgefl.store import Reader, Store, claimed, event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.folders import claimed
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -185,7 +187,7 @@ class Replayer:
         with read(folder) as reader:
             source = _source(reader)
             named = [fleet_name(one.value.data) for one in given if one.keys == ["fleet"]]
-            where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
+            where = named[-1] if named else fleet_name(reader.document.data["scenario"]["fleet"])
             name = _name(source.name, where if named else "", given)
             try:
                 notes = _replay(reader, replanned(reader, given, name), source, target)
@@ -268,10 +270,10 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")
-    store = Store.create(target, write_tree)
-    try:
+    with Store.planned(target) as store:
         describe(found.planned, store, meta["engine"])
-        store.begin()
+    store = Store.open(target)
+    try:
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None

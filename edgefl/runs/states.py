@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
-from edgefl.store import SavedFile, state_file
+from edgefl.store.checkpoints import SavedFile, state_file
 
 
 class States:

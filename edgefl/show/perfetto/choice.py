@@ -16,7 +16,7 @@ from edgefl.analysis.run import Run
 from edgefl.core.arrays import Bools, Ints
 from edgefl.core.errors import UserError
 from edgefl.show.page.files import stem_of
-from edgefl.store import runs_in
+from edgefl.store.folders import runs_in
 
 SUFFIXES = (".pftrace", ".perfetto-trace")
 

@@ -17,7 +17,7 @@ from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
 from edgefl.planning.carbon import Carbon, completed
-from edgefl.store import Store
+from edgefl.store.writer import Store
 
 # Hour h has h g/kWh.
 RAMP = {"g_per_kwh": [*range(24)], "source": "test"}
