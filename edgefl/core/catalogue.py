@@ -341,9 +341,7 @@ def summary(entry: Entry) -> str:
     if entry.path.suffix == ".py":
         try:
             doc = ast.get_docstring(ast.parse(content)) or ""
-        except SyntaxError as error:
-            return f"(not valid Python: {error.msg}, line {error.lineno})"
-        except ValueError as error:
+        except (SyntaxError, ValueError) as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
     text = content.decode(errors="replace")

@@ -20,21 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from edgefl.core.components import (
-    AnyAugmentations,
-    AnyCodec,
-    AnyDataset,
-    AnyEngine,
-    AnyMeasure,
-    AnyMethod,
-    AnyModel,
-    AnyModels,
-    AnyPartition,
-    AnyPolicy,
-    AnySelector,
-    NameOf,
-    OfKind,
-)
+from edgefl.core.components import DEFAULT, AnyAugmentation, AnyMethod, NameOf, OfKind, OneOrMany
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component, Strict, unless
@@ -74,7 +60,7 @@ class Public(Strict):
     """
 
     samples: Count
-    dataset: AnyDataset | None = None
+    dataset: Annotated[Any, OfKind("datasets")] | None = None
 
 
 class TaskSpec(Strict):
@@ -96,10 +82,10 @@ class TaskSpec(Strict):
         public: images without labels that the server and every client have, for methods that need them.
     """
 
-    dataset: AnyDataset
-    partition: AnyPartition = Component(name="iid")
+    dataset: Annotated[Any, OfKind("datasets")]
+    partition: Annotated[Any, OfKind("partitions"), DEFAULT] = Component(name="iid")
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
-    augment: AnyAugmentations = Component(name="none")
+    augment: OneOrMany[AnyAugmentation] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     pooled: Annotated[float, Field(gt=0, lt=1)] | None = None
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -167,8 +153,8 @@ class Server(Strict):
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
 
-    policy: AnyPolicy = Component(name="sync")
-    selector: AnySelector = Component(name="random")
+    policy: Annotated[Any, OfKind("policies"), DEFAULT] = Component(name="sync")
+    selector: Annotated[Any, OfKind("selectors"), DEFAULT] = Component(name="random")
     participants: Count | None = None
     uplink: Rate | None = None
     downlink: Rate | None = None
@@ -208,7 +194,9 @@ class Evaluation(Strict):
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
     measures: Annotated[
-        tuple[AnyMeasure, ...], BeforeValidator(lambda given: () if given is None else given), unless(())
+        tuple[Annotated[Any, OfKind("measures")], ...],
+        BeforeValidator(lambda given: () if given is None else given),
+        unless(()),
     ] = ()
 
     @field_validator("measures")
@@ -229,8 +217,8 @@ class Wire(Strict):
         down: a component: the codec of downloads.
     """
 
-    up: AnyCodec = Component(name="raw")
-    down: AnyCodec = Component(name="raw")
+    up: Annotated[Any, OfKind("codecs"), DEFAULT] = Component(name="raw")
+    down: Annotated[Any, OfKind("codecs"), DEFAULT] = Component(name="raw")
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -296,14 +284,14 @@ class LearningSpec(Strict):
 
     seed: int = 0
     task: TaskSpec
-    model: AnyModels
+    model: OneOrMany[Annotated[Any, OfKind("models")]]
     method: AnyMethod
     local: LocalTraining = LocalTraining()
     evaluate: Evaluation = Evaluation()
     wire: Wire = Field(default_factory=Wire)
 
     @property
-    def models(self) -> tuple[AnyModel, ...]:
+    def models(self) -> tuple[Any, ...]:
         """The models; see ``model_of`` for who trains which."""
         return self.model if isinstance(self.model, tuple) else (self.model,)
 
@@ -403,7 +391,9 @@ class SystemSpec(Strict):
         Discriminator(lambda value: "<fleet>" if isinstance(value, Mapping | Fleet) else "<name>"),
     ]
     server: Server = Field(default_factory=Server)
-    engine: Annotated[AnyEngine, BeforeValidator(_null_is_a_name)] = Component(name="auto")
+    engine: Annotated[Any, OfKind("engines", "auto"), DEFAULT, BeforeValidator(_null_is_a_name)] = Component(
+        name="auto"
+    )
     checkpoint: Checkpointing = Checkpointing()
     costs: Tariffs | None = None
 

@@ -34,8 +34,8 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
     for one in errors:
         told[_written(one["loc"], value, missing=one["type"] == "missing")].append(one)
     for path, here in told.items():
-        # The member of a union that was meant is the one whose errors are inside the value; and a list has too
-        # few items without those that are wrong.
+        # Of a union, that member was meant whose errors are inside the value; and a list has too few items
+        # without those that are wrong.
         if not any(len(other) > len(path) and other[: len(path)] == path for other in told):
             own = [one for one in here if one["type"] in _OWN_WORDS]
             mistakes.add(_told(own or here, path, record, document, prefix))
