@@ -21,15 +21,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from edgefl.core.errors import (
-    EdgeflError,
-    UnknownNameError,
-    UserError,
-    in_one_line,
-    nearest,
-    one_of,
-    short,
-)
+from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
 
@@ -71,7 +63,6 @@ class Entry:
 
     Attributes:
         name: the file's name without suffix; a scenario's name includes its folders.
-        path: the file.
         module: the module's dotted name if the file is part of the package, else "".
         here: whether it is the working directory's.
     """
@@ -119,10 +110,7 @@ def user_files() -> list[dict[str, bytes]]:
 
 
 def user_file(file: str) -> Path:
-    """The absolute path of a data file that a scenario or a fleet names.
-
-    Args:
-        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
+    """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
 
     Raises:
         PydanticCustomError: there is none.

@@ -30,13 +30,7 @@ _SEED = "seed"
 
 @dataclass(frozen=True)
 class Draft:
-    """A scenario with its document, so that later errors can name a line.
-
-    Attributes:
-        scenario: the settings.
-        document: their source.
-        group: the name of the scenario, shared by all runs of its sweep.
-    """
+    """A scenario with its document, so that later errors can name a line; runs of one sweep share a group."""
 
     scenario: Scenario
     document: Document
@@ -91,7 +85,8 @@ def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, li
         ScenarioError: there is no such scale, or one is no mapping.
     """
     others = [one for one in given if one.key != SCALE]
-    chosen = next((one.value for one in reversed(given) if one.key == SCALE), document.at(SCALE))
+    inside = document.inside()
+    chosen = next((one.value for one in reversed(given) if one.key == SCALE), inside.get(SCALE))
     scales = document.data.get(SCALES) or {}
     if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
         where = str(document.place([SCALES]))
@@ -99,12 +94,13 @@ def _scaled(document: Document, given: Sequence[Override]) -> tuple[Document, li
     rest = document.without(SCALE, SCALES)
     if chosen is None or chosen.data is None:
         return rest, others
-    name, settings = str(chosen.data), document.at(SCALES, str(chosen.data))
-    if settings is None:
+    name = str(chosen.data)
+    if name not in scales:
         what = f"the scenario has no scale {short(name)!r}"
         known = f"it has {', '.join(scales)}" if scales else f"it has none; {_SCALES}"
         raise ScenarioError(what, where=str(chosen.place()), hint=known)
-    own = [Override(str(key), value) for key, value in settings.inside().items()]
+    settings = inside[SCALES].inside()[name].inside()
+    own = [Override(str(key), value) for key, value in settings.items()]
     return put(rest, [SCALE], replace(chosen, data=name)), [*own, *others]
 
 
@@ -128,7 +124,7 @@ def _swept(document: Document) -> list[_SweptRun]:
     def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
         return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
 
-    sweep = document.at(SWEEP)
+    sweep = document.inside().get(SWEEP)
     if sweep is None or sweep.data is None:
         return [_SweptRun({}, [])]
     if not isinstance(sweep.data, dict) or not sweep.data:
@@ -186,7 +182,7 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
 def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list[_SweptRun]:
     """The runs with each of so many seeds."""
     where = f"--seeds {short(str(count))}"
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
+    if not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
         raise ScenarioError(what, where=where)
     first = document.data.get(_SEED, Scenario.model_fields[_SEED].default)
@@ -220,7 +216,7 @@ def _one(base: Document, run: _SweptRun, group: str) -> Draft:
 
 def _draft(document: Document, group: str) -> Draft:
     """The draft of a document; a fleet's profiles are read."""
-    fleet = document.at("fleet")
+    fleet = document.inside().get("fleet")
     if fleet is not None and isinstance(fleet.data, dict):
         merged = inheriting.inherited("profiles", fleet, str(document.place(["fleet"])))
         document = document.put(["fleet"], {**document.data, "fleet": merged.data}, merged)
@@ -230,12 +226,7 @@ def _draft(document: Document, group: str) -> Draft:
 
 
 def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Override] = ()) -> Draft:
-    """The draft of a run, from its resolved settings.
-
-    Args:
-        settings: what ``Scenario.resolved`` returned, and a name.
-        file: where they come from, for messages.
-        overrides: settings that replace them.
+    """The draft of a run: what ``Scenario.resolved`` returned of it, read from ``file``, and a name.
 
     Raises:
         ScenarioError: an override is wrong.

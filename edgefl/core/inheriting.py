@@ -54,8 +54,9 @@ def inherited(kind: str, own: Document, where: str) -> Document:
 
 def _over(own: Document, base: Document, *, deep: bool) -> Document:
     """A mapping over another: each key replaces the other's; if ``deep``, mappings but numbers are merged."""
+    known = base.inside() if deep else {}
     for key, part in own.inside().items():
-        found, below = part, base.at(key) if deep else None
+        found, below = part, known.get(key)
         if deep and part.data is None:
             base = base.without(str(key))
             continue

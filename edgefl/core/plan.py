@@ -27,7 +27,6 @@ class Prices:
     numbers are NaN, and so is the work of refused clients.
 
     Attributes:
-        exchange: its name.
         at: "start", "round" or "end".
         every: the number of rounds between two exchanges.
         everyone: whether all clients take part, not only those that the selector chooses.
@@ -143,8 +142,6 @@ class Plan:
     """Everything that a run does, known before it starts.
 
     Attributes:
-        scenario: the settings.
-        clients: who takes part.
         prices: by exchange, in the method's order.
         fleet: where clients come from: jitter, availability, speed and failures.
         refusals: by the kinds of clients that do not take part.

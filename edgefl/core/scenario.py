@@ -23,18 +23,16 @@ from pydantic import (
 from edgefl.core.components import DEFAULT, AnyAugmentation, AnyMethod, NameOf, OfKind, OneOrMany
 from edgefl.core.errors import short
 from edgefl.core.fleet import Fleet
-from edgefl.core.params import Component, Strict, unless
+from edgefl.core.link import Rate
+from edgefl.core.params import Component, Count, Strict, unless
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import LocalTraining
-from edgefl.core.units import BitsPerSecond, Bytes, Joules, Seconds
+from edgefl.core.units import Bytes, Joules, Seconds
 from edgefl.core.validation import validate
 from edgefl.core.yamls import RESOLVED, Document
 
-Count = Annotated[int, Field(gt=0)]
 # `docs/scenarios.md` states it; a client takes some 70 bytes.
 MOST_CLIENTS = 10**8
-# As the rates of links.
-Rate = Annotated[BitsPerSecond, Field(ge=1)]
 
 # A client's number, or those of many.
 Numbers = TypeVar("Numbers", int, NDArray[np.int64])
@@ -336,12 +334,12 @@ class Tariffs(Strict):
 
     @model_validator(mode="after")
     def _are_prices(self) -> Self:
-        given = {name: price for name, (price, _) in self._read().items()}
-        if not given:
+        prices = [price for price, _ in self._read().values()]
+        if not prices:
             raise ValueError("give a price: energy, traffic or server")
-        if len({price["currency"] for price in given.values()}) > 1:
-            currencies = ", ".join(sorted({price["currency"] for price in given.values()}))
-            raise ValueError(f"give all prices in one currency, not in {currencies}")
+        currencies = sorted({price["currency"] for price in prices})
+        if len(currencies) > 1:
+            raise ValueError(f"give all prices in one currency, not in {', '.join(currencies)}")
         return self
 
     def _read(self) -> dict[str, tuple[dict[str, str], float]]:
@@ -375,8 +373,8 @@ class Checkpointing(Strict):
     minutes: Annotated[float, Field(ge=0)] = 5.0
 
 
-class SystemSpec(Strict):
-    """What the learning runs on: the fleet, the server and this machine's engine.
+class Scenario(LearningSpec):
+    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files.
 
     Attributes:
         fleet: a profile's name, or a fleet.
@@ -384,6 +382,10 @@ class SystemSpec(Strict):
         engine: what trains the clients.
         checkpoint: when a run is saved, to be resumed.
         costs: the prices of energy, traffic and the server; null for none.
+        name: a label; by default the file's name.
+        scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
+        notes: free text.
+        published: what a paper reports of such runs.
     """
 
     fleet: Annotated[
@@ -396,18 +398,6 @@ class SystemSpec(Strict):
     )
     checkpoint: Checkpointing = Checkpointing()
     costs: Tariffs | None = None
-
-
-class Scenario(SystemSpec, LearningSpec):
-    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files.
-
-    Attributes:
-        name: a label; by default the file's name.
-        scale: the one of the file's ``scales`` whose settings replace its own; empty for none.
-        notes: free text.
-        published: what a paper reports of such runs.
-    """
-
     name: str = "scenario"
     scale: str = ""
     notes: str = ""

@@ -170,13 +170,6 @@ class Document:
         parts = {key: {(): own, **at} for key, at in places.items()}
         return {key: Document(at[()][0], data[key], self.context, at) for key, at in parts.items()}
 
-    def at(self, *path: str | int) -> Document | None:
-        """The part under a path; None if there is nothing."""
-        part: Document | None = self
-        for key in path:
-            part = part and part.inside().get(key)
-        return part
-
     def put(self, path: Sequence[str | int], data: Any, part: Document) -> Document:
         """With other data, which differ at ``path`` alone, where ``part`` is placed."""
         cut = tuple(path)
