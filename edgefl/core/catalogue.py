@@ -134,10 +134,8 @@ def entries(kind: str) -> Mapping[str, Entry]:
     """All components of one kind, by name.
 
     Raises:
-        UserError: the kind is unknown, or two files have one name.
+        UserError: two files have one name.
     """
-    if kind not in KINDS:
-        raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
     found = dict(_shipped(kind))
     for folder in user_folders():
         for entry in _scan(kind, folder / _INSIDE.get(kind, kind)):

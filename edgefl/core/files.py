@@ -17,11 +17,7 @@ _AT_ONCE = 32
 
 
 def atomically(path: Path, content: bytes) -> None:
-    """Writes a file atomically.
-
-    Raises:
-        RunError: it cannot be written; an existing file is unchanged.
-    """
+    """``all_atomically`` for one file."""
     all_atomically({path: content})
 
 
