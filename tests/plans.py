@@ -132,7 +132,7 @@ def plan(
         batteries=tuple(batteries),
         throttling=tuple(throttling),
     )
-    refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
+    refusals = {client: Refusal("board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused}
     fleet = Fleet(members=(FleetMember(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
     return Plan(scenario, clients, tuple(table), fleet, refusals)
 

@@ -26,7 +26,7 @@ ALL = "all"
 
 def device(name: str, *, where: str = "") -> Board:
     """A device by name; a ``UserError`` if no file has the name, or the file is wrong."""
-    return device_of(inheriting.document(catalogue.find("devices", name, where=where).path))
+    return device_of(Document.read(catalogue.find("devices", name, where=where).path))
 
 
 def device_of(own: Document) -> Board:
@@ -35,7 +35,7 @@ def device_of(own: Document) -> Board:
     Raises:
         UserError: the file, or one that it is like, is wrong.
     """
-    document = inheriting.device(own, str(own.place(["like"])))
+    document = inheriting.inherited("devices", own, str(own.place(["like"])))
     try:
         found = board_of({"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
@@ -48,7 +48,7 @@ def device_of(own: Document) -> Board:
 def profile(name: str, *, where: str = "") -> Fleet:
     """A fleet by name, as in its file; a ``UserError`` if no file has the name, or the file is wrong."""
     file = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = inheriting.fleet(file, file.file)
+    document = inheriting.inherited("profiles", file, file.file)
     fleet = inheriting.attributed(validate(Fleet, document.data, document), document)
     if carbon := carbon_of(fleet, document):
         fleet = with_carbon(fleet, inheriting.attributed(carbon, document.inside()["carbon"]))

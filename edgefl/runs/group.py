@@ -289,7 +289,7 @@ def _selection_notes(planned: Planned) -> list[str]:
 def _refusal_notes(planned: Planned) -> list[str]:
     """A line for each device and exchange that it cannot do, with the numbers of its largest client."""
     kinds: dict[tuple[str, str], list[Refusal]] = {}
-    for refusal in planned.plan.refusals:
+    for _, refusal in planned.plan.refused():
         kinds.setdefault((refusal.device, refusal.exchange), []).append(refusal)
     name, clients = planned.plan.scenario.name, len(planned.plan.clients)
     return [

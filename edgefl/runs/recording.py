@@ -245,7 +245,7 @@ class Differences:
 
     def __init__(self, recorded: Plan, plan: Plan, learning: Learning) -> None:
         self._exchanges = [prices.exchange for prices in plan.prices]
-        self._refused = {refusal.client: refusal for refusal in plan.refusals}
+        self._refused = dict(plan.refused())
         self._plans = recorded, plan
         facts = Facts.of(recorded), Facts.of(plan)
         settings = any(each.settings for method in learning.methods for each in method.exchanges)
@@ -290,8 +290,8 @@ class Differences:
         if missing:
             told = f" in place of {_clients(missing)}" if more else ""
             first = f"would {does} {_clients(more)}" if more else f"would not {does} {_clients(missing)}"
-            refused = (self._refused[client] for client in sorted(missing) if client in self._refused)
-            why = next((f", since client {one.client} is refused: {one}" for one in refused), "")
+            refused = (client for client in sorted(missing) if client in self._refused)
+            why = next((f", since client {one} is refused: {self._refused[one]}" for one in refused), "")
             yield f"{first}{told}{why}"
         elif more:
             yield f"would also {does} {_clients(more)}"

@@ -18,7 +18,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -41,12 +41,11 @@ def plan_rows(
     users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
     yield "fleet", zip(*own, cells, users, strict=True)
     yield "cells", enumerate(clients.cells)
-    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
     yield (
         "refused_kinds",
         [
             (kind, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)), one.reason)
-            for kind, one in refused.items()
+            for kind, one in plan.refusals.items()
         ],
     )
     for place, prices in enumerate(plan.prices):
@@ -93,7 +92,7 @@ def read_plan(reader: Reader) -> Plan:
         clients=clients,
         prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
-        refusals=_refusals(reader, clients),
+        refusals=_refusals(reader),
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )
@@ -183,12 +182,11 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
 
 
-def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:
+def _refusals(reader: Reader) -> dict[int, Refusal]:
     rows = reader.query("SELECT * FROM refused_kinds JOIN kinds USING (kind)")
-    return refusals_of(clients, {row["kind"]: _refusal(row) for row in rows})
+    return {row["kind"]: _refusal(row) for row in rows}
 
 
 def _refusal(row: dict[str, Any]) -> Refusal:
-    """Of no client yet."""
     facts = {key: row[key] for key in ("device", "exchange", "needs_bytes", "has_bytes", "reason")}
-    return Refusal(client=-1, parts=json.loads(row["parts"]), **facts)
+    return Refusal(parts=json.loads(row["parts"]), **facts)

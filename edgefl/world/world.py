@@ -471,8 +471,8 @@ class World:
 
     def refuse(self) -> None:
         """Records who cannot take part."""
-        for refusal in self.plan.refusals:
-            self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
+        for client, refusal in self.plan.refused():
+            self._record(Kind.REFUSED, exchange=refusal.exchange, client=client)
 
     def cut(self) -> simpy.Event:
         """Ends every job that is in flight, or has arrived and was not merged; see ``discard``."""
