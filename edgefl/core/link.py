@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -159,11 +158,15 @@ class Link(Strict):
 
     def rates(self, which: int, way: Way) -> Rates:
         """The rates of one of the link's traces."""
-        bps, latency_s = self.followed.pieces(which, way)
-        if latency_s is None:
-            latency_s = np.full(len(bps.t), self.latency.known)
-        reached = np.minimum(bps.value, mathis_bps(latency_s, self.loss.known))
-        return Rates(replace(bps, value=reached), replace(bps, value=latency_s * self.handshakes.known))
+        trace = self.followed
+        bps, latency = trace.pieces(which, way), Piecewise(np.zeros(1), np.array([self.latency.known]))
+        if "latency" in trace.gives:
+            latency = trace.pieces(which, "latency")
+        t_s, period_s = np.union1d(bps.t, latency.t), min(bps.period, latency.period)
+        latency_s = latency.at(t_s)
+        reached = np.minimum(bps.at(t_s), mathis_bps(latency_s, self.loss.known))
+        delay_s = latency_s * self.handshakes.known
+        return Rates(Piecewise(t_s, reached, period_s), Piecewise(t_s, delay_s, period_s))
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:

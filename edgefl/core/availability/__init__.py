@@ -107,7 +107,6 @@ class OnOff(Timetable):
         return Spell(available, until)
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
-        """See ``Timetable.of_one``."""
         there = self._comes.nearest(client, t_s, -1) > self._leaves.nearest(client, t_s, -1)
         return there, (self._leaves if there else self._comes).nearest(client, t_s, 1)
 

@@ -63,7 +63,6 @@ class Params(Availability):
         return np.array((self.rows or "").replace(" ", ",").split(","), dtype=np.float64).reshape(-1, 3)
 
     def timetable(self, clients: Clients, root: int) -> Intervals:  # noqa: ARG002
-        """See ``Availability.timetable``."""
         return Intervals(self.table(), math.inf if self.repeat is None else self.repeat, clients.user)
 
 
@@ -85,7 +84,6 @@ class Intervals(Timetable):
         self._begins = self._number + 1j * self._start_s
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
-        """See ``Timetable.at``."""
         number, base = self._user[clients], self._base(t_s)
         first, end = (np.searchsorted(self._number, number, side) for side in ("left", "right"))
         # The last that has begun; before the first is another client's.

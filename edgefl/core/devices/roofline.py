@@ -132,11 +132,9 @@ class Roofline(Board):
         return tuple(self.peak | own)
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:
-        """See ``Board.launch``."""
         return (self.inference if inference and self.inference else self).launch_overhead
 
     def figures(self) -> str:
-        """See ``Board.figures``."""
         return self.inference.runtime if self.inference else "training"
 
     def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
@@ -151,7 +149,6 @@ class Roofline(Board):
         return peak, efficiency, f"{place}launch_overhead", *shape, "memory_bandwidth", "cache", *backward
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> KernelClock:
-        """See ``Board.clock``."""
         peak, efficiency, launch, half_side, filtering, *_ = self.areas(dtype, inference=inference)
         read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}

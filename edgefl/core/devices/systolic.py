@@ -86,11 +86,9 @@ class Systolic(Board):
         return self.dtypes_supported
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:  # noqa: ARG002 - one for both
-        """See ``Board.launch``."""
         return self.launch_overhead
 
     def in_words(self) -> str:
-        """See ``Board.in_words``."""
         return (
             f"dataflow {self.dataflow}; strided input gradients by {self.stride_handling}; "
             f"depthwise convolutions on the {self.depthwise.replace('_', ' ')}"
