@@ -146,9 +146,6 @@ class Work:
     def __add__(self, other: Work) -> Work:
         return Work(Counter(self.kernels) + Counter(other.kernels))
 
-    def __mul__(self, times: int) -> Work:
-        return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
-
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
 

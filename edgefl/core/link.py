@@ -85,7 +85,6 @@ class Link(Strict):
     """A client's network connection.
 
     Attributes:
-        title: its display name.
         down: bits a second towards the client.
         up: bits a second from the client.
         latency: round-trip time.
@@ -94,7 +93,6 @@ class Link(Strict):
         radio: the transceiver's power; if unknown, so is the client's energy.
         trace: how the rates, and the latency if it says so, change in time; ``down``, ``up`` and ``latency``
             are then its means over time. None if nothing changes.
-        notes: remarks for users.
     """
 
     model_config = ConfigDict(json_schema_extra=_rates_or_trace)

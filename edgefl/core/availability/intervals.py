@@ -116,8 +116,8 @@ def _of_rows(rows: str) -> str:
 
 def _of_file(text: str) -> str:
     """Rows as text, by client and start."""
-    table = read_csv(text, _IntervalRow)
-    rows = sorted((*row.values(), line) for row, line in zip(table.rows, table.lines, strict=True))
+    _, read, lines = read_csv(text, _IntervalRow)
+    rows = sorted((*row.values(), line) for row, line in zip(read, lines, strict=True))
     for _, start, end, line in rows:
         if start >= end:
             raise RowError(f"the interval from {start:g} s must end after that, not at {end:g} s", line)

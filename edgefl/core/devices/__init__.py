@@ -39,7 +39,6 @@ Load = Annotated[units.Seconds, Field(ge=0), Costs.LESS]
 Fall = Annotated[units.Seconds, Field(ge=1), Costs.LESS]
 Recovery = Annotated[units.Seconds, Field(ge=1), Costs.MORE]
 Slowest = Annotated[float, Field(ge=0.001, le=1), Costs.LESS]
-Trains = Literal["everything", "last layer", "nothing"]
 
 
 class Bounds(NamedTuple):
@@ -84,17 +83,14 @@ class KernelClock:
                 compute_s += one[0] * count
             else:
                 memory_s += one[1] * count
-        overhead_s = self.launch_s * work.launches
-        if self.backward_s:
-            overhead_s += self.backward_s * work.backwards
-        return Bounds(compute_s, memory_s, overhead_s)
+        launch_s = self.launch_s * work.launches + self.backward_s * work.backwards
+        return Bounds(compute_s, memory_s, launch_s)
 
 
 class Power(Strict):
     """Electrical power of the whole device, in watts.
 
     Attributes:
-        idle: idle.
         active: training at full load.
         single_core: with one core busy, which is what overheads keep busy: starting kernels and backward
             passes. ``active`` if left out.
@@ -177,11 +173,11 @@ class Training(Strict):
     """How much of a model the device can train.
 
     Attributes:
-        supports: "everything", "last layer" (anything deeper is refused) or "nothing".
+        supports: with "last layer", anything deeper is refused.
         source: why, and where it was read.
     """
 
-    supports: Trains
+    supports: Literal["everything", "last layer", "nothing"]
     source: Annotated[str, Field(min_length=1)]
 
 
@@ -190,15 +186,10 @@ class Board(Strict):
 
     Attributes:
         kind: the name of its cost model's file.
-        title: its display name.
-        category: sbc, edge-gpu, phone, laptop, mcu, fpga, npu, server or server-gpu.
-        memory: bytes of memory.
-        reserved_memory: bytes of it that the system and the runtime occupy.
-        power: idle and active.
+        reserved_memory: what the system and the runtime occupy.
         battery: left out if there is none.
         throttling: how it slows down under sustained load; left out if it does not.
         training: what it can train; everything by default.
-        notes: remarks for users.
     """
 
     kind: str = ""
@@ -233,14 +224,11 @@ class Board(Strict):
         is_modelled = dtype != "int8" or supports != "everything"
         if supports == "everything" and is_modelled:
             return ""
-        gradients = [
-            kernel
-            for kernel, _ in work
-            if kernel.role in {GRAD_INPUT, GRAD_WEIGHT} and kernel.kind != ELEMENTWISE
-        ]
-        deep = [kernel for kernel in gradients if kernel.role == GRAD_INPUT or kernel.op == "convolution"]
-        weights = {kernel.part for kernel in gradients}
-        if not gradients or (supports != "nothing" and not deep and len(weights) == 1):
+        products = [kernel for kernel, _ in work if kernel.kind != ELEMENTWISE]
+        gradients = [kernel for kernel in products if kernel.role in {GRAD_INPUT, GRAD_WEIGHT}]
+        is_deep = any(kernel.role == GRAD_INPUT or kernel.op == "convolution" for kernel in gradients)
+        is_one_layer = len({kernel.part for kernel in gradients}) == 1 and not is_deep
+        if not gradients or (supports != "nothing" and is_one_layer):
             return ""
         if not is_modelled:
             return "int8 training is modelled for the last layer only: choose another number type"

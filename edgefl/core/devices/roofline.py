@@ -58,12 +58,7 @@ class EfficiencyByClass(Strict):
 
 
 class Cache(Strict):
-    """A cache that speeds up streaming kernels.
-
-    Attributes:
-        size: bytes of operands that fit.
-        bandwidth: bytes per second.
-    """
+    """A cache, from which kernels whose operands fit into it stream."""
 
     size: Sourced[Room]
     bandwidth: Sourced[Bandwidth]
@@ -101,7 +96,7 @@ class Roofline(Board):
         filtering: how many times less 3x3 convolutions without stride multiply than is counted, at the types
             without an ``efficiency_in``; 1 if left out.
         memory_bandwidth: bytes per second that streaming kernels reach.
-        cache: a cache's size and bandwidth; left out if none was measured.
+        cache: left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
         backward_overhead: seconds added to every backward pass; none if left out.
         inference: what differs in a runtime for inference; nothing by default.
