@@ -72,8 +72,6 @@ class Demand(NamedTuple):
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
         down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
-        flops: operations.
-        steps: optimizer steps.
         idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
@@ -163,20 +161,14 @@ class Demand(NamedTuple):
         """The joules of radios' tails, where there is one, each until the next transfer or its tail time."""
         return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
-    def tails_j(self) -> Reals:
-        """The joules of the radio's tails of a job alone, at full speed on an unshared link.
-
-        One lasts until the upload begins, the one after the last transfer in full.
-        """
-        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
-        between_j = self.tail_j(receives & sends, self.work_s)
-        return between_j + self.tail_j(receives | sends, np.inf)
-
     def energy(self) -> dict[str, Reals]:
         """The ``ENERGIES`` of a job alone, at full speed on an unshared link; NaN for unknown ones."""
         seconds, moved = (self.down_s, self.work_s, self.up_s), (self.down_bytes, self.up_bytes)
         active_j, idle_j = self.charges(seconds, moved)
-        return dict(zip(ENERGIES, (*active_j, self.tails_j(), sum(idle_j)), strict=True))
+        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
+        # One tail lasts until the upload begins, the one after the last transfer in full.
+        tails_j = self.tail_j(receives & sends, self.work_s) + self.tail_j(receives | sends, np.inf)
+        return dict(zip(ENERGIES, (*active_j, tails_j, sum(idle_j)), strict=True))
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:

@@ -70,6 +70,15 @@ def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
     return counts
 
 
+def step_count(samples: int, batch_size: int, passes: Passes) -> int:
+    """How many steps a phase takes for a client of ``samples`` samples."""
+    samples = passes.over(samples)
+    if passes.epochs is None:
+        return (passes.steps or 0) if samples else 0
+    full, rest = divmod(samples, batch_size)
+    return passes.epochs * (full + (rest > 1 or (rest == 1 and not full)))
+
+
 def limited(samples: int, batch_size: int, phases: Sequence[Passes], steps: int) -> list[Passes]:
     """The lengths of a job's phases where the job ends after ``steps`` steps.
 
@@ -80,7 +89,7 @@ def limited(samples: int, batch_size: int, phases: Sequence[Passes], steps: int)
     """
     lengths = []
     for passes in phases:
-        full = step_sizes(samples, batch_size, passes).total()
+        full = step_count(samples, batch_size, passes)
         lengths.append(passes if full <= steps else replace(passes, epochs=None, steps=steps))
         steps = max(0, steps - full)
     return lengths

@@ -28,7 +28,7 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Assumption
 from edgefl.core.price import Demand
-from edgefl.core.steps import batch_sizes, step_sizes
+from edgefl.core.steps import batch_sizes, step_count
 from edgefl.core.training import LocalTraining
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.core.yamls import Document
@@ -214,8 +214,8 @@ def _trains(exchange: Exchange, local: LocalTraining, document: Document) -> boo
 
 def _steps(exchange: Exchange, local: LocalTraining, samples: int, length: int) -> int:
     """All steps of a job whose last phase has a length."""
-    passes = [*(phase.passes for phase in exchange.work.phases[:-1]), local.lasting(length)]
-    return sum(step_sizes(samples, local.size, each).total() for each in passes)
+    before = [phase.passes for phase in exchange.work.phases[:-1]]
+    return sum(step_count(samples, local.size, passes) for passes in [*before, local.lasting(length)])
 
 
 def _most(

@@ -15,7 +15,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
-from edgefl.core.steps import limited, step_sizes
+from edgefl.core.steps import limited, step_count
 from edgefl.core.user_code import returned
 from edgefl.data import Spec
 from edgefl.data.batching import Together, batches
@@ -146,15 +146,15 @@ class TaskBuilder:
         if all(phase.reports for phase in phases):
             return job.steps
         size = self.learning.spec.local.size
-        return sum(step_sizes(samples, size, phase.passes).total() for phase in phases if phase.reports)
+        return sum(step_count(samples, size, phase.passes) for phase in phases if phase.reports)
 
     def _full_steps(self, job: TrainingJob) -> int:
         """The steps of a job that does all phases of its exchange in full."""
         key = job.exchange, job.client
         if key not in self._lengths:
-            samples, size = self.samples[job.client], self.learning.spec.local.size
-            lengths = (phase.passes for phase in self.exchange(job).work.phases)
-            self._lengths[key] = sum(step_sizes(samples, size, passes).total() for passes in lengths)
+            samples, batch_size = self.samples[job.client], self.learning.spec.local.size
+            phases = self.exchange(job).work.phases
+            self._lengths[key] = sum(step_count(samples, batch_size, phase.passes) for phase in phases)
         return self._lengths[key]
 
     @cached_property

@@ -22,16 +22,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices import (
-    TRACED,
-    WIDTHS,
-    Bandwidth,
-    Board,
-    DType,
-    Efficiency,
-    KernelClock,
-    Room,
-)
+from edgefl.core.devices import TRACED, WIDTHS, Bandwidth, Board, DType, Efficiency, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 

@@ -20,16 +20,7 @@ from pydantic import Field
 
 from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel, Product
-from edgefl.core.devices import (
-    TRACED,
-    WIDTHS,
-    Bandwidth,
-    Board,
-    DType,
-    Efficiency,
-    KernelClock,
-    Room,
-)
+from edgefl.core.devices import TRACED, WIDTHS, Bandwidth, Board, DType, Efficiency, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -54,7 +45,6 @@ class Systolic(Board):
 
     Attributes:
         rows, columns: the array's size in cells.
-        clock_rate: cycles per second.
         dataflow: what stays in the cells: "os" outputs, "ws" weights, "is" inputs.
         dtypes_supported: the cells' number types, with one multiply-add per cycle in each.
         memory_bandwidth: the DRAM's bytes per second, shared by all operands.
@@ -64,7 +54,6 @@ class Systolic(Board):
         stride_handling: what a strided convolution's input gradient is: "phase" (one product for each phase
             of the stride, no wasted multiply-adds) or "zero-insert" (stride^2 times the work).
         depthwise: "array" (a product with one column for each channel) or "special_unit".
-        special_unit: the unit for everything but products.
     """
 
     kind: Literal["systolic"]

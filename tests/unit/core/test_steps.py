@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.core.steps import Passes, batch_sizes, limited, step_sequence, step_sizes
+from edgefl.core.steps import Passes, batch_sizes, limited, step_count, step_sequence, step_sizes
 
 SAMPLES = st.none() | st.integers(0, 60)
 LENGTHS = st.one_of(
@@ -31,6 +31,7 @@ def test_counted_steps_are_the_steps_taken(samples, batch_size, passes):
     own = samples if passes.samples is None else passes.samples
     walked = list(step_sequence(samples, batch_size, passes))
     assert walked == list(step_sequence(own, batch_size, Passes(passes.epochs, passes.steps)))
+    assert step_count(samples, batch_size, passes) == len(walked)
     assert step_sizes(samples, batch_size, passes) == Counter(size for _, size in walked)
     assert all(count > 0 for count in step_sizes(samples, batch_size, passes).values())
     assert [one for one, _ in walked] == sorted(one for one, _ in walked)
