@@ -49,7 +49,8 @@ class Cell(Strict):
     """What a few clients share between their own links and the server's: a home's access, a base station.
 
     Attributes:
-        down, up: the rates towards its clients and from them, together.
+        down: the rate towards its clients, together.
+        up: the rate from its clients, together.
         clients: how many share one such cell; the last one may have fewer.
     """
 

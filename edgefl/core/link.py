@@ -189,8 +189,5 @@ def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
-    slowed_s = np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
-    bps: Floats = np.full_like(slowed_s, np.inf)
-    with np.errstate(over="ignore"):
-        np.divide(_MATHIS * 8 * SEGMENT_BYTES, slowed_s, out=bps, where=slowed_s > 0)
-    return bps
+    with np.errstate(over="ignore", divide="ignore"):
+        return _MATHIS * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)

@@ -26,10 +26,10 @@ from pydantic import Field, model_validator
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import DAY_S, HOUR_S, Availability, Spell, Start, Timetable, Zones, zones_of
 from edgefl.core.clients import Clients
-from edgefl.core.devices import Battery
+from edgefl.core.devices import Battery, Capacity, ChargePower
 from edgefl.core.draws import key, normals, uniforms
 from edgefl.core.params import NonNegative, Share
-from edgefl.core.units import Joules, Watts
+from edgefl.core.units import Watts
 
 Level = Annotated[float, Field(ge=0, le=1)]
 
@@ -50,12 +50,9 @@ class Params(Availability):
     days: Annotated[
         float, Field(ge=0.01, le=1, description="share of days on which a client is plugged in")
     ] = 0.9
-    capacity: Annotated[
-        Annotated[Joules, Field(gt=0)] | None, Field(description="of all batteries; null: the devices'")
-    ] = None
+    capacity: Annotated[Capacity | None, Field(description="of all batteries; null: the devices'")] = None
     charger: Annotated[
-        Annotated[Watts, Field(gt=0)] | None,
-        Field(description="power that fills the batteries; null: the devices'"),
+        ChargePower | None, Field(description="power that fills the batteries; null: the devices'")
     ] = None
     drain: Annotated[Watts, Field(description="mean power while unplugged")] = 0.6
     minimum: Annotated[

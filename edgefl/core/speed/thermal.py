@@ -24,9 +24,8 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from edgefl.core.clients import Clients
-from edgefl.core.devices import Throttling
+from edgefl.core.devices import Fall, Load, Recovery, Slowest, Throttling
 from edgefl.core.speed import Pace, Speed, SpeedCurve
-from edgefl.core.units import Seconds
 
 # Onset, fall, floor and recovery of a device that does not say.
 _DEFAULTS = (180.0, 60.0, 0.7, 240.0)
@@ -46,20 +45,13 @@ class Heating(NamedTuple):
 class Params(Speed):
     """How long a client stays fast, and how slow it becomes."""
 
-    onset: Annotated[
-        Annotated[Seconds, Field(ge=0)] | None, Field(description="load at full speed; null: the devices'")
-    ] = None
-    fall: Annotated[
-        Annotated[Seconds, Field(ge=1)] | None,
-        Field(description="further load until the floor; null: the devices'"),
-    ] = None
+    onset: Annotated[Load | None, Field(description="load at full speed; null: the devices'")] = None
+    fall: Annotated[Fall | None, Field(description="further load until the floor; null: the devices'")] = None
     floor: Annotated[
-        Annotated[float, Field(ge=0.001, le=1)] | None,
-        Field(description="share of the full speed that remains; null: the devices'"),
+        Slowest | None, Field(description="share of the full speed that remains; null: the devices'")
     ] = None
     recovery: Annotated[
-        Annotated[Seconds, Field(ge=1)] | None,
-        Field(description="rest from the floor until the client is cold; null: the devices'"),
+        Recovery | None, Field(description="rest from the floor until the client is cold; null: the devices'")
     ] = None
     steps: Annotated[int, Field(ge=1, le=1000, description="steps of the fall")] = 6
 
