@@ -13,7 +13,8 @@ from history import Event, JobRecord, history
 
 from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
-from edgefl.core.devices import Battery, Roofline
+from edgefl.core.devices import Battery
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, FleetMember
 from edgefl.core.link import Link

@@ -9,7 +9,7 @@ from typing import Any, cast
 from edgefl.core import catalogue, inheriting
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import as_its_file
-from edgefl.core.devices import WIDTHS, Board, DType, board_of
+from edgefl.core.devices import WIDTHS, AnyBoard, Board, DType
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet
@@ -37,7 +37,7 @@ def device_of(own: Document) -> Board:
     """
     document = inheriting.inherited("devices", own, str(own.place(["like"])))
     try:
-        found = board_of({"title": Path(own.file).stem, **document.data}, document)
+        found: Board = validate(AnyBoard, {"title": Path(own.file).stem, **document.data}, document)
     except UserError as error:
         if (like := own.data.get("like")) and not error.hint:
             error.hint = f"keys left out are {like}'s; null removes one"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from edgefl.core.devices import Board, board_of
+from edgefl.core.devices import AnyBoard, Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
@@ -33,9 +33,8 @@ def recorded(reader: Reader) -> Recorded:
 def recorded_devices(reader: Reader) -> Mapping[str, Board]:
     """A run's devices, by name; a ``UserError`` if ``plan.yaml`` is damaged, or a device's kind is gone."""
     document = reader.document
-    return {
-        name: board_of(data, document, ["devices", name]) for name, data in document.data["devices"].items()
-    }
+    devices = document.data["devices"].items()
+    return {name: validate(AnyBoard, data, document, ["devices", name]) for name, data in devices}
 
 
 def recorded_fleet(reader: Reader) -> Fleet:

@@ -13,7 +13,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced, as_text, of_text
-from edgefl.core.devices import Battery, Throttling, board_of
+from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
@@ -100,7 +100,7 @@ def read_plan(reader: Reader) -> Plan:
 
 def _server(reader: Reader, name: str, resolved: Mapping[str, Any], document: Document) -> ServerWork:
     """The server's device and its work."""
-    board = board_of(resolved["server_device"], document, ["server_device"])
+    board = validate(AnyBoard, resolved["server_device"], document, ["server_device"])
     rows = reader.rows("server_work", "exchange")
     return ServerWork(name, board, {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows})
 
