@@ -6,6 +6,6 @@ and a partition; ``batching.batches`` gives a client its training batches.
 """
 
 from edgefl.data.dataset import Arrays, Labels, Source, Spec, channels_last, stratified
-from edgefl.data.image_cache import decoded_once
+from edgefl.data.images import decoded_once
 
 __all__ = ["Arrays", "Labels", "Source", "Spec", "channels_last", "decoded_once", "stratified"]
