@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pydantic.dataclasses
@@ -14,6 +14,7 @@ from pydantic import PositiveFloat, PositiveInt
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
+from edgefl.core.user_code import returned
 
 Pixels: TypeAlias = NDArray[np.uint8]
 Labels: TypeAlias = tuple[Ints, Ints]
@@ -119,10 +120,8 @@ class Source:
         Raises:
             DataError: the files are missing or unreadable, or do not fit the spec.
         """
-        arrays: Any = self.load(folder, download=download)
-        if not isinstance(arrays, Arrays):
-            what = f"{self.spec.name}'s load returned {type(arrays).__name__}, not edgefl.data.Arrays"
-            raise DataError(what, where=self.where)
+        loaded = self.load(folder, download=download)
+        arrays = returned(loaded, Arrays, self.load, "edgefl.data.Arrays", DataError)
         where = arrays.where or self.where
         _check(self.spec, "training", arrays.train_x, arrays.train_y, arrays.train_users, where)
         _check(self.spec, "test", arrays.test_x, arrays.test_y, arrays.test_users, where)

@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from pydantic import Field
 
 from edgefl.core.arrays import Ints
-from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError, deal, stock
+from edgefl.data.partitions._deal import Skewed, proportional
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
 # ten classes.
@@ -28,50 +25,20 @@ _MOST = 10**9
 _AT_ONCE = 2**15
 
 
-class Params(Partition):
+class Params(Skewed):
     """How much the clients differ."""
 
-    alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
-    min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
+    EQUAL = "dirichlet-equal"
 
-    def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Every sample goes to one client, and none is dropped.
-
-        Raises:
-            UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
-        """
-        if clients * self.min_samples > len(labels):
-            what = (
-                f"too few training samples ({len(labels)}) to give {clients} clients {self.min_samples} each"
-            )
-            hint = "--set task.partition=dirichlet-equal gives all equally many; or use a smaller min_samples"
-            raise TooFewError(what, where="task.partition", hint=hint)
-        available, made, best = stock(labels, classes), 0, 0
-        for counts in _draws(self.alpha, available, clients, rng):
-            smallest = counts.sum(axis=2).min(axis=1)
-            enough = np.flatnonzero(smallest >= self.min_samples)
-            if len(enough):
-                return deal(labels, counts[enough[0]], rng)
-            made, best = made + len(counts), max(best, int(smallest.max()))
-        lower = f", such as {best}, which a draw gave" if best else ""
-        raise UserError(
-            f"none of {made:,} draws with alpha {self.alpha:g} gave each of {clients} clients "
-            f"{self.min_samples} samples",
-            where="task.partition",
-            hint=f"use a larger alpha, fewer clients or a smaller min_samples{lower}; the partition "
-            "dirichlet_equal gives all clients equally many samples",
-        )
-
-
-def _draws(alpha: float, available: Ints, clients: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Draws of counts, (draws, clients, C)."""
-    for _ in range(_FEW):
-        yield _draw(alpha, available, clients, rng)[None]
-    more = min(_MORE, max(1, _MOST // (clients * len(available))))
-    note(f"task.partition: {_FEW:,} draws left a client with too few samples; up to {more:,} more follow")
-    together = max(1, _AT_ONCE // clients)
-    for start in range(0, more, together):
-        yield _drawn(alpha, available, (min(together, more - start), clients), rng)
+    def draws(self, available: Ints, clients: int, rng: np.random.Generator) -> Iterator[Ints]:
+        """Some one by one, then many at a time."""
+        for _ in range(_FEW):
+            yield _draw(self.alpha, available, clients, rng)[None]
+        more = min(_MORE, max(1, _MOST // (clients * len(available))))
+        note(f"task.partition: {_FEW:,} draws left a client with too few samples; up to {more:,} more follow")
+        together = max(1, _AT_ONCE // clients)
+        for start in range(0, more, together):
+            yield _drawn(self.alpha, available, (min(together, more - start), clients), rng)
 
 
 def _draw(alpha: float, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
@@ -82,9 +49,7 @@ def _draw(alpha: float, available: Ints, clients: int, rng: np.random.Generator)
         still = np.flatnonzero(held * clients < available.sum())
         if not samples:
             continue
-        edges = np.cumsum(rng.dirichlet(np.full(len(still), alpha))) * samples
-        edges[-1] = samples  # the proportions sum to 1 only up to rounding
-        counts[still, label] = np.diff(edges.astype(np.int64), prepend=0)
+        counts[still, label] = proportional(samples, rng.dirichlet(np.full(len(still), alpha)))
         held += counts[:, label]
     return counts
 
