@@ -2,7 +2,7 @@
 
 ``sources``, ``partitions`` and ``augmentations`` hold one file each for a dataset, a partition and an
 augmentation; the names here are those that a dataset's file needs. ``federation.federate`` joins a dataset
-and a partition; ``batching.batches`` gives a client its training batches.
+and a partition; ``batching.Together`` gives clients their training batches.
 """
 
 from edgefl.data.dataset import Arrays, Labels, Source, Spec, channels_last, stratified

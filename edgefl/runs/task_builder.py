@@ -18,7 +18,7 @@ from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
 from edgefl.core.user_code import returned
 from edgefl.data import Spec
-from edgefl.data.batching import Together, batches
+from edgefl.data.batching import Together
 from edgefl.data.federation import Federation
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
@@ -186,7 +186,8 @@ class TaskBuilder:
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
             augment = self.learning.augment(phase)
-            return batches(federation, job.client, phase, batch_size, job.seed, augment=augment)
+            alone = Together(federation, [job.client], [phase], batch_size, [job.seed], augment=augment)
+            return alone.of_one()
 
         return Task(job, self._fold(job), payload, state, self.ctx(job), of_phase)
 
