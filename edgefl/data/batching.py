@@ -27,8 +27,9 @@ Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
-# The most bytes of float32 images that a group of clients prepares at once.
-_BLOCK_BYTES = 64_000_000
+# The most bytes of float32 images that a group of clients prepares at once: more than a cache holds takes
+# twice as long.
+_BLOCK_BYTES = 2_000_000
 
 
 class Together:

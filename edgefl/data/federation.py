@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -72,40 +71,23 @@ class Federation:
         """The same with pixels and labels on a device; with a holdout, still one copy of the pixels."""
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         moved = {id(value): value.to(device) for value in tensors.values()}
-        return replace(self, **{name: moved[id(value)] for name, value in tensors.items()})
+        changes: dict[str, Any] = {name: moved[id(value)] for name, value in tensors.items()}
+        return replace(self, **changes)
 
-    def shared(self) -> dict[str, Tensor]:
-        """Everything that training needs, as tensors that processes can share; see ``of_shared``.
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all pixels and labels."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
+
+    def for_training(self) -> Federation:
+        """Without the test images, for processes that train.
 
         Raises:
             DataError: the federation was planned without files.
         """
         if self.train_x is None:
             raise DataError(f"cannot train on {self.spec.name}: the run was planned without its files")
-        # Row by row, as they lie in memory.
-        public = {} if self.public_x is None else {"public_x": self.public_x.permute(0, 2, 3, 1)}
-        return {
-            **public,
-            "train_x": self.train_x.permute(0, 2, 3, 1),
-            "train_y": self.train_y,
-            "parts": torch.from_numpy(np.concatenate(self.parts)),
-            "bounds": torch.tensor([0, *np.cumsum([len(part) for part in self.parts]).tolist()]),
-            "class_counts": torch.from_numpy(self.class_counts),
-        }
-
-    @classmethod
-    def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
-        """A federation for training, without test data, over the tensors of ``shared``."""
-        bounds, parts, counts = (tensors[name].numpy() for name in ("bounds", "parts", "class_counts"))
-        return cls(
-            spec=spec,
-            samples=counts.sum(axis=1),
-            class_counts=counts,
-            train_x=tensors["train_x"].permute(0, 3, 1, 2),
-            train_y=tensors["train_y"],
-            parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
-            public_x=tensors["public_x"].permute(0, 3, 1, 2) if "public_x" in tensors else None,
-        )
+        return replace(self, test_x=None)
 
 
 def federate(

@@ -97,4 +97,5 @@ def proportional(samples: int, proportions: Floats) -> Ints:
     """Shares of ``samples``, rounded so that none is left."""
     edges = np.cumsum(proportions) * samples
     edges[-1] = samples  # the proportions sum to 1 only up to rounding
-    return np.diff(edges.astype(np.int64), prepend=0)
+    shares: Ints = np.diff(edges.astype(np.int64), prepend=0)
+    return shares
