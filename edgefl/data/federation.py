@@ -15,7 +15,7 @@ from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError, UserError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.dataset import Arrays, Labels, Spec, stratified
-from edgefl.data.partitions._deal import TooFewError
+from edgefl.data.partitions import TooFewError
 
 Split: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
 """(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters. A

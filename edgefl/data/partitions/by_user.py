@@ -10,8 +10,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import held
+from edgefl.data.partitions import Partition, held
 
 
 class Params(Partition):

@@ -11,8 +11,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import UserError
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError, deal, equal_sizes, stock
+from edgefl.data.partitions import Partition, TooFewError, deal, equal_sizes, stock
 
 _REDRAWS = 100
 

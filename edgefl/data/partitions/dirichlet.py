@@ -14,7 +14,7 @@ import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.core.notes import note
-from edgefl.data.partitions._deal import Skewed, proportional
+from edgefl.data.partitions import Skewed, proportional
 
 # Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
 # ten classes.

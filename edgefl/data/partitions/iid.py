@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import deal, equal_sizes
+from edgefl.data.partitions import Partition, deal, equal_sizes
 
 
 class Params(Partition):

@@ -15,8 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions import Partition
-from edgefl.data.partitions._deal import TooFewError, deal, stock
+from edgefl.data.partitions import Partition, TooFewError, deal, stock
 
 
 class Params(Partition):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from edgefl.core.arrays import Ints
-from edgefl.data.partitions._deal import Skewed, proportional
+from edgefl.data.partitions import Skewed, proportional
 
 _REDRAWS = 10_000
 
