@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ from pydantic import Field
 
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.errors import UserError
+from edgefl.core.notes import note
 from edgefl.core.params import Component
 
 
@@ -40,6 +40,12 @@ class TooFewError(UserError):
         )
 
 
+# The most draws, and of large fleets the most shares of a class that are drawn: about twenty seconds.
+_MOST_DRAWS, _MOST_SHARES = 50_000, 10**8
+# Draws after which whoever waits is told.
+_FEW_DRAWS = 1000
+
+
 class Skewed(Partition):
     """Clients of different sizes, drawn again until the smallest has ``min_samples``.
 
@@ -53,8 +59,8 @@ class Skewed(Partition):
     min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
     @abstractmethod
-    def draws(self, available: Ints, clients: int, rng: np.random.Generator) -> Iterator[Ints]:
-        """Draws of all (C,) samples of each class, as many as are worth their time, (draws, clients, C)."""
+    def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """Shares of all (C,) samples of each class, (clients, C)."""
 
     def split(self, labels: Ints, classes: int, clients: int, rng: np.random.Generator) -> list[Ints]:
         """Every sample goes to one client, and none is dropped.
@@ -62,20 +68,21 @@ class Skewed(Partition):
         Raises:
             UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
         """
-        equal, least = f"task.partition={self.EQUAL} gives all equally many", self.min_samples
+        equal, least, best = f"task.partition={self.EQUAL} gives all equally many", self.min_samples, 0
         if clients * least > len(labels):
             hint = f"--set {equal}; or use fewer clients or a smaller min_samples"
             raise TooFewError(labels, clients, f"{least}", hint)
-        made, best = 0, 0
-        for counts in self.draws(stock(labels, classes), clients, rng):
-            smallest = counts.sum(axis=2).min(axis=1)
-            enough = np.flatnonzero(smallest >= least)
-            if len(enough):
-                return deal(labels, counts[enough[0]], rng)
-            made, best = made + len(counts), max(best, int(smallest.max()))
+        most = min(_MOST_DRAWS, max(_FEW_DRAWS, _MOST_SHARES // (clients * classes)))
+        for nth in range(most):
+            counts = self.draw(stock(labels, classes), clients, rng)
+            if (smallest := int(counts.sum(axis=1).min())) >= least:
+                return deal(labels, counts, rng)
+            best = max(best, smallest)
+            if nth == _FEW_DRAWS:
+                note(f"task.partition: no draw of {nth:,} gave each client enough; up to {most:,} are made")
         lower = f", such as {best}, which a draw gave" if best else ""
         raise UserError(
-            f"none of {made:,} draws with alpha {self.alpha:g} gave {clients} clients {least} samples each",
+            f"none of {most:,} draws with alpha {self.alpha:g} gave {clients} clients {least} samples each",
             where="task.partition",
             hint=f"use a larger alpha, fewer clients or a smaller min_samples{lower}; {equal}",
         )
@@ -107,7 +114,7 @@ def equal_sizes(samples: int, clients: int) -> Ints:
     return (samples - 1 - np.arange(clients)) // clients + 1
 
 
-def proportional(samples: int, proportions: Floats) -> Ints:
+def proportional(samples: np.int64, proportions: Floats) -> Ints:
     """Shares of ``samples``, rounded so that none is left."""
     edges = np.cumsum(proportions) * samples
     edges[-1] = samples  # the proportions sum to 1 only up to rounding

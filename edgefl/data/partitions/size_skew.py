@@ -6,14 +6,10 @@ again until the smallest client has ``min_samples``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.data.partitions import Skewed, proportional
-
-_REDRAWS = 10_000
 
 
 class Params(Skewed):
@@ -25,8 +21,6 @@ class Params(Skewed):
         """As if all samples were of one class."""
         return super().split(np.zeros_like(labels), 1, clients, rng)
 
-    def draws(self, available: Ints, clients: int, rng: np.random.Generator) -> Iterator[Ints]:
-        """One at a time."""
-        for _ in range(_REDRAWS):
-            proportions = rng.dirichlet(np.full(clients, self.alpha))
-            yield proportional(int(available.sum()), proportions)[None, :, None]
+    def draw(self, available: Ints, clients: int, rng: np.random.Generator) -> Ints:
+        """All at once."""
+        return proportional(available[0], rng.dirichlet(np.full(clients, self.alpha)))[:, None]
