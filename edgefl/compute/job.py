@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
 
 from edgefl.core.event import TrainingJob
 from edgefl.data.batching import Together
+from edgefl.data.federation import Federation
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 
@@ -97,13 +97,14 @@ class Setup(NamedTuple):
     """What a worker needs for all units.
 
     Attributes:
-        build: (settings, tensors) -> an object whose ``group`` makes a group of jobs, their server versions
-            and their clients' states; a function that every process can import.
+        build: (settings, federation) -> an object whose ``group`` makes a group of jobs, their server
+            versions and their clients' states; a function that every process can import.
+        federation: without test images.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
+    build: Callable[[Mapping[str, Any], Federation], Any]
     settings: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
+    federation: Federation
     trainer: Trainer
 
 

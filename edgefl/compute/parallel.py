@@ -75,8 +75,8 @@ def unit(trees: Trees, setup: Any, order: Order) -> Any:
 
 @lru_cache(maxsize=1)
 def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
-    build, settings, tensors, trainer = trees.get(setup)
-    return build(settings, tensors).group, trainer
+    build, settings, federation, trainer = trees.get(setup)
+    return build(settings, federation).group, trainer
 
 
 class Parallel(Engine):
@@ -163,7 +163,7 @@ class Processes(Parallel):
     def __init__(self, context: EngineContext, setup: Setup, workers: int) -> None:
         self._workers = workers
         with _apart():
-            files = Files.fresh(sum(leaf.nbytes for leaf in setup.tensors.values()))
+            files = Files.fresh(setup.federation.nbytes)
             # Also when every process is killed.
             resource_tracker.register(str(files.folder), "folder")
             self._remove = weakref.finalize(self, _removed, files)
