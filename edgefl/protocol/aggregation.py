@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
@@ -21,7 +20,6 @@ def averaging(
     *phases: Phase,
     shared: Sequence[str],
     own: Sequence[str] = (),
-    neutral: Mapping[str, Any] | None = None,
 ) -> Method:
     """A method with local training and averaging of shared parts.
 
@@ -67,7 +65,6 @@ def averaging(
         exchanges=(Exchange("train", down, fold, merge, stateful=trains_kept),),
         global_model=None if kept else (lambda server: personal(server, None)),
         personal_model=personal,
-        neutral=neutral,
     )
 
 

@@ -220,8 +220,6 @@ class Method:
         exchanges: in order.
         global_model: server state -> predictor; None if the method has no global model.
         personal_model: (server state, client state or None) -> predictor.
-        neutral: parameters at which the method equals FedAvg bit for bit on the same seeds; None if there are
-            none.
     """
 
     server: Callable[[Tree], Tree]
@@ -229,7 +227,6 @@ class Method:
     exchanges: tuple[Exchange, ...]
     personal_model: Callable[[Tree, Tree | None], Predictor]
     global_model: Callable[[Tree], Predictor] | None = None
-    neutral: Mapping[str, Any] | None = None
 
     def initial(self, weights: Tree) -> Tree:
         """The server state of these initial weights; a ``UserError`` if ``server`` returns something else."""

@@ -12,15 +12,18 @@ from collections.abc import Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.world.clock import At, Clock, Lost
-from edgefl.world.pace import FleetCurve, States
+from edgefl.world.clock import At, Lost
+from edgefl.world.pace import States
+
+if TYPE_CHECKING:
+    from edgefl.world.world import World
 
 Life: TypeAlias = Generator[simpy.Event, Any, None]
 
@@ -100,36 +103,6 @@ the client's radio was open at the dispatch, minus infinity for none.
 _row = attrgetter(*(LIVE.names or ()))
 
 
-class Links(Protocol):
-    """How transfers go; each is a part of its job's process."""
-
-    def carry(self, job: Job, way: int) -> Life:
-        """A job's download, or its uploads."""
-
-    def charge_until(self, job: Job, now_s: float) -> None:
-        """Charges what the transfers in progress have spent until now."""
-
-
-class Surroundings(Protocol):
-    """What a job asks of the world that it lives in; see there."""
-
-    env: Clock
-    links: Links
-    speeds: FleetCurve
-    pauses: bool
-    loses: bool
-
-    def there(self, job: Job, t_s: float) -> tuple[bool, float]: ...
-
-    def in_vain(self, job: Job, t_s: float) -> bool: ...
-
-    def rested(self, job: Job, now_s: float) -> States: ...
-
-    def cools(self, job: Job, now_s: float) -> None: ...
-
-    def home(self, job: Job) -> None: ...
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
@@ -152,7 +125,7 @@ class Job:
         watches: what happens at a time unless the job is over by then.
     """
 
-    world: Surroundings
+    world: World
     price: Price
     job: int
     client: int

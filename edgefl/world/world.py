@@ -30,7 +30,7 @@ from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
-from edgefl.world.job import DOWN, LOST, MERGED, Job, Links, Price, rows_of, stacked
+from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
 from edgefl.world.ledger import Ledger, Totals
 from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
@@ -124,7 +124,7 @@ class World:
         # By exchange and kind.
         self._prices: dict[tuple[int, int], Price] = {}
         self._ahead = [Ahead(plan, prices.exchange) for prices in plan.prices]
-        self.links: Links = Shared(plan, self.env) if any(shared(plan)) else Own()
+        self.links: Shared | Own = Shared(plan, self.env) if any(shared(plan)) else Own()
         self._tails = Tails(plan)
         # The states of clients' speeds when their last jobs had worked, or ended, and when that was.
         self._heat: dict[int, tuple[States, float]] = {}
