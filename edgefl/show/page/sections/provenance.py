@@ -88,7 +88,7 @@ def read(one: Read) -> RunOrigin:
         UserError: its plan is damaged.
     """
     reader = one.run.reader
-    host, fleet, plan = reader.host(), recorded_fleet(reader), dump(reader.document.data)
+    host, fleet, plan = reader.host(), recorded_fleet(reader), reader.document.data
     records = {
         **{f"device {name}": device for name, device in recorded_devices(reader).items()},
         **{f"link {name}": link for name, link in fleet.links.items()},
