@@ -226,7 +226,7 @@ def _run(arguments: list[str], said: str, writes: int | None) -> None:
 
 def _kill_before(writes: int) -> None:
     """Kills this process before so many commits and files that get their names."""
-    from edgefl.store import Store
+    from edgefl.store.writer import Store
 
     seen = 0
 

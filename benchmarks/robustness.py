@@ -39,7 +39,7 @@ from edgefl.core.errors import EdgeflError, UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO: dict[str, Any] = {
     "name": "robust",

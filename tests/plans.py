@@ -12,7 +12,8 @@ import pytest
 
 from edgefl.core.clients import Clients
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
-from edgefl.core.devices import Battery, Roofline
+from edgefl.core.devices import Battery
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Cell, Fleet, FleetMember
 from edgefl.core.link import Link
@@ -131,7 +132,7 @@ def plan(
         batteries=tuple(batteries),
         throttling=tuple(throttling),
     )
-    refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
+    refusals = {client: Refusal("board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused}
     fleet = Fleet(members=(FleetMember(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
     return Plan(scenario, clients, tuple(table), fleet, refusals)
 

@@ -68,11 +68,7 @@ class Files(NamedTuple):
 
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
-        """A fresh folder: in shared memory if it has ample room, else where temporary files are.
-
-        Args:
-            needed_bytes: what lies there for the whole run.
-        """
+        """A fresh folder: in shared memory where that has room for what is always there, and ample."""
         prefix = sweep()
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
@@ -99,9 +95,7 @@ class Files(NamedTuple):
         return path
 
     def get(self, path: Path) -> Any:
-        """The tree; see ``read``."""
         return read(path)
 
     def drop(self, path: Path) -> None:
-        """Deletes a file."""
         path.unlink(missing_ok=True)

@@ -68,13 +68,7 @@ class InternalError(EdgeflError):
 
 
 class CodeLine(NamedTuple):
-    """A line of a user's code.
-
-    Attributes:
-        file: its path.
-        line: from 1.
-        function: its name; empty at the top level of a file.
-    """
+    """A line of a user's code, from 1; the function's name is empty at the top level of a file."""
 
     file: str
     line: int

@@ -13,7 +13,7 @@ from small import SMALL
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO = {**SMALL, "method": "fedclassavg", "server": {"participants": 3, "rounds": 6}}
 

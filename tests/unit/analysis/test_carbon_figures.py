@@ -17,7 +17,7 @@ from edgefl.core.cost import Trace, Work
 from edgefl.core.draws import key, uniforms
 from edgefl.core.event import Kind
 from edgefl.planning.carbon import Carbon, completed
-from edgefl.store import Store
+from edgefl.store.writer import Store
 from edgefl.world.world import World
 
 # Hour h has h g/kWh.
