@@ -130,7 +130,7 @@ def replay(
         Path | None,
     ] = None,
     steps: Steps = quiet,
-) -> Replay:
+) -> "Replay":  # noqa: UP037 - the module is not loaded where annotations are read
     """Cost what runs have learned on other fleets, without data and without training.
 
     Accuracies are those of the runs; times, bytes and energies are those of the same learning elsewhere.

@@ -165,12 +165,11 @@ class Server(Strict):
         if not isinstance(value, Mapping) or "rounds" not in value:
             return value
         until = value.get("until") or {}
-        rest = {key: each for key, each in value.items() if key != "rounds"}
-        if not isinstance(until, Mapping):
-            return {**rest, "until": until}
-        if "rounds" in until:
-            raise ValueError("give rounds, or until with its own rounds, not both")
-        return {**rest, "until": {**until, "rounds": value["rounds"]}}
+        if isinstance(until, Mapping):
+            if "rounds" in until:
+                raise ValueError("give rounds, or until with its own rounds, not both")
+            until = {**until, "rounds": value["rounds"]}
+        return {**{key: each for key, each in value.items() if key != "rounds"}, "until": until}
 
 
 class Evaluation(Strict):
