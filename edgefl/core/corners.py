@@ -55,14 +55,8 @@ def has_interval(record: BaseModel) -> bool:
 
 def corners(record: Record) -> tuple[Record, Record] | None:
     """A record at its cheap and at its costly corner; None where neither differs from it."""
-    if not any(map(_is_open, (number for _, number in sourced(record)))):
-        return None
-    return at_corner(record, Corner.CHEAP), at_corner(record, Corner.COSTLY)
-
-
-def _is_open(number: Sourced[Any]) -> bool:
-    """Whether a corner has another number; an unknown one that adds to costs adds at least nothing."""
-    return number.is_interval or (number.value is None and number.costs() is Costs.MORE)
+    cheap, costly = at_corner(record, Corner.CHEAP), at_corner(record, Corner.COSTLY)
+    return None if cheap == record == costly else (cheap, costly)
 
 
 def at_corner(record: Record, corner: Corner) -> Record:
