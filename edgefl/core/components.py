@@ -93,8 +93,8 @@ def _at(key: str, value: Any, kind: str, words: str, **context: str) -> Validati
     return ValidationError.from_exception_data("component", [details])
 
 
-def _unknown(error: UnknownNameError, key: str, value: Any) -> ValidationError:
-    return _at(key, value, "unknown_name", "{what}", what=error.what, hint=error.hint)
+def _unknown(error: UnknownNameError, key: str, name: str) -> ValidationError:
+    return _at(key, name, "unknown_name", "{what}", what=error.what, hint=error.hint)
 
 
 def params_of(kind: str, module: ModuleType) -> type[Component]:

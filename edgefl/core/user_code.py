@@ -231,16 +231,16 @@ def returned(
 
 
 @contextmanager
-def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
+def user_code() -> Iterator[None]:
     """Around calls of a user's code, as a block or a decorator: what it raises becomes one message.
 
     Raises:
-        EdgeflError: of class ``failure``, see ``explained``; what no user's code raised is raised as it is.
+        UserError: see ``explained``; what no user's code raised is raised as it is.
     """
     try:
         yield
     except BaseException as error:
-        told = explained(error, failure)
+        told = explained(error)
         if told is None:
             raise
         raise told from error
