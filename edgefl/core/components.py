@@ -54,10 +54,9 @@ class OfKind:
 
     def read(self, value: Any, info: ValidationInfo) -> Any:
         """The component that plain data name, as its file's ``Params``."""
-        if value is None or (isinstance(value, Strict) and type(value) is not Component):
+        if value is None or isinstance(value, Strict):
             return value
         given = {self.key: value} if isinstance(value, str) else value
-        given = {"name": value.name} if isinstance(value, Component) else given
         if not isinstance(given, Mapping):
             raise PydanticCustomError(
                 "component", "Input should be a name, or a mapping with a name and parameters"
@@ -181,7 +180,7 @@ def component(kind: str, value: Any, document: Document, path: Sequence[str | in
 
 
 DEFAULT = Field(validate_default=True)
-"""Annotates a field whose default is a component by its name alone."""
+"""Annotates a field whose default is a component's name."""
 
 AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), DEFAULT]
 AnyAugmentation: TypeAlias = Annotated[Any, OfKind("augmentations")]

@@ -29,7 +29,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
@@ -74,9 +73,7 @@ class Params(MethodParams):
     bandwidth: Annotated[
         float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
     ] = 0.8
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base whose objective has the term.

@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import Method, Site, anchored, needs_received, neutral_over, proximal_term
 
@@ -21,9 +20,7 @@ class Params(MethodParams):
     """FedProx's parameters."""
 
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
-    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base whose objective has the proximal term.

@@ -13,7 +13,6 @@ from typing import Annotated
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features, neutral_over
 
@@ -21,7 +20,7 @@ from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_f
 class Params(CalibrationParams, MethodParams):
     """FFC's parameters."""
 
-    base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the features")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base method and the calibration of its head.

@@ -31,7 +31,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Assignment,
@@ -55,7 +54,7 @@ class Params(MethodParams):
     temperature: Annotated[
         Temperature, Field(description="T, or what it depends on; below 1 sharpens, 1 is the base method")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method it chills")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base method, training at the temperature."""

@@ -294,11 +294,11 @@ def _method(
     base: Any = dict(component).get("base")
 
     def build_base(inner: Net) -> Method:
-        if type(base) in {type(None), Component}:
+        if not isinstance(base, MethodParams):
             raise UserError(
                 f"{component.name} calls site.base, and its Params have no base of AnyMethod",
                 where=str(defined_at(component.build) or file_of(component)),
-                hint='add base: AnyMethod = Component(name="fedavg")',
+                hint='add base: AnyMethod = "fedavg"',
             )
         return _method(base, document, [*path, "base"], inner, local, federation)
 
