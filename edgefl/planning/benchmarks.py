@@ -84,7 +84,6 @@ class BenchmarkRow(Strict):
 
     @property
     def measured(self) -> BenchmarkNetwork:
-        """What was measured."""
         return BenchmarkNetwork(
             self.library, self.network, tuple(self.settings.items()), self.image, self.classes
         )
@@ -157,11 +156,7 @@ class BenchmarkSource(NamedTuple):
 
 
 def read(name: str) -> BenchmarkSource:
-    """A file by its path or its name.
-
-    Raises:
-        UserError: no file has the name, or the file or its board's is wrong.
-    """
+    """A file by its path or its name; a ``UserError`` if there is none, or it or its board's is wrong."""
     path = Path(name)
     is_path = path.suffix == ".yaml" or len(path.parts) > 1
     try:
@@ -237,7 +232,6 @@ class Score:
 
     @classmethod
     def of(cls, rows: Sequence[Compared]) -> Score:
-        """The score of rows."""
         from scipy.stats import kendalltau, spearmanr
 
         counted = [row for row in rows if row.counted and row.predicted is not None]
@@ -276,7 +270,6 @@ class Total:
     """The score of several files of one kind together.
 
     Attributes:
-        files: how many there are.
         boards, networks: how many boards have rows that count, and how many networks, counted by board.
     """
 
