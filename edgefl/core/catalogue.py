@@ -113,7 +113,7 @@ def user_file(file: str) -> Path:
     """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
 
     Raises:
-        PydanticCustomError: there is none.
+        UnknownNameError: there is none.
     """
     for folder in (Path(), *user_folders()):
         # A name that is too long, or the home of nobody, is no file either.
@@ -121,13 +121,8 @@ def user_file(file: str) -> Path:
             path = folder / Path(file).expanduser()
             if path.is_file():
                 return path.absolute()
-    from pydantic_core import PydanticCustomError
-
-    context = {
-        "what": f"no file {short(file)!r}",
-        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
-    }
-    raise PydanticCustomError("unknown_name", "{what}", context)
+    hint = "give a path relative to the working directory or to a directory on EDGEFL_PATH"
+    raise UnknownNameError(f"no file {short(file)!r}", hint=hint)
 
 
 def entries(kind: str) -> Mapping[str, Entry]:

@@ -63,7 +63,8 @@ class OfKind:
             )
         name = given.get(self.key, self.default)
         if not isinstance(name, str) or not name:
-            raise _at(self.key, name, "a_name" if name else "missing", "Input should be a name")
+            problem = PydanticCustomError("name", "Input should be a name") if name else "missing"
+            raise self._at_key(name, problem)
         if self.kind == "datasets" and "/" in name:
             # A folder of images is a dataset by its path.
             given, name = {"path": name, **given}, "folder"
@@ -72,9 +73,15 @@ class OfKind:
         try:
             entry = catalogue.find(self.kind, name)
         except UnknownNameError as error:
-            raise _unknown(error, self.key if isinstance(value, Mapping) else "", name) from None
+            if isinstance(value, str):
+                raise
+            raise self._at_key(name, "value_error", error=error) from None
         params = params_of(self.kind, catalogue.module_of(self.kind, entry))
         return params.model_validate({**given, self.key: entry.name}, context=info.context)
+
+    def _at_key(self, name: Any, problem: str | PydanticCustomError, **context: Any) -> ValidationError:
+        details = InitErrorDetails(type=problem, loc=(self.key,), input=name, ctx=context)
+        return ValidationError.from_exception_data("component", [details])
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Reads with the file's record, and checks that it is one of the field's type."""
@@ -83,17 +90,6 @@ class OfKind:
     def __get_pydantic_json_schema__(self, *_: Any) -> dict[str, Any]:
         """Its kind; see ``planning.schema``."""
         return {"component": self.kind, "default_name": self.default}
-
-
-def _at(key: str, value: Any, kind: str, words: str, **context: str) -> ValidationError:
-    """A mistake under a key, or at the value itself."""
-    error = "missing" if kind == "missing" else PydanticCustomError(kind, words, context)
-    details = InitErrorDetails(type=error, loc=(key,) if key else (), input=value)
-    return ValidationError.from_exception_data("component", [details])
-
-
-def _unknown(error: UnknownNameError, key: str, name: str) -> ValidationError:
-    return _at(key, name, "unknown_name", "{what}", what=error.what, hint=error.hint)
 
 
 def params_of(kind: str, module: ModuleType) -> type[Component]:
@@ -143,10 +139,7 @@ class NameOf:
         # Those of a record that is made in Python are what its maker says.
         if info.context in (None, RECORDED):
             return name
-        try:
-            return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
-        except UnknownNameError as error:
-            raise _unknown(error, "", name) from None
+        return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """A text, and then a known one."""

@@ -107,7 +107,7 @@ def kept(
 
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
-        PydanticCustomError: there is no such file.
+        UnknownNameError: there is no such file.
         UserError: the file is wrong.
     """
     if not isinstance(value, dict) or any(key not in known for key in value):
