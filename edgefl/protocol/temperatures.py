@@ -41,11 +41,7 @@ class _ByName(Strict):
         # A worker of a cluster validates what the driver wrote out, and may lack the user's files.
         if not by_hand(info.context):
             return values
-        found = {}
-        for name, temperature in values.items():
-            entry = catalogue.find(cls.KIND, name)
-            found[entry.name if cls.KIND == "devices" else name] = temperature
-        return found
+        return {catalogue.find(cls.KIND, name).name: temperature for name, temperature in values.items()}
 
 
 class ByDevice(_ByName, OfJob):
