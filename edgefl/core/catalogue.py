@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
@@ -269,10 +270,10 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
-def base_of(kind: str) -> tuple[str, str]:
-    """The class that a kind's Params derive from: its module and its name."""
+def base_of(kind: str) -> Any:
+    """The class that a kind's Params derive from."""
     folder, name = _CODE[kind]
-    return f"edgefl.{folder.replace('/', '.')}", name
+    return getattr(importlib.import_module(f"edgefl.{folder.replace('/', '.')}"), name)
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -98,12 +97,12 @@ def params_of(kind: str, module: ModuleType) -> type[Component]:
     Raises:
         UserError: it is no record of its kind, or lacks a method.
     """
-    package, base = catalogue.base_of(kind)
-    known, found = getattr(import_module(package), base), getattr(module, "Params", None)
+    base, found = catalogue.base_of(kind), getattr(module, "Params", None)
     one, where = f"this {catalogue.singular(kind)}", str(module.__file__)
     hint = "docs/extending.md has an example of each kind"
-    if not (isinstance(found, type) and issubclass(found, known)):
-        raise UserError(f"{one} has no class Params derived from {package}.{base}", where=where, hint=hint)
+    if not (isinstance(found, type) and issubclass(found, base)):
+        what = f"{one} has no class Params derived from {base.__module__}.{base.__name__}"
+        raise UserError(what, where=where, hint=hint)
     if lacks := ", ".join(map(repr, sorted(getattr(found, "__abstractmethods__", ())))):
         raise UserError(f"the Params of {one} lack {lacks}", where=where, hint=hint)
     return found
