@@ -210,16 +210,11 @@ class Mahimahi(Strict):
     up: Files
     bin: Annotated[units.Seconds, Field(ge=0.001, le=3600)] = 0.1
 
-    @property
-    def bin_ms(self) -> int:
-        """``bin`` in milliseconds."""
-        return round(self.bin * 1000)
-
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if len(_several(self.down)) != len(_several(self.up)):
             raise ValueError("give as many files for 'down' as for 'up'")
-        if not math.isclose(self.bin * 1000, self.bin_ms):
+        if not math.isclose(self.bin * 1000, round(self.bin * 1000)):
             raise ValueError("'bin' must be a whole number of milliseconds")
         return self
 
@@ -260,7 +255,7 @@ class LinkTrace(Strict):
             for file in _several(self.csv):
                 yield TraceRows(**file_rows(file, of_csv, self.holds))
         if self.mahimahi is not None:
-            bin_ms = self.mahimahi.bin_ms
+            bin_ms = round(self.mahimahi.bin * 1000)
             for files in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
                 down, up = (file_rows(file, of_mahimahi, bin_ms) for file in files)
                 yield TraceRows(down=down, up=up)

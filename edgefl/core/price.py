@@ -75,9 +75,7 @@ class Demand(NamedTuple):
         idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
-        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
-        tail_w: after a transfer.
-        tail_s: the longest tail.
+        tail_w, tail_s: after a transfer, and how long at most.
     """
 
     down_bytes: Any

@@ -17,7 +17,7 @@ import numpy as np
 
 from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.corners import Corner, at_corner, has_interval
+from edgefl.core.corners import at_corners, has_interval
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.devices.roofline import EfficiencyByClass
@@ -183,8 +183,8 @@ class _Judge:
         self.samples: list[Sample] = []
         self._name, self._board = source.benchmark.board, source.board
         self._predict, self._again = _predictor(self._name, self._board), cache(self._refitted)
-        ends = [at_corner(self._board, corner) for corner in Corner] if has_interval(self._board) else []
-        self._corners = [_predictor(self._name, end) for end in ends]
+        corners = at_corners(self._board) if has_interval(self._board) else ()
+        self._corners = [_predictor(self._name, corner) for corner in corners]
 
     def compared(self, sample: Sample) -> Compared:
         """A measurement beside what is predicted for it."""

@@ -286,15 +286,14 @@ class Board(Strict):
                 hint=f"it has {', '.join(supported)}",
             )
         areas = self.areas(dtype, inference=inference)
-        numbers = [(key, number.value) for key, number in sourced(self) if _within(key, areas)]
-        missing = [key for key, value in numbers if value is None]
-        if missing:
+        numbers = {key: number for key, number in sourced(self) if _within(key, areas)}
+        if missing := [key for key, number in numbers.items() if number.value is None]:
             raise UserError(
                 f"device {name!r} cannot be priced: no value for {', '.join(missing)}",
                 where=name,
                 hint=f"add it to a device like it: edgefl new device NAME --like {name}",
             )
-        return {key: float(value) for key, value in numbers if value is not None}
+        return {key: float(number.known) for key, number in numbers.items()}
 
 
 def _within(key: str, areas: Iterable[str]) -> bool:

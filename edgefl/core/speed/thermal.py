@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -73,15 +74,16 @@ class Params(Speed):
         return Heating._make(mine if one is None else one for one, mine in zip(given, own, strict=True))
 
 
+@dataclass
 class Thermal(SpeedCurve):
-    """A client's state is its heat."""
+    """How devices slow down, and which one each client has; a client's state is its heat."""
 
-    def __init__(self, heating: Sequence[Heating | None], device: Sequence[int], steps: int) -> None:
-        """How devices slow down, which one each client has, and the steps of a fall."""
-        self._heating, self._device, self._steps = heating, device, steps
+    heating: Sequence[Heating | None]
+    device: Sequence[int]
+    steps: int
 
     def at(self, client: int, t_s: float, state: float) -> Pace:
-        of, steps = self._heating[self._device[client]], self._steps
+        of, steps = self.heating[self.device[client]], self.steps
         if of is None:
             return Pace(1.0, math.inf)
         # Of the bounds onset + fall x k / steps, as many as the heat has reached.
@@ -92,7 +94,7 @@ class Thermal(SpeedCurve):
         return Pace(factor, t_s + (of.onset + of.fall * place / steps - state), factor)
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
-        of, passed_s = self._heating[self._device[client]], to_s - from_s
+        of, passed_s = self.heating[self.device[client]], to_s - from_s
         if of is None:
             return 0.0
         most_s = of.onset + of.fall
