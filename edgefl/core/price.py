@@ -115,6 +115,17 @@ class Demand(NamedTuple):
             tail_s=radio.tail_time,
         )
 
+    @classmethod
+    def working(cls, bounds: Bounds, power: Power) -> Demand:
+        """The demand of work without transfers."""
+        watts = {"idle_w": _watts(power.idle), "compute_w": _above_idle(power, bounds)}
+        return cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, 0, 0, **watts)
+
+    @property
+    def working_j(self) -> Reals:
+        """Joules of the whole device while it works."""
+        return times(self.compute_w + self.idle_w, self.work_s)
+
     @property
     def down_s(self) -> Reals:
         """Seconds of the download on an unshared link."""
@@ -175,36 +186,13 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
     return np.minimum(size_bytes, carried).astype(np.int64)
 
 
-class WorkingDraw(NamedTuple):
-    """The time and the mean power of some work; NaN for unknown ones."""
-
-    seconds: float
-    above_idle_w: float
-    idle_w: float
-
-    @classmethod
-    def of(cls, power: Power, bounds: Bounds) -> WorkingDraw:
-        """That of work on a device of some power."""
-        return cls(bounds.seconds, _above_idle(power, bounds), _watts(power.idle))
-
-    @property
-    def above_idle_j(self) -> float:
-        """Joules above idle power."""
-        return float(times(self.above_idle_w, self.seconds))
-
-    @property
-    def joules(self) -> float:
-        """Joules of the whole device."""
-        return float(times(self.above_idle_w + self.idle_w, self.seconds))
-
-
-def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
-    """The bounds of the joules above idle power, from the work at both corners.
+def above_idle_between(cheap: Demand, costly: Demand) -> Interval:
+    """The bounds of the joules of work above idle power, from both corners.
 
     They are most where the idle power is least, and the other way about.
     """
-    least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
-    return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
+    least_j = cheap.working_j - times(costly.idle_w, cheap.work_s)
+    return Interval.of(max(0.0, least_j), costly.working_j - times(cheap.idle_w, costly.work_s))
 
 
 def in_dtype(size_bytes: int, dtype: str) -> int:

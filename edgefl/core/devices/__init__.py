@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
 
 @dataclass
 class KernelClock:
-    """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
+    """Times work on a device in one number type, kernel by kernel.
 
     Attributes:
         roofs: one kernel's seconds of arithmetic and of memory traffic.
@@ -70,19 +70,16 @@ class KernelClock:
     roofs: Callable[[Kernel], tuple[float, float]]
     launch_s: float
     backward_s: float = 0.0
-    _known: dict[Kernel, tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
 
     def time(self, work: Work) -> Bounds:
         """The time of the work's kernels, run one after another, each bound by the slower of its roofs."""
         compute_s = memory_s = 0.0
         for kernel, count in work:
-            one = self._known.get(kernel)
-            if one is None:
-                one = self._known[kernel] = self.roofs(kernel)
-            if one[0] > one[1]:
-                compute_s += one[0] * count
+            arithmetic_s, traffic_s = self.roofs(kernel)
+            if arithmetic_s > traffic_s:
+                compute_s += arithmetic_s * count
             else:
-                memory_s += one[1] * count
+                memory_s += traffic_s * count
         launch_s = self.launch_s * work.launches + self.backward_s * work.backwards
         return Bounds(compute_s, memory_s, launch_s)
 
