@@ -107,19 +107,14 @@ class Demand(NamedTuple):
         found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
         if (radio := link.radio.value) is None:
             return found
-        return found._replace(
-            radio_w=radio.base,
-            receive_j_per_mbit=radio.down_w_per_mbps,
-            transmit_j_per_mbit=radio.up_w_per_mbps,
-            tail_w=radio.tail,
-            tail_s=radio.tail_time,
-        )
+        carrying = {"receive_j_per_mbit": radio.down_w_per_mbps, "transmit_j_per_mbit": radio.up_w_per_mbps}
+        return found._replace(radio_w=radio.base, tail_w=radio.tail, tail_s=radio.tail_time, **carrying)
 
     @classmethod
     def working(cls, bounds: Bounds, power: Power) -> Demand:
         """The demand of work without transfers."""
-        watts = {"idle_w": _watts(power.idle), "compute_w": _above_idle(power, bounds)}
-        return cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, 0, 0, **watts)
+        found = cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, flops=0, steps=0)
+        return found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds))
 
     @property
     def working_j(self) -> Reals:

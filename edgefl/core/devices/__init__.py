@@ -277,19 +277,14 @@ class Board(Strict):
         """
         supported = self.dtypes(inference=inference)
         if dtype not in supported:
-            raise UserError(
-                f"device {name!r} has no figure for {dtype}",
-                where=name,
-                hint=f"it has {', '.join(supported)}",
-            )
+            hint = f"it has {', '.join(supported)}"
+            raise UserError(f"device {name!r} has no figure for {dtype}", where=name, hint=hint)
         areas = self.areas(dtype, inference=inference)
         numbers = {key: number for key, number in sourced(self) if _within(key, areas)}
         if missing := [key for key, number in numbers.items() if number.value is None]:
-            raise UserError(
-                f"device {name!r} cannot be priced: no value for {', '.join(missing)}",
-                where=name,
-                hint=f"add it to a device like it: edgefl new device NAME --like {name}",
-            )
+            what = f"device {name!r} cannot be priced: no value for {', '.join(missing)}"
+            hint = f"add it to a device like it: edgefl new device NAME --like {name}"
+            raise UserError(what, where=name, hint=hint)
         return {key: float(number.known) for key, number in numbers.items()}
 
 
