@@ -84,11 +84,8 @@ def written(t_s: Floats, value: Floats) -> str:
     """A series as text; rows that change nothing are left out."""
     kept = np.ones(len(t_s), dtype=bool)
     kept[1:-1] = value[1:-1] != value[:-2]
-    return " ".join(map(",".join, zip(_decimals(t_s[kept]), _decimals(value[kept]), strict=True)))
-
-
-def _decimals(values: Floats) -> list[str]:
-    return [repr(value).removesuffix(".0") for value in values.tolist()]
+    rows = zip(t_s[kept].tolist(), value[kept].tolist(), strict=True)
+    return " ".join(",".join(repr(number).removesuffix(".0") for number in row) for row in rows)
 
 
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
