@@ -19,7 +19,7 @@ from pydantic import (
 from edgefl.core import units
 from edgefl.core.arrays import Floats
 from edgefl.core.link_traces import LinkTrace, Way
-from edgefl.core.params import Strict
+from edgefl.core.params import NonNegative, Strict
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.sourced import NEEDED, Costs, Sourced
 from edgefl.core.yamls import RESOLVED
@@ -32,8 +32,6 @@ Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
 Rate = Annotated[units.BitsPerSecond, Field(ge=1)]
 
-PerMbps = Annotated[float, Field(ge=0)]
-
 
 class Radio(Strict):
     """Power a radio draws above the idle device (the form of Huang et al. 2012, MobiSys, section 4).
@@ -44,8 +42,8 @@ class Radio(Strict):
 
     COSTS: ClassVar[Costs] = Costs.MORE
 
-    up_w_per_mbps: PerMbps = 0.0
-    down_w_per_mbps: PerMbps = 0.0
+    up_w_per_mbps: NonNegative = 0.0
+    down_w_per_mbps: NonNegative = 0.0
     base: units.Watts
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0
