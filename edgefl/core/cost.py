@@ -193,16 +193,6 @@ class Cost:
         return Work(total)
 
     @property
-    def down_bytes(self) -> int:
-        """Bytes received."""
-        return sum(self.down.values())
-
-    @property
-    def up_bytes(self) -> int:
-        """Bytes sent."""
-        return sum(self.up.values())
-
-    @property
     def peak_bytes(self) -> int:
         """Peak memory in bytes."""
         return sum(self.peak.values())

@@ -116,7 +116,7 @@ class Link(Strict):
             trace = LinkTrace.model_validate(value["trace"], context=info.context)
         except ValidationError:
             # Told at its own place; what would come from it is not missing.
-            return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
+            return {"down": "1 bit/s", "up": "1 bit/s", "latency": "0 s", **value}
         means = dict(_sourced_means(trace))
         if both := [name for name in means if name in value]:
             raise ValueError(f"the trace gives {' and '.join(map(repr, both))}: leave that out")
@@ -174,11 +174,6 @@ def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
             raise ValueError(f"{name!r} must be at least 1 bit/s in the mean over its traces' time")
         number = {"value": mean, "status": "derived", "source": source}
         yield name, kind.model_validate(number, context=RESOLVED)
-
-
-# In place of what a trace gives that is wrong itself.
-_NOTHING_BPS = Sourced[Rate].model_validate("1 bit/s")
-_NOTHING_S = Sourced[units.Seconds].model_validate("0 s")
 
 
 def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:

@@ -98,7 +98,7 @@ class Demand(NamedTuple):
     @classmethod
     def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0) -> Demand:
         """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
-        down_bytes, up_bytes = cost.down_bytes, cost.up_bytes
+        down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
         rates = link.down_bps, link.up_bps
         found = cls(down_bytes, up_bytes, *delays_s, *rates, bounds.seconds, cost.work.flops, steps)

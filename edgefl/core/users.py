@@ -27,12 +27,7 @@ class User(TypedDict, total=False):
 
 
 class Named(NamedTuple):
-    """A column of names.
-
-    Attributes:
-        place: each row's place in ``names``, (n,).
-        names: the different ones, in the order of the table.
-    """
+    """A column of names: each row's place among the different ones, (n,), and these in the table's order."""
 
     place: Ints
     names: tuple[str, ...]

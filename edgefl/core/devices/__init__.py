@@ -118,7 +118,6 @@ class Battery(Strict):
     """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
 
     Attributes:
-        capacity: energy of a full battery.
         charge_power: what the charger delivers.
         charge_efficiency: share of it that is stored; all of it by default.
         cut_off: level below which the device takes no work.
