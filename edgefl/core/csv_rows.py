@@ -7,8 +7,7 @@ working directory or to a directory on EDGEFL_PATH.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import Any, TypeVar
@@ -119,25 +118,14 @@ def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
         UserError: a row is wrong.
     """
     path = user_file(file)
-    found: T = _cached(text_of(path), str(path), of_file, *settings)
+    found: T = rows_of(text_of(path), str(path), of_file, *settings)
     return found
 
 
 @lru_cache(maxsize=64)
-def _cached(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
-    """Cached, as the runs of a sweep share files."""
-    with placed(file):
-        return of_file(text, *settings)
-
-
-@contextmanager
-def placed(file: str) -> Iterator[None]:
-    """Gives mistakes in a file's rows their place, FILE:LINE.
-
-    Raises:
-        UserError: a row is wrong.
-    """
+def rows_of(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
+    """As ``file_rows``, of a text; cached, as the runs of a sweep share files. Mistakes are at FILE:LINE."""
     try:
-        yield
+        return of_file(text, *settings)
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None
