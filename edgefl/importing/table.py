@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from edgefl.core.availability.intervals import Params
-from edgefl.core.csv_rows import RowError, placed, read_csv
+from edgefl.core.csv_rows import RowError, read_csv, rows_of
 from edgefl.core.errors import UserError
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
@@ -49,8 +49,8 @@ def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
         UserError: a file is wrong.
     """
     *times, table = sorted(files, key=lambda path: "start_s" not in text_of(path).partition("\n")[0].lower())
-    with placed(str(table)):
-        columns, dropped = _columns(text_of(table))
+    found, dropped = rows_of(text_of(table), str(table), _columns)
+    columns = {**found}
     if ("availability" in columns) != bool(times):
         what = "the column 'availability' and a second file of client,start_s,end_s need each other"
         raise UserError(what, where=str(table))

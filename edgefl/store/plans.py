@@ -11,7 +11,7 @@ import numpy as np
 
 from edgefl.core.arrays import Ints
 from edgefl.core.clients import NAMED, Clients
-from edgefl.core.corners import Corner
+from edgefl.core.corners import CORNERS
 from edgefl.core.cost import Traced, as_text, of_text
 from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
@@ -52,8 +52,8 @@ def plan_rows(
         facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
         yield "exchanges", [(prices.exchange, place, *facts)]
         yield "prices", _price_rows(prices)
-        for corner, one in zip(Corner, prices.corners or (), strict=False):
-            yield "corner_prices", _price_rows(one, corner.value)
+        for corner, one in zip(CORNERS, prices.corners or (), strict=False):
+            yield "corner_prices", _price_rows(one, corner)
         if prices.traces:
             yield "traces", [(prices.exchange, as_text(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
@@ -170,7 +170,7 @@ def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
         **_columns(reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)),
     )
     sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ? ORDER BY kind"
-    corners = [reader.query(sql, name, corner.value) for corner in Corner]
+    corners = [reader.query(sql, name, corner) for corner in CORNERS]
     if not all(corners):
         return here
     cheap, costly = (replace(here, **_columns(rows)) for rows in corners)
