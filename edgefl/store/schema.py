@@ -96,10 +96,12 @@ CREATE TABLE checkpoints (
 CREATE TABLE plan (content TEXT NOT NULL);
 """
 
-_COLUMNS = (
-    "t_s", "kind", "exchange", "round", "client", "job", "version",
-    "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
-)  # fmt: skip
+# What SQLite says of the types of a view's columns depends on its version.
+_EVENTS = {
+    "t_s": "REAL", "kind": "TEXT", "exchange": "TEXT", "round": "INTEGER", "client": "INTEGER",
+    "job": "INTEGER", "version": "INTEGER", "seconds": "REAL", "down_bytes": "INTEGER",
+    "up_bytes": "INTEGER", "flops": "INTEGER", "joules": "REAL", "tail_j": "REAL", "idle_j": "REAL",
+}  # fmt: skip
 _FREE = "0.0, 0, 0, 0, 0.0, 0.0, 0.0"
 # At one time come first the stations of jobs under way, in the order of stations and of jobs; then what the
 # server does, turn by turn, each turn with the stations at once of the jobs that it dispatches.
@@ -139,7 +141,7 @@ _SOURCES = (
     _events("ended_s", "ending", _FREE, "arrived_s IS NOT NULL AND into_version IS NULL", _ENDED, 4),
     _SETTLED,
 )
-_EVENT = ", ".join(_COLUMNS)
+_EVENT = ", ".join(_EVENTS)
 EVENTS_SQL = (
     f"CREATE VIEW events (seq, {_EVENT}) AS "  # noqa: S608 - our own names
     f"WITH every ({_EVENT}, turn, place) AS ({' UNION ALL '.join(_SOURCES)}) "
@@ -159,39 +161,22 @@ SCHEMA_SQL = f"{TABLES_SQL} {EVENTS_SQL}; {CLIENTS_SQL}"
 TABLES = tuple(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA_SQL))
 
 
-VIEWS = re.findall(r"CREATE VIEW (\w+)", SCHEMA_SQL)
-
-
 def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     """The definitions of a database's tables and views."""
     rows = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
     return [tuple(row) for row in rows]
 
 
-# What SQLite says of a view's columns depends on its version. These of ``events`` no table has, or not so.
-_EVENT_TYPES = {"seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "tail_j": "REAL", "idle_j": "REAL"}
-
-
-def _read_back() -> tuple[list[tuple[str, ...]], dict[str, dict[str, str]]]:
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(SCHEMA_SQL)
-        found = schema_of(database)
-        columns = {
-            table: {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")}
-            for table in TABLES
-        }
-    tables = {
-        name: kind
-        for table in reversed(TABLES)
-        if table not in VIEWS
-        for name, kind in columns[table].items()
-    }
-    for view in VIEWS:
-        own = _EVENT_TYPES if view == "events" else {}
-        columns[view] = {name: own.get(name) or tables[name] for name in columns[view]}
-    return found, columns
-
-
 # What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.
-SCHEMA, COLUMNS = _read_back()
-STORED = {table: columns for table, columns in COLUMNS.items() if table not in VIEWS}
+with closing(sqlite3.connect(":memory:")) as _database:
+    _database.executescript(SCHEMA_SQL)
+    SCHEMA = schema_of(_database)
+    COLUMNS: dict[str, dict[str, str]] = {
+        table: {name: kind for _, name, kind, *_ in _database.execute(f"PRAGMA table_info({table})")}
+        for table in TABLES
+    }
+STORED = {name: COLUMNS[name] for kind, name, *_ in SCHEMA if kind == "table"}
+_OF_CLIENTS = COLUMNS["refused_kinds"] | COLUMNS["kinds"] | COLUMNS["fleet"]
+COLUMNS["events"] = {"seq": "INTEGER", **_EVENTS}
+for _view in ("clients", "refusals"):
+    COLUMNS[_view] = {name: _OF_CLIENTS[name] for name in COLUMNS[_view]}
