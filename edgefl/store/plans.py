@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from edgefl.core.devices import Battery, Throttling, board_of
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
-from edgefl.core.params import Strict
 from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
-
-Record = TypeVar("Record", bound=Strict)
 
 
 def plan_rows(
