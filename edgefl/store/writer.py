@@ -126,8 +126,9 @@ class Store:
             with store._db as database:
                 begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
                 database.execute(begins, ('"running"', '"planned"'))
-            # It may be lost or damaged.
-            store._write_plan_file()
+                # Its file may be lost or damaged.
+                for (content,) in database.execute("SELECT content FROM plan").fetchall():
+                    store._write_plan(content)
             return store
 
     def reader(self) -> Reader:
@@ -222,15 +223,15 @@ class Store:
         """Writes what is known before the run starts: its settings, clients, refusals and prices.
 
         Args:
-            plan: the plan.
-            resolved: the settings, as of ``Reader.resolved``.
+            plan: what is run.
+            resolved: the settings, as of ``Reader.document``.
             test_samples: each client's number of personal test samples.
             class_counts: its training samples of each class, (clients, classes); None to leave them out.
         """
         for table, rows in plan_rows(plan, test_samples, class_counts):
             self.insert(table, rows)
         with self._writing():
-            self._write_plan(resolved)
+            self._write_plan(json.dumps(resolved))
 
     def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
@@ -243,23 +244,19 @@ class Store:
             facts: about the run, those that follow from its plan.
 
         Raises:
-            RunError: it cannot be written; the run has one of the two plans.
+            RunError: it cannot be written.
         """
         with self._writing():
-            self._db.execute("DELETE FROM plan")
-            self._write_plan(resolved)
+            self._write_plan(json.dumps(resolved))
             self._set_meta(facts)
             self._commit_to_disk()
 
-    def _write_plan(self, resolved: Mapping[str, Any]) -> None:
-        self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
-        self._write_plan_file()
-
-    def _write_plan_file(self) -> None:
-        """Writes ``plan.yaml``, the settings for people."""
-        for (content,) in self._db.execute("SELECT content FROM plan"):
-            if self.folder != IN_MEMORY:
-                atomically(self.folder / PLAN, dump(json.loads(content)).encode())
+    def _write_plan(self, content: str) -> None:
+        """Writes the settings, and ``plan.yaml``, which has them for people."""
+        self._db.execute("DELETE FROM plan")
+        self._db.execute("INSERT INTO plan VALUES (?)", (content,))
+        if self.folder != IN_MEMORY:
+            atomically(self.folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
