@@ -112,12 +112,7 @@ class EngineChoice:
 
 
 def choose(context: Context, params: Any) -> EngineChoice:
-    """The engine for a context's run.
-
-    Args:
-        context: before anything was learned.
-        params: of engine "auto".
-    """
+    """The engine for a context's run, of which nothing was learned yet."""
     shape = shape_of(context)
     gpu = context.builder.device.type != "cpu"
     family, why = _family(context, shape, gpu=gpu)

@@ -119,10 +119,7 @@ class Context:
     """Holds server versions and client states, and builds tasks from them.
 
     Attributes:
-        planned: the plan and its learning side.
-        builder: builds tasks.
         versions: the server versions that jobs in flight or the next one need.
-        states: the clients' states.
         outcomes: trained and not merged yet.
     """
 

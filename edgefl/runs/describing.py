@@ -17,13 +17,7 @@ MOST_COUNTS = 250_000
 
 
 def describe(planned: Planned, store: Store, engine: str) -> None:
-    """Writes what is known before the run starts: facts about it, and its plan.
-
-    Args:
-        planned: the run.
-        store: where to.
-        engine: the engine's name.
-    """
+    """Writes what is known before the run starts: facts about it, and its plan."""
     plan, federation = planned.plan, planned.learning.federation
     left_out = _not_counted(federation)
     facts = {

@@ -33,11 +33,6 @@ def name_of(scenario: Scenario) -> str:
 def checked_drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, whose engines can be used here; the same checks as before a run.
 
-    Args:
-        scenario: its file or name, or its settings.
-        overrides: settings to replace.
-        seeds: as of ``run``.
-
     Raises:
         UserError: the scenario is wrong.
     """
@@ -64,10 +59,7 @@ def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = N
 def overview(scenario: str, overrides: Overrides, access: DataAccess) -> Overview:
     """Checks every run of a scenario, and dry-runs one of each kind for at most three rounds.
 
-    Args:
-        scenario: its file or name.
-        overrides: settings to replace.
-        access: holds what scenarios share, such as traces.
+    The access holds what scenarios share, such as traces.
 
     Raises:
         UserError: the scenario is wrong.

@@ -30,7 +30,6 @@ class EngineOptions:
     """The engine that a scenario names.
 
     Attributes:
-        params: its name and parameters.
         why: why this one, in words.
     """
 
@@ -104,7 +103,6 @@ class StartedEngine:
     """An engine that is ready to train.
 
     Attributes:
-        engine: the engine.
         line: one line for users: what trains, why, and in how many processes.
         chosen: its name and all parameters.
         facts: what ``host.json`` says about it.

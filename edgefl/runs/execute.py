@@ -44,9 +44,7 @@ class Execution:
     """A run that is to be executed.
 
     Attributes:
-        planned: what to run.
         folder: its directory, in which it was planned or begun.
-        options: the engine.
         meta: facts about what there is of it; empty where it begins.
         checkpoint: where it goes on; None where it begins, or begins again.
         longer: whether it is to be longer than it was planned.
@@ -62,12 +60,6 @@ class Execution:
 
 def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Path | None) -> None:
     """Makes a run's directory with all that is known before it begins.
-
-    Args:
-        planned: the run.
-        folder: the directory.
-        options: the engine.
-        data_dir: the folder of dataset files; None for the default.
 
     Raises:
         RunError: it cannot be written; nothing is left of it.
@@ -85,11 +77,6 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
 
 def execute(execution: Execution, began: Began, callbacks: Callbacks) -> tuple[str, str]:
     """Executes a run to its end.
-
-    Args:
-        execution: the run.
-        began: what is told of its beginning.
-        callbacks: called as it progresses.
 
     Returns:
         "done" or "failed", and why it failed.

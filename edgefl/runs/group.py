@@ -88,12 +88,10 @@ _SHORT = {
 
 
 def as_overrides(given: Overrides, **short: Any) -> list[Override]:
-    """Settings as they were given, each with its key.
+    """Settings as they were given, each with its key; ``short`` has by option what it sets, None for nothing.
 
-    Args:
-        given: the settings.
-        short: by option, what it sets; None for one that was not given. An engine and a model come first, as
-            a name or as a mapping with parameters: other options and settings are their parameters.
+    An engine and a model come first, as a name or as a mapping with parameters: other options and settings
+    are their parameters.
 
     Raises:
         ScenarioError: one is not KEY=VALUE.
@@ -233,15 +231,7 @@ def executed(
     callbacks: Callbacks,
     notes: Sequence[str],
 ) -> Result:
-    """Executes runs of a group whose lock is held; what has a result keeps it.
-
-    Args:
-        runs: the runs.
-        name: the group's name.
-        folder: its directory.
-        callbacks: called as they progress.
-        notes: as of ``Began``.
-    """
+    """Executes runs of a group whose lock is held; what has a result keeps it."""
     found: list[RunResult] = []
     for number, run in enumerate(runs, start=1):
         if isinstance(run, RunResult):

@@ -36,8 +36,6 @@ class Learner:
     """Trains, merges and scores.
 
     Attributes:
-        context: server versions and client states.
-        engine: who trains.
         observer: takes the measures; None where none are asked for.
         host_s: wall seconds spent on each.
     """
@@ -150,10 +148,6 @@ class Learner:
     def measure(self, need: Evaluate, personal_scores: Personal | None) -> list[dict[str, Any]]:
         """The measures of a version that was scored, as rows of the table ``measures``.
 
-        Args:
-            need: the evaluation.
-            personal_scores: what ``evaluate`` returned.
-
         Raises:
             RunError: a measure gives something else than rows.
         """
@@ -196,12 +190,7 @@ class Learner:
         return Saved(servers=servers, states=states, outcomes=packed, content=content)
 
     def restore(self, checkpoint: Checkpoint, reader: Reader, last: Mapping[int, int]) -> None:
-        """Takes a new learner to a checkpoint.
-
-        Args:
-            checkpoint: where to.
-            reader: the run.
-            last: by client, the job that wrote its state.
+        """Takes a new learner to a checkpoint; ``last`` has by client the job that wrote its state.
 
         Raises:
             UserError: a file is missing or damaged.

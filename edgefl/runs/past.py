@@ -21,7 +21,6 @@ class Answers:
     """The feedback of a run, for its world to go the same way without training.
 
     Attributes:
-        reader: the run.
         last: by client, the job that wrote its state, as far as needs were answered.
     """
 
@@ -55,9 +54,6 @@ class Past:
     """What happened until a checkpoint.
 
     Attributes:
-        checkpoint: where it ends.
-        reader: the run.
-        answers: what the run answered.
         jobs: those that have ended so far.
         turn: the server's last turn so far.
     """
@@ -99,12 +95,9 @@ class Past:
 
 
 def whole(reader: Reader, note: Callable[[str], None], *, raised: bool) -> Checkpoint | None:
-    """The newest checkpoint of which nothing is damaged; None to begin again.
+    """The newest checkpoint of which nothing is damaged, each that is being noted; None to begin again.
 
-    Args:
-        reader: the run.
-        note: called with a line for each that is damaged.
-        raised: whether the run is to be longer than it was to be, so that it must be a regular one.
+    Where the run is ``raised``, to be longer than it was to be, it must be a regular one.
     """
     name = reader.folder.name
     for checkpoint in checkpoints_of(reader):

@@ -30,7 +30,6 @@ class Display(Callbacks):
     """The run in progress: how far it is, its clock, last accuracies, traffic, waste and time left.
 
     Attributes:
-        console: where to.
         redraws: whether its last lines can be redrawn; otherwise plain lines are printed.
     """
 

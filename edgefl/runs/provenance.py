@@ -46,11 +46,7 @@ _DIGITS = 16
 
 
 def provenance(planned: Planned, device: torch.device | None = None) -> dict[str, Any]:
-    """What a run depends on beside its plan, as plain data.
-
-    Args:
-        planned: the run.
-        device: the device that trains; None for a CPU.
+    """What a run that trains on a device, or on a CPU, depends on beside its plan, as plain data.
 
     Returns:
         "versions" of Python and packages; "machine"; "code": a digest of each room of edgefl; "files": a

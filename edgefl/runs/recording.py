@@ -48,7 +48,6 @@ class Recording:
     its row says.
 
     Attributes:
-        reader: the run.
         version: the last merge that was replayed.
         unscored: the versions that the replay evaluates and the run did not.
     """

@@ -151,9 +151,6 @@ class Replayer:
     Args:
         out: the directory to save them in, which is claimed on entry; None for one that goes with them.
         alone: whether one run is saved, in the directory itself.
-
-    Attributes:
-        done: the replays so far.
     """
 
     def __init__(self, out: Path | None = None, *, alone: bool = False) -> None:
@@ -181,12 +178,7 @@ class Replayer:
 
     @user_code()
     def add(self, folder: Path, fleet: Override | None, overrides: Sequence[Override]) -> ReplayResult:
-        """Replays a run.
-
-        Args:
-            folder: its directory.
-            fleet: the fleet; None for its own.
-            overrides: other settings, also of that fleet.
+        """Replays a run on a fleet, or on its own, with other settings, also of that fleet.
 
         Raises:
             UserError: as ``replay``.

@@ -37,15 +37,11 @@ class RunInProgress:
     """One run in progress.
 
     Attributes:
-        plan: what is run.
-        store: its directory.
         learner: trains and scores; None on the null engine.
-        callbacks: called as runs progress.
         minutes: of wall time between checkpoints; evaluations are checkpoints, too.
         past: what was done before, until the run is where it was; the store is not changed meanwhile.
         afresh: whether the run begins again, and what happened before is to be forgotten.
         longer: the plan with larger limits that the run gets in place of its own.
-        so_far: its progress.
     """
 
     plan: Plan

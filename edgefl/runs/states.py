@@ -57,11 +57,6 @@ class States:
     def put(self, client: int, job: int, tree: Tree) -> None:
         """Stores a client's new state.
 
-        Args:
-            client: whose.
-            job: the job that wrote it, unique to the state.
-            tree: the state.
-
         Raises:
             RunError: a state that must leave memory cannot be written; no state is lost.
         """

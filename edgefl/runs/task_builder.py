@@ -54,10 +54,7 @@ class TaskBuilder:
 
     Attributes:
         learning: data, nets and methods, on the device that trains.
-        facts: what the run adds to it.
-        device: of all tensors.
         class_counts: each client's samples of each class, (classes,) float32.
-        samples: each client's number of training samples.
     """
 
     learning: Learning
@@ -193,13 +190,7 @@ class TaskBuilder:
     def group(
         self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
     ) -> Group:
-        """Jobs of one exchange and model.
-
-        Args:
-            jobs: the jobs.
-            servers: by version.
-            states: by client.
-        """
+        """Jobs of one exchange and model; ``servers`` are by version, ``states`` by client."""
         tasks = tuple(self.task(job, servers[job.version], states[job.client]) for job in jobs)
 
         def feed(place: int) -> Together:

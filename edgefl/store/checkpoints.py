@@ -133,7 +133,7 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0
     Args:
         database: the run's.
         count: how many are kept, beside the newest regular one.
-        since: the oldest checkpoint when this was done last; states of later ones are looked at.
+        since: the oldest when this was done last: states of later ones alone are looked at.
     """
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "

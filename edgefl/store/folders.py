@@ -31,13 +31,9 @@ _RUNS = Path("runs")
 
 @contextmanager
 def claimed(out: Path | None, name: str) -> Iterator[Path]:
-    """A directory that no other command writes into meanwhile.
+    """A directory for one command alone: a new or an empty one, or a new one under ``runs/``, named after it.
 
     At the end, what was made for it is removed as far as it is empty.
-
-    Args:
-        out: the directory, new or empty; None for a new one under ``runs/``.
-        name: begins the new one's name.
 
     Raises:
         UserError: it is not empty, in use, or cannot be written.

@@ -28,10 +28,6 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def locked(folder: Path, *, hint: str = "wait until it has ended") -> Iterator[None]:
     """Locks a group, or a run with its group, for this command alone.
 
-    Args:
-        folder: the folder, which exists.
-        hint: what to do where another command has it.
-
     Raises:
         UserError: another command has it, or the lock's file cannot be written.
     """

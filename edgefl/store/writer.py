@@ -63,10 +63,7 @@ class Store:
     @classmethod
     @contextmanager
     def planned(cls, folder: Path) -> Iterator[Store]:
-        """Makes a run's directory, to be planned in the block; nothing is left where that fails.
-
-        Args:
-            folder: the directory, new or empty.
+        """Makes a run's directory, new or empty, to be planned in the block; nothing is left if that fails.
 
         Raises:
             RunError: it cannot be written.
@@ -222,11 +219,8 @@ class Store:
     ) -> None:
         """Writes what is known before the run starts: its settings, clients, refusals and prices.
 
-        Args:
-            plan: what is run.
-            resolved: the settings, as of ``Reader.document``.
-            test_samples: each client's number of personal test samples.
-            class_counts: its training samples of each class, (clients, classes); None to leave them out.
+        Each client has ``test_samples``, a number, and ``class_counts``, its training samples of each class,
+        (clients, classes), which None leaves out.
         """
         for table, rows in plan_rows(plan, test_samples, class_counts):
             self.insert(table, rows)
@@ -239,12 +233,7 @@ class Store:
         What exists only because the run was to end must be gone before: see ``rewind``. Otherwise a run that
         is killed just after this would go on from there.
 
-        Args:
-            resolved: the settings.
-            facts: about the run, those that follow from its plan.
-
-        Raises:
-            RunError: it cannot be written.
+        The facts are those that follow from its plan.
         """
         with self._writing():
             self._write_plan(json.dumps(resolved))
@@ -284,11 +273,8 @@ class Store:
     ) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
-        Args:
-            place: where in the run this is.
-            saved: what it needs.
-            write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
-            best: whether this is the best version so far.
+        Trees are written by ``write``, atomically, which returns the file's SHA-256. The version may be the
+        ``best`` so far.
 
         Raises:
             RunError: something cannot be written; what was saved before stays as it was.

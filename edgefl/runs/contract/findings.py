@@ -71,11 +71,7 @@ class Broken(NamedTuple):
 
 
 class Inapplicable(NamedTuple):
-    """A promise that a method does not make.
-
-    Attributes:
-        reason: in a few words.
-    """
+    """A promise that a method does not make."""
 
     reason: str
 

@@ -37,11 +37,8 @@ class _Step(NamedTuple):
     """A step of a phase that a client is about to take.
 
     Attributes:
-        task: the client's.
         place: the phase's place in the exchange.
-        phase: the phase.
         carry: before the step, for the caller to keep.
-        batch: its data.
     """
 
     task: Task

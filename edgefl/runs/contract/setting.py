@@ -218,7 +218,6 @@ class _Moment(NamedTuple):
     """What a learner holds between two merges.
 
     Attributes:
-        versions: the server versions.
         states: by client, the job that wrote its state, and the state.
     """
 
@@ -295,8 +294,6 @@ class Call(NamedTuple):
 
     Attributes:
         name: the function's name and its exchange's.
-        function: the function.
-        arguments: what it is called with.
         kept: those of the tensors that are around which it must not change, by name.
         pick: the same function of the same exchange of another method.
     """
@@ -345,7 +342,7 @@ def driven(found: Generator[Call, Any, None], look: Callable[[Call], tuple[Any, 
     """The first that is found among calls.
 
     Args:
-        found: the calls.
+        found: of one method.
         look: makes a call; returns what the function returned, and what is found if anything is.
     """
     result: Any = None
