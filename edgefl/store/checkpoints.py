@@ -127,13 +127,10 @@ def _file(row: Mapping[str, Any]) -> SavedFile:
     return SavedFile(row["file"], row["sha256"])
 
 
-def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0) -> None:
+def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
     """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
 
-    Args:
-        database: the run's.
-        count: how many are kept, beside the newest regular one.
-        since: the oldest when this was done last: states of later ones alone are looked at.
+    So many are kept beside the newest regular one.
     """
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
@@ -147,9 +144,8 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0
     # A client's state is needed until a newer one was there at the oldest checkpoint.
     database.execute(
         "DELETE FROM states WHERE job IN (SELECT old.job FROM states AS newer JOIN states AS old "
-        "USING (client) WHERE newer.checkpoint > ? AND newer.checkpoint <= "
-        "(SELECT MIN(checkpoint) FROM checkpoints) AND old.job < newer.job)",
-        (since,),
+        "USING (client) WHERE newer.checkpoint <= (SELECT MIN(checkpoint) FROM checkpoints) "
+        "AND old.job < newer.job)"
     )
 
 

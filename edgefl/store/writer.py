@@ -33,12 +33,10 @@ from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import STAMP, settle
+from edgefl.store.sums import STAMP, filed, settle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
-# The files of tables, by number.
-_NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
 
 
 class Store:
@@ -279,48 +277,34 @@ class Store:
         Raises:
             RunError: something cannot be written; what was saved before stays as it was.
         """
-        # The files before their rows: a failure leaves no row that close() would commit.
+        with self._writing():
+            known = filed(self._db)
+        new: dict[str, dict[int, SavedFile]] = {"versions": {}, "outcomes": {}}
         outcomes = {number: tree for number, (tree, _) in saved.outcomes.items()}
-        new = {
-            table: self._write_new(table, trees, write)
-            for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
-        }
+        for table, trees in (("versions", saved.servers), ("outcomes", outcomes)):
+            for number, tree in trees.items():
+                name = f"{table}/{number:06d}.safetensors"
+                if name not in known:
+                    # Before its row: a failure leaves none that close() would commit.
+                    new[table][number] = SavedFile(name, write(self.folder / name, tree))
         files = [*new["versions"].values(), *new["outcomes"].values()]
         files += [file for _, file in saved.states.values()]
         with self._writing():
             all_on_disk(self.folder / name for name in [*(file.file for file in files), *FILES])
-            sql = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint"
-            kept = self._db.execute(sql).fetchall() or [(0, None)]
-            number, chosen = kept[-1][0] + 1, place.version if best else kept[-1][1]
+            newest = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint DESC LIMIT 1"
+            before, chosen = self._db.execute(newest).fetchone() or (0, None)
+            chosen = place.version if best else chosen
             versions = {*saved.servers, *([] if chosen is None else [chosen])}
-            lists = map(json.dumps, (sorted(versions), sorted(saved.outcomes), dict(saved.content)))
-            self.insert("checkpoints", [(number, *place, chosen, self._events.text(), *lists)])
+            lists = map(json.dumps, (sorted(versions), sorted(outcomes), dict(saved.content)))
+            self.insert("checkpoints", [(before + 1, *place, chosen, self._events.text(), *lists)])
             self.insert("versions", [(version, *file) for version, file in new["versions"].items()])
-            self.insert(
-                "outcomes",
-                [
-                    (outcome, *file, json.dumps(dict(saved.outcomes[outcome][1])))
-                    for outcome, file in new["outcomes"].items()
-                ],
-            )
-            states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
+            plain = {number: json.dumps(dict(data)) for number, (_, data) in saved.outcomes.items()}
+            self.insert("outcomes", [(one, *file, plain[one]) for one, file in new["outcomes"].items()])
+            states = [(job, client, *file, before + 1) for client, (job, file) in saved.states.items()]
             self.insert("states", states)
-            keep_newest(self._db, since=kept[0][0])
+            keep_newest(self._db)
             self._commit_to_disk()
         sweep(self.folder, self._db)
-
-    def _write_new(
-        self, table: str, trees: Mapping[int, Any], write: Callable[[Path, Any], str]
-    ) -> dict[int, SavedFile]:
-        """Writes those of the trees of a table that have no file yet."""
-        with self._writing():
-            key = next(iter(STORED[table]))
-            known = {number for (number,) in self._db.execute(f"SELECT {key} FROM {table}")}  # noqa: S608 - our own names
-        names = {number: f"{table}/{_NAMES[table].format(number)}" for number in trees if number not in known}
-        return {
-            number: SavedFile(name, write(self.folder / name, trees[number]))
-            for number, name in names.items()
-        }
 
     def commit(self) -> None:
         """Makes everything added so far durable.
