@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,9 +65,9 @@ class Saved:
     """
 
     servers: Mapping[int, Any]
-    states: Mapping[int, tuple[int, SavedFile]] = field(default_factory=dict)
-    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
-    content: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[int, tuple[int, SavedFile]]
+    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]]
+    content: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,7 @@ def _new_run(name: str) -> Path:
 
 @contextmanager
 def _creating(folder: Path) -> Iterator[None]:
-    """Tells which directory cannot be made.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Tells which directory cannot be made, as a UserError."""
     try:
         yield
     except OSError as error:

@@ -98,7 +98,7 @@ CREATE VIEW clients AS
 CREATE VIEW refusals AS
   SELECT client, device, exchange, needs_bytes, has_bytes, parts, reason
   FROM fleet JOIN kinds USING (kind) JOIN refused_kinds USING (kind);
-"""
+"""  # noqa: S608 - our own names
 
 # What SQLite says of the types of a view's columns depends on its version.
 _EVENTS = {
@@ -141,7 +141,7 @@ CREATE VIEW events (seq, {_EVENT}) AS
       {2**62}, 5 FROM settled_tails JOIN jobs USING (client, job)
   )
   SELECT ROW_NUMBER() OVER (ORDER BY t_s, turn, place, job) - 1, {_EVENT} FROM every;
-"""
+"""  # noqa: S608 - our own names
 
 SCHEMA_SQL = TABLES_SQL + EVENTS_SQL
 TABLES = tuple(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA_SQL))

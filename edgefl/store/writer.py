@@ -42,8 +42,8 @@ _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host
 class Store:
     """One run's directory, open for writing; ``read`` opens it for reading.
 
-    Once a row could not be written, none is written any more but the run's end, so that what is there is a
-    whole commit.
+    What cannot be written is a RunError, which ends the run: no other row is written any more but its end, so
+    that what is there is a whole commit.
     """
 
     def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
@@ -61,11 +61,7 @@ class Store:
     @classmethod
     @contextmanager
     def planned(cls, folder: Path) -> Iterator[Store]:
-        """Makes a run's directory, new or empty, to be planned in the block; nothing is left if that fails.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Makes a run's directory, new or empty; it is planned in the block, and nothing is left on failure."""
         try:
             with _telling(folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +100,6 @@ class Store:
 
         Raises:
             UserError: it is not a run directory.
-            RunError: it cannot be written.
         """
         check_run(folder)
         works_on(folder)
@@ -133,11 +128,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What fails to be written ends the run; rows since the last commit are dropped.
-
-        Raises:
-            RunError: a row cannot be written, now or before.
-        """
+        """Around all that writes rows: where that fails, those since the last commit are dropped."""
         if self._broken is not None:
             raise self._broken
         try:
@@ -151,11 +142,7 @@ class Store:
             raise
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
-        """Sets facts about the whole run, as JSON values.
-
-        Raises:
-            RunError: they cannot be written; so do all methods that add something.
-        """
+        """Sets facts about the whole run, as JSON values."""
         with self._writing():
             self._set_meta(values)
 
@@ -254,7 +241,7 @@ class Store:
             turn: the server's last turn by then.
 
         Raises:
-            RunError: it cannot be written, or jobs or events are damaged; the run is as it was.
+            RunError: jobs or events are damaged, too; the run is as it was.
         """
         with self._writing():
             rewind(self._db, to, jobs, turn)
@@ -272,10 +259,7 @@ class Store:
         """Saves what the run needs to go on from here, and commits everything so far.
 
         Trees are written by ``write``, atomically, which returns the file's SHA-256. The version may be the
-        ``best`` so far.
-
-        Raises:
-            RunError: something cannot be written; what was saved before stays as it was.
+        ``best`` so far. Where something cannot be written, what was saved before stays as it was.
         """
         with self._writing():
             known = filed(self._db)
@@ -307,11 +291,7 @@ class Store:
         sweep(self.folder, self._db)
 
     def commit(self) -> None:
-        """Makes everything added so far durable.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Makes everything added so far durable."""
         with self._writing():
             self._commit()
 
@@ -338,10 +318,7 @@ class Store:
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
 
-        Where rows could not be written, what was added since the last commit is dropped.
-
-        Raises:
-            RunError: this could not be written; what was committed stays, as of a run that was killed.
+        Where this cannot be written, what was committed stays, as of a run that was killed.
         """
         try:
             with _telling(self.folder):
@@ -357,11 +334,7 @@ class Store:
 
 @contextmanager
 def _telling(folder: Path) -> Iterator[None]:
-    """Tells which run's directory cannot be written.
-
-    Raises:
-        RunError: it cannot.
-    """
+    """Tells which run's directory cannot be written."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
