@@ -61,7 +61,7 @@ class Store:
     @classmethod
     @contextmanager
     def planned(cls, folder: Path) -> Iterator[Store]:
-        """Makes a run's directory, new or empty; it is planned in the block, and nothing is left on failure."""
+        """Makes a run's directory, which is planned in the block; nothing of it is left on failure."""
         try:
             with _telling(folder):
                 folder.mkdir(parents=True, exist_ok=True)
