@@ -26,7 +26,7 @@ class TrainedVersion:
     Attributes:
         folder: the run's directory.
         meta: facts about the run, as the store keeps them.
-        status: how the run stands; see ``store.Reader.status``.
+        status: how the run stands; see ``store.reader.Reader.status``.
         models: the names of the clients' models.
         version: the version's number.
         last: whether it is the run's last version, to which the clients' states belong.

@@ -187,17 +187,11 @@ def lost_from(folder: Path) -> dict[Path, str]:
     for group in [folder, *folders_in(folder)]:
         # A list that is damaged, or may not be read, names nobody.
         with suppress(UserError, OSError):
-            runs = read_group(group)[1] if is_group(group) else []
-            found |= {group / run: why for run in runs if (why := _lost(group / run))}
+            for run in map(group.joinpath, read_group(group)[1]):
+                if not (run / DATABASE).is_file():
+                    gone = "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
+                    found[run] = f"it has no {DATABASE}" if run.is_dir() else gone
     return found
-
-
-def _lost(run: Path) -> str:
-    if (run / DATABASE).is_file():
-        return ""
-    if run.is_dir():
-        return f"it has no {DATABASE}"
-    return "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:
@@ -206,13 +200,10 @@ def read_group(folder: Path) -> tuple[str, list[str]]:
     Raises:
         UserError: the list is damaged.
     """
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
-        sha256 = data.pop("sha256")
-        if sha256 == _digest(data):
+        if data.pop("sha256") == _digest(data):
             return data["name"], data["runs"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
     raise UserError(
         f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
     )
