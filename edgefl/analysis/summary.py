@@ -198,9 +198,6 @@ def each_run(
     """What is made of each run, given its place among those that could be read; a group stands for its runs.
 
     Args:
-        folders: runs or groups.
-        record_of: makes it.
-        trusted: as in ``Reader``.
         note: called with a line for each run of a group that cannot be read or is there no more; None
             refuses those too.
 
@@ -245,7 +242,6 @@ def target_of(target: float | str | None, folders: list[Path]) -> float | None:
         target: the number, also as text, or ``"best-of:RUN"`` with a run's name, of which the seed may be
             left out. Of several seeds it is the least of their bests, which all have reached, of the model
             that all runs have evaluated, rounded down to a hundredth of a percent. None for each run's own.
-        folders: the runs.
 
     Raises:
         UserError: it is no accuracy, or there is no such run.

@@ -92,12 +92,7 @@ def rm(paths: RunFolders, yes: Annotated[bool, Option("--yes", "-y", help="Do no
 
 
 def _ask(found: Sequence[Removal]) -> None:
-    """Says what is to go and asks whether to.
-
-    Raises:
-        UserError: there is nobody to ask.
-        Exit: the answer is no.
-    """
+    """Says what is to go and asks whether to; a ``UserError`` if there is nobody to ask, ``Exit`` for no."""
     from edgefl.core.units import show_bytes, show_count
     from edgefl.store.removal import size_of
 

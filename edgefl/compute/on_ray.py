@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import ray
 import torch
 from ray.exceptions import RayError
-from torch import Tensor
 
 from edgefl.compute.job import EngineContext, Setup
 from edgefl.compute.parallel import Order, Parallel, unit
@@ -34,6 +33,7 @@ from edgefl.compute.trees import read, write
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import cores
+from edgefl.data.federation import Federation
 
 _ANSWER_S = 5.0
 _HOW = "start one with `ray start --head`, or omit engine.address to start one for this run"
@@ -74,16 +74,14 @@ class Build:
     """How a worker makes its task builder.
 
     Attributes:
-        build: as in ``Setup``.
-        versions: the driver's.
         folders: of each directory on the driver's ``EDGEFL_PATH``, its files of components by their paths.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Any]
+    build: Callable[[Mapping[str, Any], Federation], Any]
     versions: str
     folders: Sequence[Mapping[str, bytes]]
 
-    def __call__(self, settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+    def __call__(self, settings: Mapping[str, Any], federation: Federation) -> Any:
         """Builds it, with the user's components where the catalogue looks for them.
 
         Raises:
@@ -102,7 +100,7 @@ class Build:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, sorted(root.iterdir())))
-        return self.build(settings, tensors)
+        return self.build(settings, federation)
 
 
 def far_unit(setup: list[Any], order: Order) -> Any:
@@ -122,8 +120,6 @@ class Cluster(Parallel):
         """Joins a cluster, or starts one; a process that is connected already stays connected.
 
         Args:
-            context: the run.
-            setup: what all units share.
             workers: how many units are done at a time; None for one per CPU.
             address: "auto" or host:port; None starts one on this computer.
 
@@ -169,7 +165,6 @@ class Cluster(Parallel):
                 signal.signal(signal.SIGTERM, before)
 
     def submit(self, order: Order) -> Future[Any]:
-        """See ``Parallel``."""
         # In a list, a reference is passed on as it is.
         future: Future[Any] = self._unit.remote([self._setup], order).future()
         return future

@@ -27,71 +27,17 @@ Augment: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
-# The most bytes of float32 images that a group of clients prepares at once.
-_BLOCK_BYTES = 64_000_000
-
-
-def batches(
-    federation: Federation,
-    client: int,
-    phase: Phase,
-    batch_size: int,
-    seed: int,
-    *,
-    augment: Augment | None = None,
-) -> Iterator[Batch]:
-    """A client's batches for one phase of one job, cut as ``edgefl.core.steps.step_sequence`` says.
-
-    Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
-    equally long see the same batches. Augments draw from a stream of their own, so that the order of
-    samples is the same with and without them.
-
-    Args:
-        federation: with pixels.
-        client: its number.
-        phase: "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public"
-            data are the same for every client, treated like "plain" ones, and y is each sample's place.
-        batch_size: B.
-        seed: the job's.
-        augment: of "train" data, the phase's own or else the task's; None for none.
-
-    Returns:
-        x (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, with y (B,).
-
-    Raises:
-        DataError: the federation was planned without files.
-        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
-    """
-    return Together(federation, [client], [phase], batch_size, [seed], augment=augment).of_one()
-
-
-def _data(federation: Federation, phase: Phase, clients: Sequence[int]) -> tuple[Tensor, Tensor, list[Ints]]:
-    """What a phase passes over: images (N, C, H, W), labels (N,), and the indices of each client's images.
-
-    Raises:
-        DataError: the federation was planned without files.
-        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
-    """
-    if phase.data not in {"train", "plain", "public"}:
-        raise ValueError(
-            f"the data of phase {phase.name!r} must be 'train', 'plain' or 'public', not {phase.data!r}"
-        )
-    public = federation.public_x if phase.data == "public" else None
-    count = None if public is None else len(public)
-    if phase.passes.samples != count or (phase.data == "public") != (public is not None):
-        raise ValueError(
-            f"the phase {phase.name!r} passes over {phase.passes.samples} samples of {phase.data!r} data, "
-            f"which has {count}"
-        )
-    images = _pixels(federation, "train")
-    if public is None:
-        return images, federation.train_y, [federation.parts[client] for client in clients]
-    places = torch.arange(len(public), device=public.device)
-    return public, places, [np.arange(len(public))] * len(clients)
+# The most bytes of float32 images that a group of clients prepares at once: more than a cache holds takes
+# twice as long.
+_BLOCK_BYTES = 2_000_000
 
 
 class Together:
-    """The batches of several clients for one phase, stacked; each client's are those that it has alone.
+    """The batches of several clients for one phase, cut as ``edgefl.core.steps.step_sequence`` says.
+
+    Each client's are those that it has alone, for ``of_one``. Shuffles depend only on the job's seed and the
+    number of the pass, so that two methods whose phases are equally long see the same batches. Augments draw
+    from a stream of their own, so that the order of samples is the same with and without them.
 
     Attributes:
         sizes: for each client, the batch sizes of its steps, in order.
@@ -107,28 +53,44 @@ class Together:
         *,
         augment: Augment | None = None,
     ) -> None:
-        """Takes the arguments of ``batches`` for each client of the group; phases differ in length only."""
+        """Takes a phase and a job's seed for each client; phases differ in length only.
+
+        Args:
+            federation: with pixels.
+            clients: their numbers.
+            phases: "train" data are shuffled anew in every pass and augmented; "plain" data are neither.
+                "public" data are the same for every client, treated like "plain" ones, and y is each
+                sample's place.
+            batch_size: B.
+            seeds: of the jobs.
+            augment: of "train" data, the phase's own or else the task's; None for none.
+
+        Raises:
+            DataError: the federation was planned without files.
+            ValueError: the phase's kind of data is unknown, or its length is not that of its data.
+        """
         self._spec, self._phase, self._seeds = federation.spec, phases[0], seeds
         self._images, self._labels, parts = _data(federation, self._phase, clients)
         self._augment = augment if self._phase.data == "train" else None
         lengths = [(len(part), each.passes) for part, each in zip(parts, phases, strict=True)]
-        cuts = {
-            (count, passes): list(step_sequence(count, batch_size, passes)) for count, passes in set(lengths)
-        }
-        sizes = {length: [size for _, size in each] for length, each in cuts.items()}
+        cuts = {length: list(step_sequence(length[0], batch_size, length[1])) for length in set(lengths)}
+        sizes = {length: [size for _, size in cut] for length, cut in cuts.items()}
         # Where in its order a client's n-th batch begins, and its images in that order.
         starts = {length: [0, *accumulate(each)] for length, each in sizes.items()}
         self.sizes = [sizes[length] for length in lengths]
         self._cuts = [cuts[length] for length in lengths]
         self._starts = [starts[length] for length in lengths]
-        passes = max((nth + 1 for each in cuts.values() for nth, _ in each), default=0)
+        passes = max((nth + 1 for cut in cuts.values() for nth, _ in cut), default=0)
         self._orders = _orders(parts, passes, self._phase, seeds).to(self._labels.device)
         self._aligned = all(each == self.sizes[0] for each in self.sizes)
         self._block: tuple[int, Batch] | None = None
         self._generators: dict[int, tuple[int, torch.Generator]] = {}
 
     def of_one(self) -> Iterator[Batch]:
-        """The batches of a group of one client, not stacked."""
+        """The batches of a group of one client, not stacked.
+
+        x is (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, and y (B,).
+        """
         for step, size in enumerate(self.sizes[0]):
             if self._augment is not None:
                 yield self._augmented(0, step)
@@ -192,6 +154,26 @@ class Together:
         return Batch(_normalised(self._spec, _floats(images)), labels)
 
 
+def _data(federation: Federation, phase: Phase, clients: Sequence[int]) -> tuple[Tensor, Tensor, list[Ints]]:
+    """What a phase passes over: images (N, C, H, W), labels (N,), and the indices of each client's images."""
+    if phase.data not in {"train", "plain", "public"}:
+        raise ValueError(
+            f"the data of phase {phase.name!r} must be 'train', 'plain' or 'public', not {phase.data!r}"
+        )
+    public = federation.public_x if phase.data == "public" else None
+    count = None if public is None else len(public)
+    if phase.passes.samples != count or (phase.data == "public") != (public is not None):
+        raise ValueError(
+            f"the phase {phase.name!r} passes over {phase.passes.samples} samples of {phase.data!r} data, "
+            f"which has {count}"
+        )
+    images = _pixels(federation, "train")
+    if public is None:
+        return images, federation.train_y, [federation.parts[client] for client in clients]
+    places = np.arange(len(public))
+    return public, torch.from_numpy(places).to(public.device), [places] * len(clients)
+
+
 def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[int]) -> Tensor:
     """The order of each client's images over all passes, (clients, most), padded at the ends."""
     samples = [len(part) for part in parts]
@@ -218,13 +200,8 @@ def _shuffled(seeds: Sequence[int], samples: Sequence[int], passes: int) -> Ints
     that an order depends on its own seed alone, and thousands of orders are a few operations on one array. A
     generator for each order would take longer than a small model's training.
 
-    Args:
-        seeds: of the clients' jobs.
-        samples: n, for each client.
-        passes: how many.
-
-    Returns:
-        (clients, passes, most samples): a permutation of 0..n-1, then of the places beyond n.
+    Of a client with n samples and a job's seed, (clients, passes, most samples) is a permutation of 0..n-1,
+    then of the places beyond n.
     """
     most = max(samples)
     bases = np.array([derive(seed, "shuffle") for seed in seeds], dtype=np.uint64)
@@ -251,15 +228,7 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 def prepared(
     spec: Spec, phase: Phase, augment: Augment | None, images: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """One batch's x of images as a device has them, as ``batches`` makes it.
-
-    Args:
-        spec: the dataset.
-        phase: whose batch it is.
-        augment: its augmentation; None for none.
-        images: (B, C, H, W), in the dataset's type.
-        generator: what the augmentation draws from.
-    """
+    """A batch's x of images (B, C, H, W) as a device has them, in the dataset's type."""
     x = _floats(images).to(memory_format=torch.channels_last)
     if augment is None or phase.data != "train":
         x = _normalised(spec, x)

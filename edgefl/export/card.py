@@ -18,14 +18,7 @@ from edgefl.store.reader import read
 
 
 def card(source: TrainedVersion, exported: Exported, form: ExportForm, measured: str) -> str:
-    """The card as Markdown.
-
-    Args:
-        source: the trained version.
-        exported: the model.
-        form: its input and outputs.
-        measured: the section about its latency; may be empty.
-    """
+    """The card as Markdown; the section about latency, ``measured``, may be empty."""
     with read(source.folder) as reader:
         run = summary(reader)
         settings = reader.document.data["scenario"]

@@ -13,7 +13,7 @@ from edgefl.core.arrays import Floats, Ints
 from edgefl.core.csv_rows import csv_text
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
-from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
+from edgefl.core.yamls import Document, dump
 from edgefl.importing.fedscale import CAPACITY
 from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans
 
@@ -97,7 +97,7 @@ def _notes(traces: list[RecordedUsers], dealt: str, read: list[str]) -> str:
 def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], str]:
     """Users' links: each their own, or classes where there are many; whose they are, and a sentence."""
     path = catalogue.find("links", base, where="--link").path
-    known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
+    known = Document.read(path).data
     if "trace" in known:
         raise UserError(f"the link {base} follows a trace; give one with constant rates", where="--link")
     columns = {key: np.array(trace.columns[key]) for key in _UNITS if key in trace.columns}

@@ -43,9 +43,7 @@ SETTABLE = ("fleet", "server", "wire", "costs")
 def learning_of(reader: Reader, access: DataAccess) -> Learning:
     """The learning of a run, on the data that it had.
 
-    Args:
-        reader: the run.
-        access: how to get at its dataset; without a folder, from where the run found it.
+    An access without a folder reads them where the run found them.
 
     Raises:
         UserError: the run is damaged, or a component or data that it names are gone or have changed.
@@ -68,10 +66,7 @@ def federation_of(reader: Reader, task: TaskSpec) -> Federation:
     """What is known of a run's data without their files, which need not be there any more.
 
     The numbers of samples, all in all and by class as far as the run has them; images and labels there are
-    none, and public images are zeros.
-
-    Raises:
-        UserError: the run is damaged.
+    none, and public images are zeros. A damaged run is a ``UserError``.
     """
     resolved, spec = reader.document.data, Spec(**reader.meta["data"])
     rows = reader.arrays(
@@ -147,8 +142,7 @@ def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Repla
 def learned_wire(reader: Reader) -> Wire:
     """The codecs that a run's accuracies were learned with: of a replay, those of the run that trained.
 
-    Raises:
-        UserError: the run is damaged.
+    A damaged run is a ``UserError``.
     """
     document = replace(reader.document, context=RESOLVED)
     replayed = reader.meta.get(REPLAYED)

@@ -43,7 +43,7 @@ def checked_drafts(scenario: Scenario, overrides: Overrides = (), seeds: int | N
 
 
 def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = None) -> list[DryRun]:
-    """Plans every run of a scenario, and runs its clock; its arguments are those of ``checked_drafts``.
+    """Plans every run of a scenario, and runs its clock.
 
     Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend
     on the files on this machine.
@@ -59,7 +59,7 @@ def dry_run(scenario: Scenario, overrides: Overrides = (), seeds: int | None = N
 def overview(scenario: str, overrides: Overrides, access: DataAccess) -> Overview:
     """Checks every run of a scenario, and dry-runs one of each kind for at most three rounds.
 
-    The access holds what scenarios share, such as traces.
+    ``access`` holds what scenarios share, such as traces.
 
     Raises:
         UserError: the scenario is wrong.

@@ -27,18 +27,13 @@ PINNED = "EDGEFL_ENGINE"
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The engine that a scenario names.
-
-    Attributes:
-        why: why this one, in words.
-    """
+    """The engine that a scenario names: its name and parameters, and why this one, in words."""
 
     params: Any
     why: str = "as asked"
 
     @property
     def trains(self) -> bool:
-        """Whether anything is trained."""
         return bool(self.params.TRAINS)
 
     def written(self) -> dict[str, Any]:
@@ -48,7 +43,6 @@ class EngineOptions:
 
     @property
     def device(self) -> torch.device:
-        """The device that trains."""
         return _device(self.params.device)
 
 

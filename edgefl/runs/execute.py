@@ -61,6 +61,9 @@ class Execution:
 def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Path | None) -> None:
     """Makes a run's directory with all that is known before it begins.
 
+    Args:
+        data_dir: the folder of dataset files; None for the default.
+
     Raises:
         RunError: it cannot be written; nothing is left of it.
     """

@@ -202,9 +202,6 @@ def _prepared(
 ) -> list[Execution]:
     """Makes the directories of all runs, and ``group.json`` where there are several.
 
-    Returns:
-        By run, how it is executed.
-
     Raises:
         RunError: one cannot be written, so that it could not be resumed; nothing is left of any.
     """
@@ -231,7 +228,7 @@ def executed(
     callbacks: Callbacks,
     notes: Sequence[str],
 ) -> Result:
-    """Executes runs of a group whose lock is held; what has a result keeps it."""
+    """Executes runs of the group ``name`` in ``folder``, whose lock is held; what has a result keeps it."""
     found: list[RunResult] = []
     for number, run in enumerate(runs, start=1):
         if isinstance(run, RunResult):
@@ -291,7 +288,7 @@ def _selection_notes(planned: Planned) -> list[str]:
 def _refusal_notes(planned: Planned) -> list[str]:
     """A line for each device and exchange that it cannot do, with the numbers of its largest client."""
     kinds: dict[tuple[str, str], list[Refusal]] = {}
-    for refusal in planned.plan.refusals:
+    for _, refusal in planned.plan.refused():
         kinds.setdefault((refusal.device, refusal.exchange), []).append(refusal)
     name, clients = planned.plan.scenario.name, len(planned.plan.clients)
     return [

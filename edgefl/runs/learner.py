@@ -146,7 +146,7 @@ class Learner:
         return global_scores, personal_scores
 
     def measure(self, need: Evaluate, personal_scores: Personal | None) -> list[dict[str, Any]]:
-        """The measures of a version that was scored, as rows of the table ``measures``.
+        """The measures of a version that ``evaluate`` has scored, as rows of the table ``measures``.
 
         Raises:
             RunError: a measure gives something else than rows.
@@ -237,7 +237,6 @@ def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dic
 
 
 def _scalars(outcomes: Mapping[int, Outcome]) -> dict[int, Mapping[str, float]]:
-    """The scalars of outcomes, by job."""
     return {job: summarised(outcome.scalars) for job, outcome in outcomes.items()}
 
 

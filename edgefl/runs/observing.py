@@ -75,6 +75,9 @@ class Observer:
     def rows(self, need: Evaluate, personal: Personal | None) -> list[dict[str, Any]]:
         """The measures of a version, as rows of the table ``measures``.
 
+        Args:
+            personal: the version's scores of personal models, if they were scored.
+
         Raises:
             RunError: a measure gives something else than rows, or two for one place.
         """
@@ -141,7 +144,6 @@ class Observer:
         return tuple(self._participant(outcome, last) for outcome in last.outcomes)
 
     def _participant(self, outcome: Outcome, last: Trained) -> Participant:
-        """A client of the merge."""
         context, job = self._context, outcome.job
         learning = context.builder.learning
         net, server = learning.nets[context.builder.model(job.client)], last.servers[job.version]

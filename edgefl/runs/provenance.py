@@ -46,7 +46,10 @@ _DIGITS = 16
 
 
 def provenance(planned: Planned, device: torch.device | None = None) -> dict[str, Any]:
-    """What a run that trains on a device, or on a CPU, depends on beside its plan, as plain data.
+    """What a run depends on beside its plan, as plain data.
+
+    Args:
+        device: the device that trains; None for a CPU.
 
     Returns:
         "versions" of Python and packages; "machine"; "code": a digest of each room of edgefl; "files": a

@@ -63,7 +63,6 @@ class ReplayResult(RunResult):
     Attributes:
         source: where its learning comes from.
         fleet: what it was replayed on: the run's own fleet where no other was named.
-        notes: what to know of it.
     """
 
     source: ReplaySource
@@ -317,7 +316,6 @@ class AsRecorded(RunInProgress):
         return Feedback(jobs=scalars, scores={row["model"]: row["accuracy"] for row in evaluations})
 
     def notes(self, reason: str) -> list[str]:
-        """What to know of the replay."""
         name, unscored = self.plan.scenario.name, self.recording.unscored if self.learner else []
         many = "evaluations have no accuracies" if len(unscored) > 1 else "evaluation has no accuracy"
         versions = f"version{'s' * (len(unscored) > 1)} {', '.join(map(str, unscored))}"

@@ -44,7 +44,6 @@ class RunResult(Shown):
     """One run; its tables are read from its directory when they are asked for.
 
     Attributes:
-        name: the run's name.
         folder: its directory.
         status: "done", "failed", "running", "killed", "interrupted", or "unreadable".
         reason: why it failed or cannot be read; empty otherwise.

@@ -62,7 +62,6 @@ class SoFar:
         )
 
     def _costs(self) -> dict[str, float]:
-        """By key."""
         spent = {key: one for key, one in self.ledger.spent().items() if one is not None}
         found = {"virtual_s": self.place.t_s, "bytes": spent["down_bytes"] + spent["up_bytes"], **spent}
         found["wasted.bytes"] = found.pop("wasted_bytes")

@@ -51,7 +51,7 @@ class States:
         return self._jobs[client]
 
     def put(self, client: int, job: int, tree: Tree) -> None:
-        """Stores a client's new state.
+        """Stores a client's new state; the number of the job that wrote it is unique to the state.
 
         Raises:
             RunError: a state that must leave memory cannot be written; no state is lost.

@@ -45,7 +45,6 @@ class Listed:
         name: its name; its directory's where it cannot be read.
         status: one of ``STATUSES``.
         reason: why it failed or cannot be read; empty otherwise.
-        size_bytes: of the files there.
         changed: when it was written last, as an ISO 8601 time in UTC.
         rounds, of_rounds: how many were done, and are to be; None where something else ends it.
         model, accuracy: whose accuracy is shown, "global" or "personal", and that of the last evaluation.
@@ -147,7 +146,6 @@ def _listed(run: Path, within: Path) -> Listed:
 
 
 def _facts(reader: Reader) -> dict[str, Any]:
-    """What is known of a run."""
     meta = reader.meta
 
     def last(sql: str, *values: Any) -> dict[str, Any]:

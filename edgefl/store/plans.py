@@ -13,11 +13,11 @@ from edgefl.core.arrays import Ints
 from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced, as_text, of_text
-from edgefl.core.devices import Battery, Throttling, board_of
+from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
-from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -38,12 +38,11 @@ def plan_rows(
     users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
     yield "fleet", zip(*own, cells, users, strict=True)
     yield "cells", enumerate(clients.cells)
-    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
     yield (
         "refused_kinds",
         [
             (kind, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)), one.reason)
-            for kind, one in refused.items()
+            for kind, one in plan.refusals.items()
         ],
     )
     for place, prices in enumerate(plan.prices):
@@ -88,12 +87,12 @@ def read_plan(reader: Reader) -> Plan:
         prices.append(replace(one, traces=traced.traces, taken=traced.steps) if traced else one)
     facts = ("device", "exchange", "needs_bytes", "has_bytes", "reason")
     refused = {
-        row["kind"]: Refusal(client=-1, parts=json.loads(row["parts"]), **{key: row[key] for key in facts})
+        row["kind"]: Refusal(parts=json.loads(row["parts"]), **{key: row[key] for key in facts})
         for row in reader.query("SELECT * FROM refused_kinds JOIN kinds USING (kind)")
     }
     server_work, device = None, scenario.server.device
     if device is not None:
-        board = board_of(resolved["server_device"], document, ["server_device"])
+        board = validate(AnyBoard, resolved["server_device"], document, ["server_device"])
         rows = reader.rows("server_work", "exchange")
         traces = {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows}
         server_work = ServerWork(device, board, traces)
@@ -103,7 +102,7 @@ def read_plan(reader: Reader) -> Plan:
         clients=clients,
         prices=tuple(prices),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
-        refusals=refusals_of(clients, refused),
+        refusals=refused,
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=server_work,
     )

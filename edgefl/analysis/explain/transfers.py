@@ -108,8 +108,6 @@ def alone_on(
     """The handshakes of transfers alone on a link with a trace, and these with the bytes, (n,) each.
 
     Args:
-        link: their clients' link.
-        way: the direction.
         root: the run's seed.
         clients: whose transfers, (n,).
         begin_s: when they begin; NaN for those that did not, (n,).

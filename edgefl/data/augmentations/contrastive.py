@@ -14,8 +14,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import chance, uniform
+from edgefl.data.augmentations import Augmentation, chance, uniform
 
 _COLOURS = 3
 _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the channels

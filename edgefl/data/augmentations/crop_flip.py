@@ -6,8 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import chance, moved
+from edgefl.data.augmentations import Augmentation, chance, moved
 
 
 class Params(Augmentation):

@@ -11,8 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from edgefl.data.augmentations import Augmentation
-from edgefl.data.augmentations._draws import integers, rows_and_columns
+from edgefl.data.augmentations import Augmentation, integers, rows_and_columns
 
 
 class Params(Augmentation):

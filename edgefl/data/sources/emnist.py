@@ -43,4 +43,4 @@ class Params(Dataset):
             # NIST's files hold images column by column, and count letters from 1.
             return SimpleNamespace(data=found.data.mT, targets=found.targets - int(self.split == "letters"))
 
-        return known(spec, "EMNIST", f"EMNIST, split {self.split!r}", dataset)
+        return known(spec, "EMNIST", dataset)

@@ -81,7 +81,6 @@ class _Operators(Dispatched):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Runs the operator and notes it."""
         result = func(*args, **(kwargs or {}))
         self.found.append((func.overloadpacket.__name__, [one.shape for one in tensors(result)]))
         return result

@@ -3,13 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from batches import batches
 
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
 from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
-from edgefl.data.batching import batches, normalised
+from edgefl.data.batching import normalised
 from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from batches import batches
 
 from edgefl.core.steps import Passes
 from edgefl.data import Arrays, Spec
 from edgefl.data.augmentations import shift
-from edgefl.data.batching import Together, batches, prepared
+from edgefl.data.batching import Together, prepared
 from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol import Phase

@@ -17,7 +17,7 @@ from PIL import Image
 
 from edgefl.core.errors import DataError, UserError
 from edgefl.data import Spec
-from edgefl.data.readers import read
+from edgefl.data.readers import known
 from edgefl.protocol.vision import torchvision
 
 GREY = Spec("mnist", (1, 28, 28), 3, 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
@@ -71,7 +71,7 @@ def _write_parquets(folder, train_x, train_y=TRAIN_Y, test_x=None):
 
 def read_as(spec, folder, dataset, *, download):
     """The dataset, by torchvision's class or one derived from it."""
-    return read(spec, dataset.__name__, folder, download=download, make=dataset)
+    return known(spec, dataset.__name__, dataset).read(folder, download=download)[1]
 
 
 def _mnist():
