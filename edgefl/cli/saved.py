@@ -155,7 +155,7 @@ def replay(
     pairs = [(folder, each) for each in fleets for folder in folders]
     refused: list[NotReplayed] = []
     mistakes: list[UserError] = []
-    with Replayer(None if out is None else Path(out)) as replayer:
+    with Replayer(None if out is None else Path(out), alone=len(pairs) == 1) as replayer:
         for number, (folder, each) in enumerate(pairs):
             name = fleet_name(each.value.data) if each else None
             steps(f"replaying {folder}{f' on {name}' if name else ''}", number, len(pairs))

@@ -67,7 +67,7 @@ def test_fresh_uploads_are_merged_as_they_are(method):
     """At staleness 0 and scale 1 not a bit changes, for any method: the merge has what the client sent."""
     (draft,) = drafts({**SCENARIO, "method": method})
     planned = plan(draft, DataAccess())
-    context = Context(planned, States(None, 0))
+    context = Context(planned, States())
     learner = Learner(context, Local(context, loop.Loop(), ahead=False))
 
     def merge(need):
