@@ -253,11 +253,7 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
-    """A split's images, (N, C, H, W).
-
-    Raises:
-        DataError: the federation was planned without files.
-    """
+    """A split's images, (N, C, H, W)."""
     x = federation.train_x if split == "train" else federation.test_x
     if x is None:
         raise DataError(

@@ -138,11 +138,7 @@ def header(source: bytes | Path, name: str) -> tuple[str, int, int]:
 
 @contextmanager
 def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
-    """An image whose header is read.
-
-    Raises:
-        DataError: it is none, too large or an animation, or what is done with it fails.
-    """
+    """An image whose header is read."""
     from PIL import Image
 
     file = BytesIO(source) if isinstance(source, bytes) else source

@@ -119,11 +119,7 @@ def unpacked(
 
 
 def _places(folder: Path | None, below: Sequence[str]) -> list[Path]:
-    """Where a dataset is looked for: the data folder first, then its folders of some names.
-
-    Raises:
-        DataError: the data folder does not exist.
-    """
+    """Where a dataset is looked for: the data folder first, then its folders of some names."""
     if folder is not None and not folder.is_dir():
         raise DataError(
             f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"

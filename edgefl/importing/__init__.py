@@ -117,11 +117,7 @@ def import_traces(
 
 
 def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None) -> list[RecordedUsers]:
-    """The traces of files.
-
-    Raises:
-        UserError: a file is not of its kind, both are of one, or an option is wrong or of no use.
-    """
+    """The traces of files."""
     if repeat is not None and kind != "csv":
         raise UserError("--repeat is only for csv", where="--repeat")
     if kind == "csv":
@@ -145,11 +141,7 @@ def _traces(kind: str, paths: list[Path], ready: str | None, repeat: str | None)
 
 
 def _name_of(out: Path, name: str | None) -> str:
-    """The profile's name: the folder's, unless another is given.
-
-    Raises:
-        UserError: it cannot be one, or belongs to another profile.
-    """
+    """The profile's name: the folder's, unless another is given."""
     found = out.resolve().name if name is None else name
     if not _NAME.fullmatch(found):
         raise UserError(

@@ -46,11 +46,7 @@ class Params(Dataset):
 
 
 def _read(root: Path) -> Arrays:
-    """LEAF's files.
-
-    Raises:
-        DataError: there are none, or one is not LEAF's.
-    """
+    """LEAF's files."""
     parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
     if not all(parts):
         raise DataError("there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE)

@@ -41,11 +41,7 @@ class Params(Dataset):
 
 
 def _read(root: Path) -> Arrays:
-    """Signals, activities and people, of whom the latter two begin at 1 in the files.
-
-    Raises:
-        DataError: a file is not UCI HAR's, or the signals have different numbers of samples.
-    """
+    """Signals, activities and people, of whom the latter two begin at 1 in the files."""
     parts = []
     for part in ("train", "test"):
         signals = [f"Inertial Signals/{name}_{part}.txt" for name in _SIGNALS]
