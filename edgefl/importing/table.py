@@ -21,6 +21,7 @@ from pydantic import Field
 from edgefl.core.availability.intervals import Params
 from edgefl.core.csv_rows import RowError, placed, read_csv
 from edgefl.core.errors import UserError
+from edgefl.core.units import parse
 from edgefl.core.users import User
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import RecordedUsers, Spans, source_of
@@ -38,16 +39,20 @@ class _TableRow(User, total=False):
     latency_ms: Annotated[float, Field(ge=0, le=1e9)]
 
 
-def read(files: Sequence[Path], repeat_s: float | None) -> RecordedUsers:
+def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
     """Users of a table, and their intervals where a second file has them.
 
     Args:
         files: the table, and perhaps the intervals, in either order.
-        repeat_s: after which the intervals repeat; None for never.
+        repeat: a time with its unit after which the intervals repeat; None for never.
 
     Raises:
-        UserError: a file is wrong.
+        UserError: a file or the time is wrong.
     """
+    try:
+        repeat_s = None if repeat is None else parse(repeat, "time")
+    except ValueError as error:
+        raise UserError(str(error), where="--repeat") from None
     *times, table = sorted(files, key=lambda path: "start_s" not in text_of(path).partition("\n")[0].lower())
     with placed(str(table)):
         columns, dropped = _columns(text_of(table))
