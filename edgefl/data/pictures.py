@@ -150,7 +150,7 @@ class OwnImages(Dataset):
         known = [names, train.labels.tolist(), test.labels.tolist()]
         content = hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
         sizes = len(train.labels), len(test.labels)
-        spec = Spec(name, shape, len(names), *sizes, names, content=content)
+        spec = Spec(name, shape, *sizes, names, content=content)
         users = None
         if train.users is not None and test.users is not None:
             # Numbered in the order of their names.

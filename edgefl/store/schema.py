@@ -13,7 +13,7 @@ import numpy as np
 from edgefl.core.event import JOB, TAIL
 from edgefl.core.plan import COLUMNS as PRICES
 
-FORMAT = 16
+FORMAT = 17
 
 
 def _of(dtype: np.dtype[Any], **others: str) -> str:

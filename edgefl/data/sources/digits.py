@@ -18,7 +18,6 @@ from edgefl.data.sources import Dataset
 SPEC = Spec(
     name="digits",
     shape=(1, 8, 8),
-    classes=10,
     train_size=1438,
     test_size=359,
     class_names=tuple("0123456789"),

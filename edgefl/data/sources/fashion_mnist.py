@@ -11,7 +11,6 @@ _NAMES = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, B
 SPEC = Spec(
     name="fashion-mnist",
     shape=(1, 28, 28),
-    classes=10,
     train_size=60_000,
     test_size=10_000,
     class_names=tuple(_NAMES.split(", ")),

@@ -20,7 +20,7 @@ from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset
 
 _NAMES = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
-SPEC = Spec("femnist", (1, 28, 28), len(_NAMES), 724_737, 80_526, _NAMES)
+SPEC = Spec("femnist", (1, 28, 28), 724_737, 80_526, _NAMES)
 
 _WRITERS = 3550
 _BRIGHTEST = 255

@@ -195,7 +195,7 @@ FORMAT_99 = "INSERT INTO meta VALUES ('format', '99')"
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
         (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
-        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 16"),
+        (lambda path: _sqlite(path, META, FORMAT_99), "is a run of format 99; this edgefl reads format 17"),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
 )
