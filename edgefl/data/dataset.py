@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import pydantic.dataclasses
 from numpy.typing import NDArray
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
@@ -40,7 +40,7 @@ class Spec:
     shape: tuple[PositiveInt, PositiveInt, PositiveInt]
     train_size: PositiveInt
     test_size: PositiveInt
-    class_names: tuple[str, ...]
+    class_names: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[float, ...] = ()
     std: tuple[PositiveFloat, ...] = ()
     content: str = ""
