@@ -2,7 +2,6 @@
 
 The first line names the columns, in any order and in any case; those with other names are left out:
 
-- ``user``: a name, for messages;
 - ``device``, ``link``: names in the catalogue;
 - ``slowdown``: a multiplier of compute time;
 - ``down_mbps``, ``up_mbps``, ``latency_ms``: rates in Mbit/s, and a round trip in milliseconds;
@@ -33,7 +32,6 @@ _Mbps = Annotated[float, Field(ge=1e-6, le=1e9)]
 
 
 class _TableRow(User, total=False):
-    user: Annotated[str, Field(min_length=1)]
     down_mbps: _Mbps
     up_mbps: _Mbps
     latency_ms: Annotated[float, Field(ge=0, le=1e9)]
@@ -61,13 +59,12 @@ def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
         raise UserError(what, where=str(table))
     if times:
         columns["availability"] = _spans(times[0], columns["availability"], repeat_s)
-    names = columns.pop("user", None)
     return RecordedUsers(
         kind=CSV,
         sources=tuple(source_of(path) for path in (table, *times)),
         columns=columns,
         repeat_s=repeat_s if times else None,
-        dropped=(*dropped, *([] if names is None else ["the names of users"])),
+        dropped=tuple(dropped),
     )
 
 
@@ -78,8 +75,6 @@ def _columns(text: str) -> tuple[dict[str, list[Any]], list[str]]:
     for name in filter(_TableRow.__annotations__.__contains__, names):
         key, unit = _LINKS.get(name, (name, None))
         found[key] = [row[name] if unit is None else row[name] * unit for row in rows]
-    if found.keys() <= {"user"}:
-        raise RowError("the first line must name something of users beside their names", 1)
     if "link" in found and (own := _LINKS.keys() & set(names)):
         what = f"a user's link is either a name or has {', '.join(sorted(own))}: remove one of the columns"
         raise RowError(what, 1)
