@@ -26,7 +26,6 @@ from typing_extensions import TypedDict
 
 from edgefl.core.arrays import Bools
 from edgefl.core.errors import UserError, short
-from edgefl.core.units import show_count
 from edgefl.importing.trace import RecordedUsers, merged, source_of, told, users_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
@@ -90,7 +89,7 @@ def _capacity(users: dict[Any, _Capacity], path: Path) -> RecordedUsers:
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
         columns={"slowdown": (ms / np.median(ms)).tolist(), "down": rate_bps, "up": rate_bps},
-        dropped=told({f"{show_count(left_out, 'user')} without a possible speed and rate": left_out}),
+        dropped=told((left_out, "user", "without a possible speed and rate")),
     )
 
 
@@ -115,16 +114,12 @@ def _availability(users: dict[Any, _Availability], path: Path) -> RecordedUsers:
         repeat_s=period_s,
         on_leave="check-at-end",
         read=told(
-            {
-                f"{show_count(ongoing, 'interval')} without an end: until the end of the period": ongoing,
-                f"{show_count(never, 'user')} never available": never,
-            }
+            (ongoing, "interval", "without an end: until the end of the period"),
+            (never, "user", "never available"),
         ),
-        dropped=told(
-            {
-                f"{show_count(others, 'user')} with another finish_time than most, {period_s:g} s": others,
-                f"what is not in the period, or empty, of {show_count(odd, 'interval')}": odd,
-                "duration and model of each user": 1,
-            }
-        ),
+        dropped=[
+            *told((others, "user", f"with another finish_time than most, {period_s:g} s")),
+            *told((odd, "interval", "that are empty, or as far as they are not in the period")),
+            "duration and model of each user",
+        ],
     )

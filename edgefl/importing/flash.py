@@ -135,13 +135,11 @@ def _states(users: dict[str, _Said], path: Path, ready: Sequence[str]) -> Record
             f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known",
             f"the period is {show_count(days, 'day')}, of which the median user recorded {recorded:.2g}",
         ),
-        dropped=told(
-            {
-                f"{show_count(silent, 'user')} without messages of two times": silent,
-                f"{show_count(other, 'message')} of another state or time": other,
-                "the model of each phone": 1,
-            }
-        ),
+        dropped=[
+            *told((silent, "user", "without messages of two times")),
+            *told((other, "message", "of another state or time")),
+            "the model of each phone",
+        ],
     )
 
 

@@ -64,7 +64,7 @@ def read(files: Sequence[Path], repeat: str | None) -> RecordedUsers:
         sources=tuple(source_of(path) for path in (table, *times)),
         columns=columns,
         repeat_s=repeat_s if times else None,
-        dropped=tuple(dropped),
+        dropped=dropped,
     )
 
 

@@ -52,8 +52,8 @@ class RecordedUsers:
     ids: Sequence[str] | None = None
     repeat_s: float | None = None
     on_leave: str = ""
-    read: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    read: Sequence[str] = ()
+    dropped: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -69,7 +69,7 @@ class RecordedUsers:
         columns = {key: [values[user] for user in users] for key, values in self.columns.items()}
         ids = self.ids and [self.ids[user] for user in users]
         less = len(self) - len(set(users))
-        dropped = told({f"{show_count(less, 'user')} of {self.kind}{lost}": less})
+        dropped = told((less, "user", f"of {self.kind}{lost}"))
         return replace(self, ids=ids, columns=columns, dropped=(*self.dropped, *dropped))
 
     def sampled(self, most: int | None) -> RecordedUsers:
@@ -94,9 +94,9 @@ def joined(traces: list[RecordedUsers]) -> tuple[list[RecordedUsers], str]:
     return [*alike], TOGETHER
 
 
-def told(sentences: Mapping[str, int]) -> tuple[str, ...]:
-    """The sentences about something of which there is any."""
-    return tuple(sentence for sentence, count in sentences.items() if count)
+def told(*sentences: tuple[int, str, str]) -> list[str]:
+    """Sentences about so many of something, where there are any."""
+    return [f"{show_count(count, what)} {rest}" for count, what, rest in sentences if count]
 
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:
