@@ -1,5 +1,4 @@
 """Modules as people write them, some of which no net can be."""
-# ruff: noqa: D102 - what forward does is the class's description
 
 from __future__ import annotations
 

@@ -36,7 +36,6 @@ class Bill:
 
     Attributes:
         label: what it is, such as "CO2e".
-        unit: its unit.
         whole: of the whole run, by component; "total" is the sum of those that count.
         to_target: the same until each model, "global" and "personal", reached the target; those that did.
         devices: of the clients of each device, as far as that is told.

@@ -37,14 +37,8 @@ WAITING = "waiting"
 def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
     """A run's emissions; None where its fleet does not ask for them.
 
-    Args:
-        run: the run.
-        _: what its jobs cost, which does not say when.
-        ended: its length.
-        reached: what it took each model to reach the target.
-
-    Raises:
-        UserError: what it says of carbon is damaged.
+    What its jobs cost is not needed, as it does not say when. A ``UserError`` if what it says of carbon is
+    damaged.
     """
     found = run.reader.meta.get("carbon")
     if found is None:
@@ -178,11 +172,8 @@ def sums_of(
     Hours are those of the run everywhere, at which its jobs began and ended.
 
     Args:
-        run: the run.
         corners: what they took at corners of the devices' and links' numbers; see ``Repriced.by_job``.
         region: each client's, (clients,).
-        grid: the intensities.
-        until: the times.
     """
     clients = len(region)
     own = [Sums(*(np.zeros(clients) for _ in Sums._fields)) for _ in until]
@@ -265,12 +256,11 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
 class Intensities:
     """Intensities of several regions, which repeat when their last hour is over.
 
-    Attributes:
-        regions: their places, by name.
+    They are given by hour as a ``Region`` has them; the clock begins at ``start_h``. ``regions`` are their
+    places, by name.
     """
 
     def __init__(self, hours: Mapping[str, str], start_h: float) -> None:
-        """Those of regions, by hour as a ``Region`` has them; the clock begins at ``start_h``."""
         self.regions = {name: place for place, name in enumerate(hours)}
         self._start_h = start_h
         values = [np.array(text.split(), dtype=np.float64) for text in hours.values()]

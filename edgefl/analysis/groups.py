@@ -42,12 +42,10 @@ class SeedGroup:
 
     @property
     def line(self) -> str:
-        """The name in one line."""
         return self.name.replace("\n", ", ")
 
     @property
     def is_done(self) -> bool:
-        """Whether all runs came to their ends."""
         return all(run.status == "done" for run in self.runs)
 
     @property
@@ -220,7 +218,6 @@ class Judged:
     """One figure of all groups, and who is ahead.
 
     Attributes:
-        metric: the figure.
         values: each group's.
         winner: the place of the best group, at the devices' numbers as given; None where there is none, or
             where it is not known.

@@ -17,7 +17,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.steps import batch_sizes
 from edgefl.core.totals import EnergyTotal
-from edgefl.store import read_traced
+from edgefl.store.plans import read_traced
 
 _SQL = """
 SELECT model = 'personal', version, round, down_bytes + up_bytes, energy_known, energy_clients,
@@ -139,9 +139,7 @@ class Waste:
 class Evaluated:
     """What all clients had spent, and wasted of it, when a model was evaluated.
 
-    Attributes:
-        round: the round it was evaluated after, from 0.
-        rounds: how many rounds were over.
+    That was after ``round``, from 0, when ``rounds`` were over.
     """
 
     t_s: float
@@ -157,7 +155,6 @@ class Evaluated:
 
     @property
     def until(self) -> BilledUntil:
-        """When, with bounds."""
         return BilledUntil(self.t_s, self.t_s_between)
 
 
@@ -180,7 +177,6 @@ class Target:
     personal: Reached | None
 
     def of(self, model: str) -> Reached | None:
-        """What it took a model."""
         return self.personal if model == "personal" else self.global_
 
 

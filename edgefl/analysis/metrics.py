@@ -99,7 +99,6 @@ def _at(key: str) -> Of:
 
 
 def _read(key: str, label: str, unit: str, better: Better = "", **more: Any) -> Metric:
-    """A number of a run's summary."""
     return Metric(key, label, unit, better, _at(key), **more)
 
 
@@ -229,8 +228,6 @@ def _wholes(runs: Sequence[Summary]) -> Iterator[Metric]:
 
 
 def _of_whole(part: Of, whole: Callable[[Summary], float | None]) -> Of:
-    """A figure as a share of a whole."""
-
     def of(run: Summary) -> Value | None:
         found = part(run)
         return found and replace(found, whole=whole(run))

@@ -15,14 +15,7 @@ from edgefl.core.totals import EnergyTotal
 
 
 def bill(run: Run, used: Usage, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
-    """That of a run; None where nobody asked for it.
-
-    Args:
-        run: the run.
-        used: what its jobs cost.
-        ended: its length.
-        reached: what it took each model to reach the target.
-    """
+    """That of a run; None where nobody asked for it."""
     asked = run.reader.meta.get("costs")
     if asked is None:
         return None

@@ -230,7 +230,6 @@ def _words(settings: Mapping[str, Any]) -> str:
 
 
 def _order(found: Sequence[_PublishedEntry], ours: Mapping[int, Ours]) -> PublishedOrder:
-    """That of the entries of one figure."""
     agree = open_ = 0
     turned = []
     for one, other in combinations(found, 2):

@@ -33,7 +33,6 @@ class Columns:
     """Rows of a run's long table, (n,): each column as an attribute, or by its name."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Takes all columns."""
         vars(self).update(columns)
 
     def __getattr__(self, name: str) -> Any:
@@ -55,11 +54,8 @@ def priceable(rows: Any, kinds: Ints) -> Columns:
 
     They have some columns of ``core.event.JOB``; the ``kind`` of their client; ``into_version``, 0 for none;
     ``earlier``, the place of the job before, of those with a transfer, of the same client, -1 for none; and
-    whether each is the ``last`` of them.
-
-    Args:
-        rows: of ``JOB``, or its columns.
-        kinds: of each client.
+    whether each is the ``last`` of them. They are made of rows of ``JOB``, or its columns, and each client's
+    kind.
     """
     client, moved = rows["client"], (rows["receive_s"] > 0) | (rows["transmit_s"] > 0)
     order = np.flatnonzero(moved)
@@ -97,7 +93,6 @@ class _Stages(NamedTuple):
     """Some jobs at other prices.
 
     Attributes:
-        jobs: which.
         demand: what they ask for there.
         busy_s, full_power_s: as of the jobs, there.
         began_s, ended_s: of each stage; NaN for one that did not begin.
@@ -147,12 +142,9 @@ class Repriced:
         blind: bool,
         shared: bool = False,
     ) -> None:
-        """Takes what was done, and prices; what nothing bounds is NaN.
+        """Takes the run's own prices, and the others, by exchange; what nothing bounds is NaN.
 
         Args:
-            jobs: what was done.
-            prices: the run's own, by exchange.
-            others: those to take in their place.
             blind: whether the run is blind to time.
             shared: whether links are shared or change.
         """
@@ -193,22 +185,18 @@ class Repriced:
         up = np.where(done[2] < 1, self._so_far(up, done[2], sent), up)
         powered_s = times(some.full_power_s, done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
-        parts = [part for charge in charges for part in charge]
+        parts = [part for stage in zip(*charges, strict=True) for part in stage]
         return sum(float(np.sum(part)) for part in (*parts, *_tails_j(chunk, until_s)))
 
     def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
-        """What each job took in the whole run; some jobs at a time.
-
-        Args:
-            t_s: the run's end on its own clock.
-        """
+        """What each job took in the whole run, until its end on its own clock; some jobs at a time."""
         then_s = self.seconds()
         for places in chunks(self._jobs):
             chunk = self._chunk(places)
             some = chunk.some
             moved = some.jobs.down_bytes, some.jobs.up_bytes
             charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
-            receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
+            receive_j, work_j, transmit_j = map(np.add, *charges)
             tails_j = _tails_j(chunk, t_s if then_s is None else then_s)
             yield places, Taken((receive_j, work_j, transmit_j), tails_j, some.busy_s)
 
@@ -221,7 +209,6 @@ class Repriced:
         return self._kept[1]
 
     def _at(self, places: slice | Ints) -> _Stages:
-        """Some of the jobs."""
         jobs, demand, busy_s, full_power_s = self._worked(places)
         if self._ends is None:
             began_s = jobs.dispatched_s, jobs.received_s, jobs.worked_s
@@ -282,9 +269,7 @@ def _tails_j(chunk: _Chunk, until_s: float) -> tuple[Floats, Floats, Floats]:
 def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
     """How long the slowest of each version's jobs took, (versions,); 0 for a version without any.
 
-    Args:
-        into_version: of each job, (n,); 0 for one that was not merged.
-        took_s: how long it took, (n,).
+    Arguments are of each job, (n,); ``into_version`` is 0 for one that was not merged.
     """
     longest = np.zeros(int(into_version.max(initial=0)) + 1)
     with np.errstate(invalid="ignore"):
@@ -299,7 +284,6 @@ def is_unbounded(prices: Prices) -> bool:
 
 
 def _demands(prices: Sequence[Prices], jobs: Columns) -> Demand:
-    """What each job asked for."""
     if len(prices) == 1:
         return prices[0].demand(jobs.kind)
     mine = [np.flatnonzero(jobs.exchange == place) for place in range(len(prices))]

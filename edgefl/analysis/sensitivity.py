@@ -25,7 +25,7 @@ from edgefl.planning.sensitivity import (
     check_factor,
     study,
 )
-from edgefl.store import read
+from edgefl.store.reader import read
 
 
 def of_groups(groups: Sequence[SeedGroup], factor: float, *, whole: bool = False) -> Sensitivity:
@@ -129,12 +129,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class Dependence:
-    """What the times and energies of groups depend on.
-
-    Attributes:
-        found: of the groups whose runs are all done; None where it cannot be told.
-        why: why it cannot.
-    """
+    """What times and energies of groups whose runs are all done depend on; None and ``why``, if unknown."""
 
     found: Sensitivity | None
     why: str = ""
@@ -163,10 +158,7 @@ def ordered(one: Judged, groups: Sequence[SeedGroup], found: Dependence | None) 
     Intervals that have nothing in common prove it. Those that overlap prove nothing: groups on the same
     devices share the errors of their numbers.
 
-    Args:
-        one: the figure.
-        groups: those that are compared.
-        found: what times and energies depend on; None where that was not asked for.
+    ``found`` is None where nobody asked what times and energies depend on.
     """
     # Times, energies and what these cost are made of the devices' numbers.
     on_numbers = one.metric.unit in {"s", "J"} or one.metric.key.startswith("costs.")

@@ -24,7 +24,9 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL, document
 from edgefl.core.errors import UserError, nearest, quoted, short
 from edgefl.core.merging import MergeCost
-from edgefl.store import Reader, event_hash, lost_from, read, runs_in
+from edgefl.store.events import event_hash
+from edgefl.store.folders import lost_from, runs_in
+from edgefl.store.reader import Reader, read
 
 Record = TypeVar("Record")
 
@@ -196,9 +198,6 @@ def each_run(
     """What is made of each run, given its place among those that could be read; a group stands for its runs.
 
     Args:
-        folders: runs or groups.
-        record_of: makes it.
-        trusted: as in ``Reader``.
         note: called with a line for each run of a group that cannot be read or is there no more; None
             refuses those too.
 
@@ -243,7 +242,6 @@ def target_of(target: float | str | None, folders: list[Path]) -> float | None:
         target: the number, also as text, or ``"best-of:RUN"`` with a run's name, of which the seed may be
             left out. Of several seeds it is the least of their bests, which all have reached, of the model
             that all runs have evaluated, rounded down to a hundredth of a percent. None for each run's own.
-        folders: the runs.
 
     Raises:
         UserError: it is no accuracy, or there is no such run.

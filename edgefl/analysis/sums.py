@@ -60,9 +60,7 @@ def sums(run: Run, by: Ints | None = None, groups: int = 1, *, tails: bool = Tru
     """What jobs cost by group.
 
     Args:
-        run: the run.
         by: each job's group, (n,), -1 for none; None for one of all.
-        groups: how many there are.
         tails: whether tails that were open at the run's end count.
     """
     jobs, by = run.jobs, np.zeros(len(run.jobs), dtype=np.int64) if by is None else by

@@ -104,7 +104,6 @@ def _mean_bounds(bounds: Sequence[Interval]) -> Interval:
 
 
 def _ends(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The least and the most."""
     return (min(low for low, _ in counts), max(high for _, high in counts)) if counts else (0, 0)
 
 

@@ -17,7 +17,8 @@ from edgefl.calibrate.power import Meter, Powers
 from edgefl.calibrate.record import Machine, this_machine
 from edgefl.calibrate.suites import COPY
 from edgefl.calibrate.workloads import FIT, ForwardPass, MethodStep
-from edgefl.core.devices import Board, Roofline
+from edgefl.core.devices import Board
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
@@ -33,16 +34,13 @@ class Calibration:
     """A calibrated device.
 
     Attributes:
-        device: its name.
         file: its file; empty before it is written.
         next: the command after this one: to price the device or, if its file is not found by name yet, to
             have it found.
         numbers: the file's content.
-        steps: each network and batch size in training: what was measured, and what the file predicts.
-        inference: likewise in inference.
+        steps, inference: each network and batch size: what was measured, and what the file predicts.
         methods: steps of several methods, over FedAvg's on the same network: measured, and predicted.
         notes: what a reader of the numbers should know.
-        took_s: seconds.
     """
 
     device: str
@@ -156,7 +154,6 @@ def _observations(timings: Sequence[Timing]) -> list[TimedWork]:
 
 
 def _notes(timings: Sequence[Timing], powers: Powers) -> list[str]:
-    """What a reader of the numbers should know."""
     notes = [*powers.notes]
     least = min(one.share for one in timings)
     if least < _BUSY:
@@ -185,17 +182,11 @@ def calibrate(
     """Measures this machine and writes a device file.
 
     Args:
-        name: the device's.
         out: the file; ``devices/NAME.yaml`` in the first folder of EDGEFL_PATH, or here, by default.
-        force: overwrite the file if it exists.
-        threads: for training and inference.
         power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
             the host's own sensors and counters are read, where it has any.
         powers: as the user read them off a meter, in place of both.
-        effort: how long to measure.
         root: of the file system that has the host's sensors and counters.
-        run: calls a function in a fresh process.
-        progress: is called with what comes next, how many processes are done, and of how many.
 
     Raises:
         UserError: the name or a file cannot be used, or there are fewer cores than threads.

@@ -54,7 +54,6 @@ class EnergyLog:
         return cls(times.tolist(), [0.0, *np.cumsum(steps).tolist()])
 
     def samples(self, span: EnergySpan) -> int:
-        """How many samples lie in a span."""
         return bisect_right(self.times_s, span.end_s) - bisect_left(self.times_s, span.start_s)
 
     def watts(self, span: EnergySpan) -> float | None:
@@ -68,11 +67,7 @@ class EnergyLog:
 
 
 class EnergySource(Protocol):
-    """Something on the host that tells energy.
-
-    Attributes:
-        what: what it measures, in words.
-    """
+    """Something on the host that tells energy; ``what`` says in words what it measures."""
 
     what: str
 
@@ -90,14 +85,13 @@ class Counters:
     what = "the processor's own counter (powercap), without board, memory and power supply"
 
     def __init__(self, packages: Sequence[Path]) -> None:
-        """Takes the packages' folders."""
         self._packages = packages
         self._ranges = [_number(one / "max_energy_range_uj", default=0) for one in packages]
         self._last = [_number(one / "energy_uj") for one in packages]
         self._sum = 0.0
 
     def joules(self, now_s: float) -> float:  # noqa: ARG002 - counters do not need it
-        """See ``EnergySource``. A counter that wrapped around goes on from its range's end."""
+        """A counter that wrapped around goes on from its range's end."""
         for place, package in enumerate(self._packages):
             now = _number(package / "energy_uj")
             change = now - self._last[place]
@@ -121,7 +115,6 @@ class Sensor:
         return float(np.prod([_number(file) for file in self._factors])) * self._scale
 
     def joules(self, now_s: float) -> float:
-        """See ``EnergySource``."""
         watts = self._watts()
         if self._before is not None:
             then_s, before = self._before
@@ -140,11 +133,7 @@ def _number(file: Path, default: float | None = None) -> float:
 
 
 def host_source(root: Path = Path("/")) -> tuple[EnergySource | None, str]:
-    """What tells this host's energy, the whole board before the processor alone; or None, and why.
-
-    Args:
-        root: of the file system.
-    """
+    """What tells this host's energy, the whole board before the processor alone; or None, and why."""
     refused = []
     for sensor in _sensors(root / HWMON):
         try:

@@ -33,13 +33,7 @@ _MOST = (1e15, 1e14, 1.0, 1e-2, 1e-1, 1000.0)
 
 @dataclass(frozen=True)
 class TimedWork:
-    """One workload's time.
-
-    Attributes:
-        work: its kernels.
-        seconds: of one call.
-        weight: in the fit, relative to the others'.
-    """
+    """A workload's kernels and the seconds of one call, and its weight in the fit relative to the others'."""
 
     work: Work
     seconds: float

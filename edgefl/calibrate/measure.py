@@ -58,13 +58,7 @@ QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.2
 
 
 class Calls(NamedTuple):
-    """One workload in one process.
-
-    Attributes:
-        seconds: of each call.
-        share: the CPU time of all calls over their wall time.
-        span: when they were.
-    """
+    """One workload in one process: each call's seconds, and all calls' CPU time over their wall time."""
 
     seconds: list[float]
     share: float
@@ -72,12 +66,7 @@ class Calls(NamedTuple):
 
 
 def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tuple[int, list[Calls]]:
-    """Times workloads one after another, in the process that calls it.
-
-    Args:
-        workloads: which.
-        budget_s: seconds for each of them.
-        threads: for torch and ONNX Runtime.
+    """Times workloads one after another, ``budget_s`` seconds each, in the process that calls it.
 
     Returns:
         The resident bytes with all libraries loaded, and the calls of each workload.
@@ -110,7 +99,6 @@ class Timing:
     """One workload over all processes.
 
     Attributes:
-        workload: which.
         work: the kernels of one call.
         seconds: the median over the processes of each one's median.
         spread: the slowest process over the fastest, less 1.
@@ -132,7 +120,6 @@ class TimingPlan(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people."""
         if isinstance(self.workloads[0].computation, Operation):
             return "kernels"
         return ", ".join(one.name for one in self.workloads[:2])
@@ -140,13 +127,7 @@ class TimingPlan(NamedTuple):
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How all numbers of a file were measured.
-
-    Attributes:
-        threads: of the measuring processes.
-        repeats: processes for each workload.
-        date: the day.
-    """
+    """How all numbers of a file were measured; ``repeats`` are processes for each workload."""
 
     threads: int
     repeats: int
@@ -171,12 +152,7 @@ def runtime(package: str) -> str:
 
 
 class Session:
-    """The measurements of one calibration, and their progress.
-
-    Attributes:
-        effort: how long to measure.
-        how: under what circumstances.
-    """
+    """The measurements of one calibration, and their progress."""
 
     def __init__(self, effort: Effort, threads: int, call: Caller, progress: Progress) -> None:
         self.effort = effort

@@ -35,7 +35,6 @@ class Powers:
         idle, single_core, active: None where unknown.
         what: what was measured, and how, in words.
         why: why ``idle`` and ``active`` are unknown; empty if they are known.
-        notes: what a reader should know besides.
     """
 
     idle: float | None = None
@@ -130,7 +129,6 @@ class Meter:
         )
 
     def powers(self) -> Powers:
-        """What was measured."""
         if self._given:
             return self._given
         if self._spans is None:

@@ -21,14 +21,7 @@ _TORCH = "torch"
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine.
-
-    Attributes:
-        title: its name for people.
-        category: a device category, guessed from what the system reports.
-        memory_bytes: the total.
-        used_bytes: what all other programs use now.
-    """
+    """The machine: ``category`` is guessed, and ``used_bytes`` are those of all other programs now."""
 
     title: str
     category: str
@@ -67,7 +60,6 @@ def peak(timings: Sequence[Timing], fitted: RooflineFit, how: Circumstances) -> 
     Args:
         timings: the fastest of those with dense kernels counts.
         fitted: may give a higher rate to products without a short side; no efficiency is above 1.
-        how: the circumstances.
     """
     dense = [one for one in timings if any(kernel.kind == DENSE for kernel, _ in one.work)]
     fastest = max(dense, key=lambda one: one.work.flops / one.seconds)
@@ -112,14 +104,7 @@ def _round(value: float) -> float:
 
 
 def board(machine: Machine, loaded_bytes: int, powers: Powers, how: Circumstances) -> dict[str, Any]:
-    """Memory and power.
-
-    Args:
-        machine: which.
-        loaded_bytes: of a process with all libraries and no data.
-        powers: what was measured of its power.
-        how: the circumstances.
-    """
+    """Memory and power; ``loaded_bytes`` are those of a process with all libraries and no data."""
     when = f"psutil, on {how.date}"
     used = f"{machine.used_bytes / 1e6:.0f} MB in use by other programs"
     return {

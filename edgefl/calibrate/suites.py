@@ -146,8 +146,7 @@ def methods() -> list[Workload]:
 def inferences(folder: Path) -> list[Workload]:
     """Inference of the fitted networks, of depthwise convolutions and of one held-out network.
 
-    Args:
-        folder: for their ONNX files.
+    The folder is for their ONNX files.
     """
     chosen: list[tuple[str, Network | DepthwiseStack, str]] = [
         (network.model, network, use) for network, use, _ in (*_NETWORKS[1:4], _NETWORKS[5])

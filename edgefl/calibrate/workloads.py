@@ -53,8 +53,6 @@ class Workload:
 
     Attributes:
         name: for people; unique in a calibration.
-        computation: what is done.
-        batch: samples.
         use: whether the fit uses it, or it is held out to check the fit.
     """
 
@@ -71,18 +69,12 @@ class Workload:
 
 @dataclass(frozen=True)
 class Operation(Computation):
-    """A kernel, or a layer forward and backward.
-
-    Attributes:
-        make: (batch, *sizes) -> a call; such as ``linear``.
-        sizes: of the kernel.
-    """
+    """A kernel, or a layer forward and backward; ``make``: (batch, *sizes) -> a call, such as ``linear``."""
 
     make: Callable[..., Call]
     sizes: tuple[int, ...]
 
     def ready(self, batch: int) -> Call:
-        """See ``Computation``."""
         return self.make(batch, *self.sizes)
 
 
@@ -131,14 +123,7 @@ def image(batch: int, shape: tuple[int, ...]) -> Tensor:
 
 @dataclass(frozen=True)
 class Network:
-    """A model of the catalogue.
-
-    Attributes:
-        model: its name.
-        shape: of a sample.
-        params: the model's parameters.
-        label: what people call it; the model's name if left out.
-    """
+    """A model of the catalogue for samples of a shape, and what people call it if not by the model's name."""
 
     model: str
     shape: tuple[int, int, int]
@@ -147,7 +132,6 @@ class Network:
 
     @property
     def title(self) -> str:
-        """For people."""
         return f"{self.label or self.model} at {self.shape[-1]}"
 
     def net(self) -> Net:
@@ -170,7 +154,6 @@ class DepthwiseStack:
     layers: int = 3
 
     def module(self) -> nn.Module:
-        """As it is exported."""
         channels = self.shape[0]
         return nn.Sequential(
             *(
@@ -182,13 +165,7 @@ class DepthwiseStack:
 
 @dataclass(frozen=True)
 class MethodStep(Computation):
-    """A step of an exchange of a method with plain SGD.
-
-    Attributes:
-        network: which.
-        method: its name.
-        exchange: one of its exchanges that has steps.
-    """
+    """A step of an exchange that has steps, of a method with plain SGD."""
 
     network: Network
     method: str = "fedavg"
@@ -219,7 +196,6 @@ class MethodStep(Computation):
         return call
 
     def work(self, batch: int) -> Work:
-        """See ``Computation``."""
         net = self.network.net()
         return meta.trace(*self._built(net), net, [[{batch: 1}]]).phases[0].steps[batch]
 
@@ -248,12 +224,7 @@ class ForwardPass(Computation):
 
 @dataclass(frozen=True)
 class OnnxInference(Computation):
-    """A network in ONNX Runtime.
-
-    Attributes:
-        network: which.
-        file: the ONNX file, which ``export`` writes.
-    """
+    """A network in ONNX Runtime, from a file that ``export`` writes."""
 
     network: Network | DepthwiseStack
     file: Path
@@ -265,7 +236,6 @@ class OnnxInference(Computation):
         return partial(running.run, None, inputs)
 
     def work(self, batch: int) -> Work:
-        """See ``Computation``."""
         with torch.no_grad():
             return _traced(lambda: partial(self.network.module(), torch.randn(batch, *self.network.shape)))
 

@@ -117,11 +117,8 @@ def command(*examples: str, as_json: bool = True) -> Callable[[Callable[P, A]], 
     """Makes a function a command, and one that users call; its arguments' help describes them to both.
 
     An argument that is of another type on the command line has that type behind its help; one without help,
-    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal.
-
-    Args:
-        examples: what may stand behind ``edgefl``, for its help.
-        as_json: whether it has ``--json``.
+    or whose help is a text, is for Python alone. Its ``steps`` are shown on a terminal. Examples are what may
+    stand behind ``edgefl``, for its help; ``as_json`` is whether it has ``--json``.
     """
 
     def register(function: Callable[P, A]) -> Callable[P, A]:
@@ -276,11 +273,7 @@ def print_note(line: str) -> None:
 
 
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
-    """Runs the command line and exits with its status.
-
-    Raises:
-        SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
-    """
+    """Runs the command line and always exits: status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM."""
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -21,20 +21,17 @@ class Watch(Callbacks):
     """Writes the page of a run, or of its group; the first time that it cannot, that is said, and all."""
 
     def __init__(self, console: Console) -> None:
-        """Takes the console for the page's path."""
         self._console = console
         self._folder: Path | None = None
         self._next_s, self._off = 0.0, False
 
     def began(self, run: Began) -> None:
-        """Writes the page, and the first time says where."""
         if self._folder is None:
             self._folder = run.group_folder
             self._console.print(f"watch: {self._folder / NAME}", soft_wrap=True)
         self.write(live=True)
 
     def told(self, so_far: Progress) -> None:  # noqa: ARG002 - as all callbacks
-        """Writes the page, unless it was not long ago."""
         if time.monotonic() >= self._next_s:
             self.write(live=True)
 

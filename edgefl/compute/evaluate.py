@@ -24,12 +24,7 @@ CHUNK = 512
 
 @dataclass(frozen=True)
 class Scores:
-    """A predictor's results on some samples, one value per sample.
-
-    Attributes:
-        correct: whether the largest logit is the label's.
-        loss: cross-entropy at temperature 1.
-    """
+    """Of each sample, whether the largest logit is the label's, and the cross-entropy at temperature 1."""
 
     correct: NDArray[np.bool_]
     loss: NDArray[np.float64]
@@ -56,12 +51,9 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
 
 @dataclass(frozen=True)
 class Personal:
-    """Personal accuracies of clients.
+    """Clients' results on their own test sets.
 
     Attributes:
-        clients: the scored ones.
-        accuracy: each one's, on its own test set.
-        loss: likewise.
         samples: each one's test samples.
         untrained: how many of them never trained and were scored with their initial state.
     """
@@ -92,7 +84,7 @@ def personal(
         trained: client -> whether it has trained.
         clients: whom to score.
         tests: each client's test indices.
-        scorer: (predictor, indices) -> scores.
+        scorer: of a predictor at some indices.
         shared: trees that many clients' weights consist of, and that are in memory anyway.
     """
     scored = [client for client in clients if len(tests[client])]

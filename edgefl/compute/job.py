@@ -18,16 +18,7 @@ from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 @dataclass(frozen=True)
 class Task:
-    """A job with everything its fold needs.
-
-    Attributes:
-        job: who, what and from which version.
-        fold: the work, its phases no longer than the job's steps allow.
-        payload: what the client received.
-        state: the client's state; None where it keeps none.
-        ctx: what the server knows.
-        batches: a phase -> its batches, in order.
-    """
+    """A job with everything its fold needs, whose phases are no longer than the job's steps allow."""
 
     job: TrainingJob
     fold: Fold
@@ -42,7 +33,6 @@ class Group:
     """Tasks of one exchange and one model that are done together.
 
     Attributes:
-        tasks: in the order of the group.
         feed: a phase's place in the fold -> the tasks' batches, for engines that stack them.
     """
 
@@ -54,9 +44,7 @@ class Outcome(NamedTuple):
     """The result of a job.
 
     Attributes:
-        job: the job.
-        upload: what the client sends.
-        state: its new state; None where the work writes none.
+        state: the client's new one; None where the work writes none.
         scalars: means over the job's steps, such as "loss"; none without steps.
         finite: whether all numbers in upload and state are.
     """
@@ -82,7 +70,6 @@ class Size(NamedTuple):
     Attributes:
         kind: jobs of equal kinds have one fold and one learning rate.
         steps: optimizer steps over all phases.
-        samples: of the client.
         peak_bytes: the memory that its training needs, by the traced cost.
     """
 
@@ -112,9 +99,7 @@ class Setup(NamedTuple):
     Attributes:
         build: (settings, federation) -> an object whose ``group`` makes a group of jobs, their server
             versions and their clients' states; a function that every process can import.
-        settings: plain data.
-        federation: the data, without test images.
-        trainer: how a worker trains.
+        federation: without test images.
     """
 
     build: Callable[[Mapping[str, Any], Federation], Any]
@@ -124,17 +109,11 @@ class Setup(NamedTuple):
 
 
 class EngineContext(Protocol):
-    """The run as an engine sees it: job sizes, and tasks made of jobs here or what workers make them of.
-
-    Attributes:
-        versions: the server versions that are needed now.
-    """
+    """The run as an engine sees it, with the server versions that are needed now."""
 
     versions: dict[int, Tree]
 
-    def size(self, job: TrainingJob) -> Size:
-        """How large a job is."""
-        ...
+    def size(self, job: TrainingJob) -> Size: ...
 
     def group(self, jobs: Sequence[TrainingJob]) -> Group:
         """Jobs of one kind with everything their folds need."""
@@ -175,6 +154,5 @@ class Local(Engine):
         self.ahead = ahead
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        """Trains jobs; see ``Engine``."""
         for unit in self._trainer.units(jobs, self._context.size):
             yield from self._trainer.work(self._context.group(unit))

@@ -118,7 +118,6 @@ class Roles:
     """The tracer's knowledge beyond one call: the stage, and the weights of a step.
 
     Attributes:
-        stage: the pass.
         weights: storage -> the part whose weight it holds.
         shapes: shape -> the part that has weights of it; the last one if several have.
         inputs: the storages that weights were multiplied with.
@@ -167,9 +166,7 @@ def tensors(values: Any) -> list[Tensor]:
 
 
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """The kernels of one operator call.
-
-    Its name is without overload, such as "addmm".
+    """The kernels of one operator call; its name is without overload, such as "addmm".
 
     Raises:
         UnknownOperatorError: no table holds the operator.

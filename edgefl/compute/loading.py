@@ -41,9 +41,7 @@ def batch_kernels(
 
     Args:
         phase: says how many views a batch has, and whether they are augmented.
-        augment: its augmentation; None for none.
         shape: of one sample.
-        sizes: the numbers of samples.
         value_bytes: of each of a sample's numbers in the dataset.
     """
     sizes, views = set(sizes), phase.views
@@ -78,7 +76,6 @@ def coding_kernels(op: str, payload: Payload, coded: Mapping[str, int]) -> list[
     """The kernels of a codec on one way, one for each part.
 
     Args:
-        op: "encode" or "decode".
         payload: as it is without the codec.
         coded: its bytes on the wire, by part.
     """

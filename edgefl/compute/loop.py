@@ -25,7 +25,6 @@ class Loop:
         return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
 
     def work(self, group: Group) -> list[Outcome]:
-        """One client's job."""
         (task,) = group.tasks
         return [work(task)]
 

@@ -39,12 +39,7 @@ class ClientWork:
     """One client's exchange.
 
     Attributes:
-        net: the client's model.
-        method: built for it.
-        exchange: one of the method's.
-        samples: of the client.
-        batch_size: of local training.
-        lr: the learning rate.
+        method: built for ``net``.
         prepare: (phase, number of samples, generator) -> a batch's x.
     """
 
@@ -62,7 +57,6 @@ class MeasuredExchange:
     """What one client's exchange took.
 
     Attributes:
-        steps: how many were done.
         cpu_s: the processor's seconds of an exchange, the median of several.
         added_bytes: the most that the work added to the process's memory.
     """
@@ -87,9 +81,8 @@ def measure(
     """Does one client's exchange in fresh processes.
 
     Args:
-        build: makes the work there; defined at the top level of a module.
-        arguments: of ``build``.
-        limit: the maximum number of steps in each phase.
+        build: makes the work there of its arguments; defined at the top level of a module.
+        limit: the most steps in each phase.
 
     Raises:
         EdgeflError: ``build`` raised it.

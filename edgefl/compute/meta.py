@@ -74,11 +74,8 @@ def trace(
     """The cost of one exchange for the clients of one model.
 
     Args:
-        method: the method, built on ``net``.
-        exchange: one of its exchanges.
-        net: the clients' model.
+        method: built on ``net``, the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
-        wire: the bytes of payloads on the wire.
         batches: the kernels that make a phase's batches of some sizes; None leaves them out.
 
     Raises:

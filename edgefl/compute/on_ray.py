@@ -74,8 +74,6 @@ class Build:
     """How a worker makes its task builder.
 
     Attributes:
-        build: as in ``Setup``.
-        versions: the driver's.
         folders: of each directory on the driver's ``EDGEFL_PATH``, its files of components by their paths.
     """
 
@@ -122,8 +120,6 @@ class Cluster(Parallel):
         """Joins a cluster, or starts one; a process that is connected already stays connected.
 
         Args:
-            context: the run.
-            setup: what all units share.
             workers: how many units are done at a time; None for one per CPU.
             address: "auto" or host:port; None starts one on this computer.
 
@@ -169,7 +165,6 @@ class Cluster(Parallel):
                 signal.signal(signal.SIGTERM, before)
 
     def submit(self, order: Order) -> Future[Any]:
-        """See ``Parallel``."""
         # In a list, a reference is passed on as it is.
         future: Future[Any] = self._unit.remote([self._setup], order).future()
         return future

@@ -10,7 +10,7 @@ from edgefl.core.errors import UserError
 
 
 def runtime() -> str:
-    """The runtime and its version."""
+    """With its version."""
     return f"onnxruntime {version('onnxruntime')}"
 
 
@@ -19,7 +19,6 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
 
     Args:
         model: the model, or its file's name.
-        threads: within an operator.
         profile: prefix of the file that gets the time of every operator; empty for none.
 
     Raises:

@@ -42,13 +42,7 @@ _LOOK_S = 0.5
 
 
 class Order(NamedTuple):
-    """One unit of work on its way to a worker.
-
-    Attributes:
-        jobs: the unit.
-        servers: where the server versions lie that it needs.
-        states: where the clients' states lie, a tree with an entry a client.
-    """
+    """One unit of work on its way to a worker, with the places of the server versions and states it needs."""
 
     jobs: tuple[TrainingJob, ...]
     servers: dict[int, Any]
@@ -62,9 +56,7 @@ class Trees(Hashable, Protocol):
         """Places a tree where others can read it, and says where."""
         ...
 
-    def get(self, ref: Any, /) -> Any:
-        """The tree."""
-        ...
+    def get(self, ref: Any, /) -> Any: ...
 
     def drop(self, ref: Any, /) -> None:
         """Frees what ``put`` placed; readers keep what they have."""
@@ -88,12 +80,10 @@ def _prepared(trees: Trees, setup: Any) -> tuple[Callable[..., Group], Trainer]:
 
 
 class Parallel(Engine):
-    """An engine with workers.
+    """An engine with workers, and ``most`` units on their way to them.
 
     Attributes:
         lost: the class of the errors of what does not come back.
-        trees: how trees get to workers and back.
-        most: how many units may be on their way to them.
     """
 
     lost: ClassVar[type[Exception]]
@@ -111,12 +101,7 @@ class Parallel(Engine):
         """Has a worker call ``unit``."""
 
     def outcomes(self, jobs: Sequence[TrainingJob]) -> Iterator[Outcome]:
-        """Trains jobs; see ``Engine``.
-
-        Raises:
-            EdgeflError: what a job raised.
-            RunError: the worker of a unit died three times.
-        """
+        """Trains jobs; raises a ``RunError`` where the worker of a unit died three times."""
         self._publish({job.version for job in jobs})
         waiting = deque((1, unit) for unit in self._trainer.units(jobs, self._context.size))
         flying: dict[Future[Any], tuple[int, Order]] = {}
@@ -186,7 +171,7 @@ class Processes(Parallel):
         super().__init__(context, setup, files, _QUEUED * workers)
 
     def submit(self, order: Order) -> Future[Any]:
-        """See ``Parallel``; after a worker's death, all are replaced."""
+        # After a worker's death, all are replaced.
         call = unit, self.trees, self._setup, order
         try:
             future: Future[Any] = self._executor.submit(*call)

@@ -32,8 +32,6 @@ def training_step(
     Args:
         make: makes the network, x (B, *shape) -> logits (B, C).
         batch: B.
-        shape: one sample's.
-        optimizer: updates the weights.
         last_layer: whether only the module with the last parameters is trained, the others being frozen; in
             training mode all the same, as fine-tuning scripts leave them.
 
@@ -59,12 +57,9 @@ def training_step(
 
 
 def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = False) -> Work:
-    """The kernels of one batch without gradients.
+    """The kernels of one batch without gradients; other arguments as for ``training_step``.
 
     Args:
-        make: as for ``training_step``.
-        batch: likewise.
-        shape: likewise.
         fused: as a runtime for inference runs them, not operator by operator: a norm or an activation after a
             product is part of it, as in ``edgefl.export.kernels``.
 

@@ -78,7 +78,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         self._passes: set[int] = set()
 
     def __enter__(self) -> Any:
-        """Follows operators, and the calls of modules."""
         for hook in (
             register_module_forward_pre_hook(self._entered),
             register_module_forward_hook(self._left, always_call=True),
@@ -87,7 +86,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *raised: object) -> None:
-        """Follows nothing any more."""
         self._hooks.close()
         super().__exit__(*raised)  # type: ignore[no-untyped-call]
 
@@ -118,7 +116,6 @@ class Tracer(Dispatched):  # type: ignore[no-untyped-call]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Runs the operator and records it."""
         if self._nonzero and func is torch.ops.aten.nonzero.default and args[0].is_meta:
             args = (torch.ones(args[0].shape),)
         result = func(*args, **(kwargs or {}))

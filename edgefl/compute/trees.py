@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -50,15 +51,20 @@ class Files(NamedTuple):
 
     @classmethod
     def fresh(cls, needed_bytes: int) -> Files:
-        """A fresh folder: in shared memory if it has ample room, else where temporary files are.
+        """A fresh folder: in shared memory where that has room for what is always there, and ample.
 
-        Args:
-            needed_bytes: what lies there for the whole run.
+        Removes those of runs all of whose processes were killed at once, as where a cluster's job ends.
         """
+        # A process's number is one in its own namespace, such as a container's.
+        space = Path("/proc/self/ns/pid")
+        prefix = f"edgefl-{space.stat().st_ino if space.exists() else 0}-"
+        for place in (_SHARED_MEMORY, Path(tempfile.gettempdir())):
+            for left in place.glob(f"{prefix}*"):
+                if not psutil.pid_exists(int(left.name.split("-")[2])):
+                    shutil.rmtree(left, ignore_errors=True)
         free = shutil.disk_usage(_SHARED_MEMORY).free if _SHARED_MEMORY.is_dir() else 0
         parent = _SHARED_MEMORY if free > _FREE_BYTES + _AMPLE * needed_bytes else None
-        # By its name one sees whose a folder is that was left.
-        return cls(Path(tempfile.mkdtemp(prefix=f"edgefl-{os.getpid()}-", dir=parent)))
+        return cls(Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent)))
 
     def put(self, tree: Any) -> Path:
         """Writes a tree.
@@ -81,9 +87,7 @@ class Files(NamedTuple):
         return path
 
     def get(self, path: Path) -> Any:
-        """The tree; see ``read``."""
         return read(path)
 
     def drop(self, path: Path) -> None:
-        """Deletes a file."""
         path.unlink(missing_ok=True)

@@ -54,16 +54,11 @@ from edgefl.protocol.sample_losses import unmeasured
 
 
 class Vmapped:
-    """Trains groups of jobs of one kind.
-
-    Attributes:
-        most: the most clients in a group.
-        memory_bytes: the most memory of a group, by the traced cost of one client's training.
-    """
+    """Trains groups of jobs of one kind: ``most`` clients at most, and so much memory by the traced cost."""
 
     def __init__(self, most: int, memory_bytes: int) -> None:
-        self.most = most
-        self.memory_bytes = memory_bytes
+        self._most = most
+        self._memory_bytes = memory_bytes
         self._gradients = Gradients()
 
     def units(
@@ -77,14 +72,13 @@ class Vmapped:
         units = []
         for sized in kinds.values():
             sized.sort(key=lambda pair: (-pair[0].steps, -pair[0].samples, pair[1].id))
-            room = self.memory_bytes // max(1, *(job_size.peak_bytes for job_size, _ in sized))
-            count = -(-len(sized) // max(1, min(self.most, room)))
+            room = self._memory_bytes // max(1, *(job_size.peak_bytes for job_size, _ in sized))
+            count = -(-len(sized) // max(1, min(self._most, room)))
             edges = [len(sized) * place // count for place in range(count + 1)]
             units += [tuple(job for _, job in sized[start:end]) for start, end in pairwise(edges)]
         return units
 
     def work(self, group: Group) -> list[Outcome]:
-        """One group's jobs, start to finish."""
         # vmap would call fused attention client by client, and warn of it; its parts it stacks.
         with one_thread(), sdpa_kernel(SDPBackend.MATH), chance.training() as at:
             try:
@@ -192,7 +186,6 @@ class _Carries:
     steps change them, only clients whose leaves agree go together.
 
     Attributes:
-        carry: their tensors, stacked.
         fixed: each client's leaves that are not tensors.
     """
 
@@ -260,11 +253,9 @@ class _Schedule:
         self._common = Counter(size for each in sizes for size in each)
 
     def places(self, done: Sequence[int], kinds: Sequence[Hashable]) -> list[int]:
-        """The clients whose next step is taken now, ascending; none at the end.
+        """Of clients that are ``done`` so many steps, whose next is taken now, ascending; none at the end.
 
-        Args:
-            done: for each client, how many steps it has taken.
-            kinds: clients of different ones cannot go together.
+        Clients of different ``kinds`` cannot go together.
         """
         waiting: dict[tuple[int, Hashable], list[int]] = defaultdict(list)
         for place, (sizes, count) in enumerate(zip(self._sizes, done, strict=True)):

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     ConfigDict,
@@ -180,33 +180,15 @@ def component(kind: str, value: Any, document: Document, path: Sequence[str | in
     return validate(one, value, document, path)
 
 
-_DEFAULT = Field(validate_default=True)
+DEFAULT = Field(validate_default=True)
+"""Annotates a field whose default is a component by its name alone."""
 
-AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), _DEFAULT]
-AnyModel: TypeAlias = Annotated[Any, OfKind("models")]
-AnyPolicy: TypeAlias = Annotated[Any, OfKind("policies"), _DEFAULT]
-AnySelector: TypeAlias = Annotated[Any, OfKind("selectors"), _DEFAULT]
-AnyCodec: TypeAlias = Annotated[Any, OfKind("codecs"), _DEFAULT]
-AnyDataset: TypeAlias = Annotated[Any, OfKind("datasets")]
-AnyPartition: TypeAlias = Annotated[Any, OfKind("partitions"), _DEFAULT]
+AnyMethod: TypeAlias = Annotated[Any, OfKind("methods"), DEFAULT]
 AnyAugmentation: TypeAlias = Annotated[Any, OfKind("augmentations")]
-AnyMeasure: TypeAlias = Annotated[Any, OfKind("measures")]
-AnyEngine: TypeAlias = Annotated[Any, OfKind("engines", "auto"), _DEFAULT]
 
-
-def many(value: Any) -> str:
-    """Whether a value is a list or one alone; the tag of a union of both."""
-    return "<many>" if isinstance(value, list | tuple) else "<one>"
-
-
-AnyModels: TypeAlias = Annotated[
-    Annotated[AnyModel, Tag("<one>")] | Annotated[tuple[AnyModel, ...], Field(min_length=1), Tag("<many>")],
-    Discriminator(many),
-    _DEFAULT,
-]
-AnyAugmentations: TypeAlias = Annotated[
-    Annotated[AnyAugmentation, Tag("<one>")]
-    | Annotated[tuple[AnyAugmentation, ...], Field(min_length=1), Tag("<many>")],
-    Discriminator(many),
-    _DEFAULT,
+One = TypeVar("One")
+OneOrMany: TypeAlias = Annotated[
+    Annotated[One, Tag("<one>")] | Annotated[tuple[One, ...], Field(min_length=1), Tag("<many>")],
+    Discriminator(lambda value: "<many>" if isinstance(value, list | tuple) else "<one>"),
+    DEFAULT,
 ]

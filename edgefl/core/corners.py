@@ -19,12 +19,7 @@ from edgefl.core.totals import known
 
 
 class Interval(NamedTuple):
-    """The bounds of a time or an energy.
-
-    Attributes:
-        low: the least that it can be.
-        high: the most; None where nothing bounds it.
-    """
+    """The least and the most that a time or an energy can be; None where nothing bounds it from above."""
 
     low: float
     high: float | None

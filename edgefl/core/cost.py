@@ -51,15 +51,12 @@ class Kernel(NamedTuple):
     """One operator's work.
 
     Attributes:
-        op: the operator, such as "convolution".
-        kind: its class, which devices have an efficiency for: "dense", "depthwise", "elementwise".
-        role: "forward", "grad-input", "grad-weight" or "update" (everything after the gradients).
+        kind: its class, which devices have an efficiency for; one of ``OP_CLASSES``.
+        role: of the step; ``UPDATE`` is everything after the gradients.
         part: the part of the model whose weights a product has, such as "body"; FROZEN for a kept copy's;
             empty if there is none.
-        m, n, k: the equivalent matrix product (m x k) @ (k x n), per group; 0 if it is not a product.
-        groups: the number of such products.
-        flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
-            cost is its bytes.
+        m, n, k, groups: the equivalent ``Product``; 0 if it is none.
+        flops: floating-point operations; 0 for elementwise work, whose cost is its bytes.
         bytes: operands read and results written once each.
         phases: of a strided convolution's input gradient, the number of products without inserted zeros that
             it splits into: the phases of the stride that meet any tap. 0 for all other kernels.
@@ -145,9 +142,6 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(Counter(self.kernels) + Counter(other.kernels))
-
-    def __mul__(self, times: int) -> Work:
-        return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
 
     def __iter__(self) -> Iterator[tuple[Kernel, int]]:
         return iter(self.kernels.items())
@@ -261,9 +255,7 @@ class Trace:
 
     Attributes:
         down, up: payload bytes to the client and to the server, by part.
-        start: kernels before the first step, decoding included.
-        phases: kernels of the steps.
-        finish: kernels after the last step, encoding included.
+        start, finish: kernels before the first step, decoding included, and after the last, with encoding.
         peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
     """
 

@@ -96,11 +96,7 @@ class RunError(EdgeflError):
 
 @dataclass
 class Mistakes:
-    """Collects bad input while checks go on, so that all of it is told at once.
-
-    Attributes:
-        found: in the order of the checks, each once.
-    """
+    """Collects bad input, each once, while checks go on, so that all of it is told at once."""
 
     found: list[UserError] = field(default_factory=list)
 
@@ -160,13 +156,7 @@ def root_cause(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True)
 class Place:
-    """The location of a value, for messages.
-
-    Attributes:
-        file: the file, or a word such as ``--set``.
-        line: 1-based; 0 if unknown.
-        key: dotted path of the value.
-    """
+    """The location of a value, for messages: a file or a word such as "--set", and a line, 0 if unknown."""
 
     file: str
     line: int = 0

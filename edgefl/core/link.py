@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -86,7 +85,6 @@ class Link(Strict):
     """A client's network connection.
 
     Attributes:
-        title: its display name.
         down: bits a second towards the client.
         up: bits a second from the client.
         latency: round-trip time.
@@ -95,7 +93,6 @@ class Link(Strict):
         radio: the transceiver's power; if unknown, so is the client's energy.
         trace: how the rates, and the latency if it says so, change in time; ``down``, ``up`` and ``latency``
             are then its means over time. None if nothing changes.
-        notes: remarks for users.
     """
 
     model_config = ConfigDict(json_schema_extra=_rates_or_trace)
@@ -159,11 +156,15 @@ class Link(Strict):
 
     def rates(self, which: int, way: Way) -> Rates:
         """The rates of one of the link's traces."""
-        bps, latency_s = self.followed.pieces(which, way)
-        if latency_s is None:
-            latency_s = np.full(len(bps.t), self.latency.known)
-        reached = np.minimum(bps.value, mathis_bps(latency_s, self.loss.known))
-        return Rates(replace(bps, value=reached), replace(bps, value=latency_s * self.handshakes.known))
+        trace = self.followed
+        bps, latency = trace.pieces(which, way), Piecewise(np.zeros(1), np.array([self.latency.known]))
+        if "latency" in trace.gives:
+            latency = trace.pieces(which, "latency")
+        t_s, period_s = np.union1d(bps.t, latency.t), min(bps.period, latency.period)
+        latency_s = latency.at(t_s)
+        reached = np.minimum(bps.at(t_s), mathis_bps(latency_s, self.loss.known))
+        delay_s = latency_s * self.handshakes.known
+        return Rates(Piecewise(t_s, reached, period_s), Piecewise(t_s, delay_s, period_s))
 
 
 def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
@@ -188,8 +189,5 @@ def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
-    slowed_s = np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
-    bps: Floats = np.full_like(slowed_s, np.inf)
-    with np.errstate(over="ignore"):
-        np.divide(_MATHIS * 8 * SEGMENT_BYTES, slowed_s, out=bps, where=slowed_s > 0)
-    return bps
+    with np.errstate(over="ignore", divide="ignore"):
+        return _MATHIS * 8 * SEGMENT_BYTES / np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)

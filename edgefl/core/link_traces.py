@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -170,18 +170,6 @@ def of_mahimahi(text: str, bin_ms: int) -> str:
     return written(times_ms / 1000, value)
 
 
-class DealtTraces(NamedTuple):
-    """The traces of some clients.
-
-    Attributes:
-        which: the index of each one's trace among the link's, (n,).
-        offset_s: a client is at ``t + offset_s`` of its trace at time ``t``, in both directions, (n,).
-    """
-
-    which: Ints
-    offset_s: Floats
-
-
 # Rows of a trace that never changes: its only one, and the end.
 _ONE_PIECE = 2
 
@@ -259,19 +247,15 @@ class LinkTrace(Strict):
     def _content(self) -> Self:
         if sum(given is not None for given in (self.csv, self.mahimahi, self.rows)) != 1:
             raise ValueError("give one of 'csv', 'mahimahi' and 'rows'")
-        rows = tuple(self._read())
-        for place, one in enumerate(rows):
-            with_latency = one.latency is not None
-            if with_latency != (rows[0].latency is not None):
-                raise ValueError("either all traces of a link have a latency or none has")
-            if self.rows is not None:
-                self._check(one, place)
+        rows = self.rows or tuple(self._read())
+        if len({one.latency is None for one in rows}) > 1:
+            raise ValueError("either all traces of a link have a latency or none has")
+        for place, one in enumerate(self.rows or ()):
+            self._check(one, place)
         return self.model_copy(update={"csv": None, "mahimahi": None, "rows": rows})
 
     def _read(self) -> Iterator[TraceRows]:
-        """The rows, of the files if there are any."""
-        if self.rows is not None:
-            yield from self.rows
+        """The rows of the files."""
         if self.csv is not None:
             for file in _several(self.csv):
                 yield TraceRows(**file_rows(file, of_csv, self.holds))
@@ -317,32 +301,26 @@ class LinkTrace(Strict):
         then = held if self.holds else "repeat, from a random time on"
         return f"one of {len(ends_s)} traces of {of}, which {then}"
 
-    def pieces(self, which: int, way: Way) -> tuple[Piecewise, Floats | None]:
-        """A direction of one of the traces: its rate in bit/s, and its pieces' latencies if it has any."""
-        one = self.traces[which]
-        rates, latency_s = series(getattr(one, way)), None
-        if one.latency is not None:
-            latencies = series(one.latency)
-            t_s = np.union1d(rates.t, latencies.t)
-            rates, latency_s = Piecewise(t_s, rates.at(t_s)), latencies.at(t_s)
+    def pieces(self, which: int, name: Number) -> Piecewise:
+        """What one of the traces gives, in bit/s or seconds, at all times."""
+        one = series(getattr(self.traces[which], name))
         if self.holds:
-            return rates, latency_s
+            return one
         # The last row only ends the trace, and with one other row nothing changes.
-        period_s = float(rates.t[-1]) if len(rates.t) > _ONE_PIECE else math.inf
-        return Piecewise(rates.t[:-1], rates.value[:-1], period_s), None if latency_s is None else latency_s[
-            :-1
-        ]
+        period_s = float(one.t[-1]) if len(one.t) > _ONE_PIECE else math.inf
+        return Piecewise(one.t[:-1], one.value[:-1], period_s)
 
-    def dealt(self, root: int, clients: Ints) -> DealtTraces:
-        """The trace of each client and where in it the client begins, by its number alone.
+    def dealt(self, root: int, clients: Ints) -> tuple[Ints, Floats]:
+        """The place of each client's trace, and where in it the client is at time 0 in seconds, (n,) each.
 
         A trace that repeats is entered anywhere within the longer of its directions, one that is held at 0.
+        Both depend on the client's number alone.
         """
         place, time = uniforms(key(root, "link trace"), clients)
         which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
-            return DealtTraces(which, np.zeros(len(which)))
-        return DealtTraces(which, time * np.array(self._lengths_s())[which])
+            return which, np.zeros(len(which))
+        return which, time * np.array(self._lengths_s())[which]
 
     def _lengths_s(self) -> list[float]:
         """When the last row of each trace is, in its longer direction."""

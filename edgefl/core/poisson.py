@@ -43,30 +43,40 @@ class Poisson:
         self.per_s = np.where(per_s < _RARE_PER_S, 0.0, per_s)
         self._kept = kept
         self._key = key(root, purpose)
-        self._keys = [key(root, purpose, str(place)) for place in range(_MOST)]
-        self._streams = [int(stream) for stream in self._keys]
+        self._streams = [key(root, purpose, str(place)) for place in range(_MOST)]
         some = self.per_s > 0
         # Powers of two, so that t / window and window * number are exact and no event is lost on an edge.
         self._window_s = np.exp2(np.round(-np.log2(np.where(some, self.per_s, 1.0))))
         self._none = np.exp(-self.per_s * self._window_s)
 
-    def last(self, clients: Ints, t_s: Floats) -> Floats:
-        """The time of each client's last event at or before a time, (n,); minus infinity if there is none."""
-        return self._nearest(clients, t_s, -1)
+    def nearest(self, clients: Ints, t_s: Floats, way: int) -> Floats:
+        """Of each client, (n,): its last event at or before a time (``way`` -1), or its first after it (1).
 
-    def next(self, clients: Ints, t_s: Floats) -> Floats:
-        """The time of each client's first event after a time, (n,); infinity if there is none."""
-        return self._nearest(clients, t_s, 1)
+        Minus infinity or infinity if there is none.
+        """
+        found = np.full(len(clients), way * np.inf)
+        left = np.flatnonzero(self.per_s[clients] > 0)
+        window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
+        nearer = np.minimum if way > 0 else np.maximum
+        while len(left):
+            best = np.full(len(left), way * np.inf)
+            for rows, times in self._events(clients[left], window):
+                mine = (times > t_s[left[rows]]) == (way > 0)
+                best[rows[mine]] = nearer(best[rows[mine]], times[mine])
+            done = np.isfinite(best)
+            found[left[done]] = best[done]
+            left, window = left[~done], window[~done] + way
+        return found
 
-    def nearest(self, client: int, t_s: float, way: int) -> float:
-        """As ``last`` (``way`` -1) and ``next`` (1) of one client, 20 times as fast as with arrays of one."""
+    def nearest_of(self, client: int, t_s: float, way: int) -> float:
+        """As ``nearest``, of one client, 20 times as fast as with arrays of one."""
         per_s, best = float(self.per_s[client]), way * math.inf
         if not per_s > 0:
             return best
         length_s, none = float(self._window_s[client]), float(self._none[client])
         window, mean = math.floor(t_s / length_s), per_s * length_s
         while not math.isfinite(best):
-            drawn, term, below = uniform(int(self._key), client, window), none, none
+            drawn, term, below = uniform(self._key, client, window), none, none
             for place, stream in enumerate(self._streams):
                 if drawn < below:
                     break
@@ -84,43 +94,19 @@ class Poisson:
         share = self._kept(np.array([client]), np.array([event_s]))
         return bool(uniform(stream, client, window, 1) < share[0])
 
-    def _nearest(self, clients: Ints, t_s: Floats, way: int) -> Floats:
-        found = np.full(len(clients), way * np.inf)
-        left = np.flatnonzero(self.per_s[clients] > 0)
-        window = np.floor(t_s[left] / self._window_s[clients[left]]).astype(np.int64)
-        while len(left):
-            best = np.full(len(left), way * np.inf)
-            for rows, times in self._events(clients[left], window):
-                now = t_s[left[rows]]
-                side = times > now if way > 0 else times <= now
-                on_it = rows[side]
-                nearer = np.minimum if way > 0 else np.maximum
-                best[on_it] = nearer(best[on_it], times[side])
-            done = np.isfinite(best)
-            found[left[done]] = best[done]
-            left, window = left[~done], window[~done] + way
-        return found
-
     def _events(self, clients: Ints, window: Ints) -> Iterator[tuple[Ints, Floats]]:
         """The events of a window of each client: the rows that have a first, a second ..., and when."""
-        rows = np.arange(len(clients))
-        drawn = uniforms(self._key, clients, window, count=1)[0]
+        rows, drawn = np.arange(len(clients)), uniforms(self._key, clients, window, count=1)[0]
         mean = self.per_s[clients] * self._window_s[clients]
-        term = self._none[clients]
-        below = term
-        for place, stream in enumerate(self._keys):
-            more = drawn >= below
-            if not more.any():
+        term = below = self._none[clients]
+        for place, stream in enumerate(self._streams):
+            rows = rows[drawn[rows] >= below[rows]]
+            if not len(rows):
                 return
-            rows, drawn, mean, term, below = (column[more] for column in (rows, drawn, mean, term, below))
             term = term * mean / (place + 1)
             below = below + term
-            yield self._drawn(stream, rows, clients[rows], window[rows])
-
-    def _drawn(self, stream: np.uint64, rows: Ints, clients: Ints, window: Ints) -> tuple[Ints, Floats]:
-        drawn = uniforms(stream, clients, window, count=1 if self._kept is None else 2)
-        times = (window + drawn[0]) * self._window_s[clients]
-        if self._kept is None:
-            return rows, times
-        kept = drawn[1] < self._kept(clients, times)
-        return rows[kept], times[kept]
+            whom = clients[rows]
+            lies = uniforms(stream, whom, window[rows], count=1 if self._kept is None else 2)
+            times = (window[rows] + lies[0]) * self._window_s[whom]
+            kept = np.ones(len(rows), dtype=bool) if self._kept is None else lies[1] < self._kept(whom, times)
+            yield rows[kept], times[kept]

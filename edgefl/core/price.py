@@ -35,21 +35,15 @@ from edgefl.core.cost import Cost
 from edgefl.core.devices import TRACED, WIDTHS, Bounds, Power
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
-from edgefl.core.totals import total
 
 Reals: TypeAlias = Any
 """A float or an array of floats."""
 
+Stages: TypeAlias = tuple[Reals, Reals, Reals]
+"""Something of receiving, working and sending."""
 
-class Charge(NamedTuple):
-    """The joules of one stage of a job: above idle, and at idle power."""
-
-    active_j: Reals
-    idle_j: Reals
-
-
-Charges: TypeAlias = tuple[Charge, Charge, Charge]
-"""Of receiving, working and sending."""
+ENERGIES = ("receive_j", "compute_j", "transmit_j", "tail_j", "idle_j")
+"""A job's joules: above idle by stage, of the radio's tails, and at idle power."""
 
 
 def _above_idle(power: Power, bounds: Bounds) -> float:
@@ -78,8 +72,6 @@ class Demand(NamedTuple):
         down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
         down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
-        flops: operations.
-        steps: optimizer steps.
         idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
@@ -143,12 +135,9 @@ class Demand(NamedTuple):
         )
 
     def charges(
-        self,
-        seconds: tuple[Reals, Reals, Reals],
-        moved: tuple[Any, Any],
-        full_power_s: Reals | None = None,
-    ) -> Charges:
-        """The charges of a job's stages, without radios' tails.
+        self, seconds: Stages, moved: tuple[Any, Any], full_power_s: Reals | None = None
+    ) -> tuple[Stages, Stages]:
+        """The joules of a job's stages above idle and at idle power, without radios' tails.
 
         Args:
             seconds: how long each stage lasted; 0 for one that did not begin.
@@ -161,8 +150,8 @@ class Demand(NamedTuple):
             times(self.compute_w, work_s if full_power_s is None else full_power_s),
             self._carried(transmit_s, moved[1], self.transmit_j_per_mbit),
         )
-        receive, work, transmit = map(Charge, active_j, (times(self.idle_w, one) for one in seconds))
-        return receive, work, transmit
+        idle_j = times(self.idle_w, receive_s), times(self.idle_w, work_s), times(self.idle_w, transmit_s)
+        return active_j, idle_j
 
     def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
         used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
@@ -172,45 +161,20 @@ class Demand(NamedTuple):
         """The joules of radios' tails, where there is one, each until the next transfer or its tail time."""
         return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
-    def tails_j(self) -> Reals:
-        """The joules of the radio's tails of a job alone, at full speed on an unshared link.
-
-        One lasts until the upload begins, the one after the last transfer in full.
-        """
-        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
-        between_j = self.tail_j(receives & sends, self.work_s)
-        return between_j + self.tail_j(receives | sends, np.inf)
-
-    def energy(self) -> Energy:
-        """The joules of a job alone, at full speed on an unshared link; NaN for unknown ones."""
+    def energy(self) -> dict[str, Reals]:
+        """The ``ENERGIES`` of a job alone, at full speed on an unshared link; NaN for unknown ones."""
         seconds, moved = (self.down_s, self.work_s, self.up_s), (self.down_bytes, self.up_bytes)
-        receive, work, transmit = self.charges(seconds, moved)
-        idle_j = receive.idle_j + work.idle_j + transmit.idle_j
-        return Energy(receive.active_j, work.active_j, transmit.active_j, self.tails_j(), idle_j)
+        active_j, idle_j = self.charges(seconds, moved)
+        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
+        # One tail lasts until the upload begins, the one after the last transfer in full.
+        tails_j = self.tail_j(receives & sends, self.work_s) + self.tail_j(receives | sends, np.inf)
+        return dict(zip(ENERGIES, (*active_j, tails_j, sum(idle_j)), strict=True))
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:
     beyond_s = np.maximum(elapsed_s - delay_s, 0.0)
     carried = np.multiply(beyond_s, bps, out=np.zeros_like(beyond_s), where=beyond_s > 0) / 8
     return np.minimum(size_bytes, carried).astype(np.int64)
-
-
-class Energy(NamedTuple):
-    """A job's joules by stage and kind, or arrays of many jobs'; None or NaN if a number is unknown.
-
-    See the assumptions above.
-    """
-
-    receive_j: Reals
-    compute_j: Reals
-    transmit_j: Reals
-    tail_j: Reals
-    idle_j: Reals
-
-    @property
-    def joules(self) -> Reals:
-        """The sum; None or NaN if a part is unknown."""
-        return total(*self)
 
 
 class WorkingDraw(NamedTuple):

@@ -9,12 +9,10 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from edgefl.core.components import OfKind
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Strict
+from edgefl.core.params import Count, Strict
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes
 from edgefl.core.units import Seconds
-
-Count = Annotated[int, Field(gt=0)]
 
 
 class Fit(Strict):

@@ -51,6 +51,8 @@ _PROMISES = {
         "may not mix devices: make tensors with the `device` of one that it is given"
     ),
 }
+# As Python, the system and torch, of a GPU as well, say it.
+_NO_ROOM = r"out of memory|[Cc]an(?:no|')t allocate memory|can't start new thread"
 
 
 class Terminated(SystemExit):
@@ -66,13 +68,7 @@ class InternalError(EdgeflError):
 
 
 class CodeLine(NamedTuple):
-    """A line of a user's code.
-
-    Attributes:
-        file: its path.
-        line: from 1.
-        function: its name; empty at the top level of a file.
-    """
+    """A line of a user's code, from 1; the function's name is empty at the top level of a file."""
 
     file: str
     line: int
@@ -190,8 +186,11 @@ def _hint(error: BaseException, place: CodeLine) -> str:
     return ""
 
 
-def internal(error: BaseException) -> InternalError:
-    """An error of edgefl's own, as one message that asks for a report."""
+def internal(error: BaseException) -> EdgeflError:
+    """An error of edgefl's own, as one message that asks for a report; or this machine has no room left."""
+    if isinstance(error, MemoryError) or re.search(_NO_ROOM, words_of(error)):
+        hint = "fewer workers (engine.workers), a smaller engine.group and smaller batches take less"
+        return traced(RunError(f"no more memory or threads: {in_one_line(error)}", hint=hint), error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno]
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     where = [f"edgefl/{Path(one.filename).relative_to(_PACKAGE)}:{one.lineno}" for one in ours[-1:]]

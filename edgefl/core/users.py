@@ -117,15 +117,11 @@ def _columns(rows: str) -> dict[str, tuple[str, ...]]:
 @lru_cache(maxsize=4)
 def _table(rows: str) -> UserTable:
     """Cached, as a plan asks for it several times."""
-    columns = _columns(rows)
     found: dict[str, Any] = {}
-    for column, fields in columns.items():
-        if column == "slowdown":
-            found[column] = np.array(fields, dtype=np.float64)
-        elif column == "availability":
-            found[column] = np.array(fields, dtype=np.int64)
+    for column, fields in _columns(rows).items():
+        if column in {"slowdown", "availability"}:
+            found[column] = np.array(fields, dtype=np.float64 if column == "slowdown" else np.int64)
         else:
             places = {name: place for place, name in enumerate(dict.fromkeys(fields))}
-            place = np.fromiter((places[name] for name in fields), np.int64, len(fields))
-            found[column] = Named(place, tuple(places))
+            found[column] = Named(np.array([places[name] for name in fields]), tuple(places))
     return UserTable(**found)

@@ -23,7 +23,8 @@ from edgefl.export.model import ExportForm, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
 from edgefl.show.onnx import BenchResult, BoardPrice, MeasuredCalls, OperatorTime, Predicted
-from edgefl.store import is_run, read
+from edgefl.store.folders import is_run
+from edgefl.store.reader import read
 
 SLOWEST = 10
 
@@ -59,13 +60,9 @@ def bench(
     call: fresh.Caller = fresh.call,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
 ) -> BenchResult:
-    """Measures a model here and predicts it for devices.
+    """Measures an ONNX model here and predicts it for devices.
 
-    Args:
-        path: an ONNX file.
-        options: what to measure and to predict.
-        call: calls a function in a fresh process.
-        progress: called with (the next measurement, measurements done, measurements in all).
+    ``progress`` is called with (the next measurement, measurements done, measurements in all).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -117,7 +114,6 @@ def _check_room(path: Path, needed_bytes: int) -> None:
 def _measure(
     model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
 ) -> tuple[list[MeasuredCalls], list[OperatorTime]]:
-    """The measurements and the slowest operators."""
     if not options.threads:
         return [], []
     plain = Measurement(model, batch=options.batch, runs=options.runs, budget_s=options.budget_s)
@@ -168,13 +164,9 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
 
 
 def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | None = None) -> list[Predicted]:
-    """What one call takes on each device.
+    """What one call takes on each device, or on every one for "all".
 
-    Args:
-        graph: the model at this batch size.
-        names: devices, or "all".
-        batch: samples.
-        dtype: the number type of everything; by default int8 for what is quantised and fp32 for the rest.
+    ``dtype`` is the number type of everything; by default int8 for what is quantised and fp32 for the rest.
 
     Raises:
         UserError: a device or the cost of an operator is unknown.

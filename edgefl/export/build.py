@@ -35,7 +35,6 @@ class ExportOptions:
         client: the client whose own model to export; None is the global model.
         all_clients: export every client's own model instead.
         version: "last", "best" or a number.
-        form: the model's input and outputs.
         precision: of the file's weights.
         max_drop: the accuracy that int8 and fp16 may lose, in [0, 1].
     """
@@ -56,9 +55,6 @@ class Candidate:
     """A model under export; each stage returns it with its own part filled in.
 
     Attributes:
-        source: the trained version it comes from.
-        client: the client whose model it is; None for the global model.
-        options: what was asked for.
         path: the ONNX file to write.
         served: the model in PyTorch.
         test: images as the model takes them, and their labels, for every check.
@@ -81,18 +77,11 @@ class Candidate:
 
     @property
     def form(self) -> ExportForm:
-        """The model's input and outputs."""
         return self.options.form
 
 
 def build(source: TrainedVersion, client: int | None, options: ExportOptions, path: Path) -> Candidate:
-    """Exports one predictor to ONNX, in memory.
-
-    Args:
-        source: the trained version.
-        client: the client whose model to export; None is the global model.
-        options: what was asked for.
-        path: the ONNX file to write in the end.
+    """Exports a client's predictor (None: the global one) to ONNX in memory; ``path`` is written in the end.
 
     Raises:
         ExportError: torch cannot export the model.

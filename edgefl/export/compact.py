@@ -53,11 +53,7 @@ def compact(candidate: Candidate) -> Candidate:
 def calibration_images(source: TrainedVersion, client: int | None, form: ExportForm) -> Tensor:
     """Training images that give the ranges of activations: at most 512, drawn by the run's seed.
 
-    Args:
-        source: the trained version.
-        client: the client whose model it is, calibrated on its own images alone; None for the global model,
-            calibrated on those of all clients.
-        form: the model's input and outputs.
+    A client's model is calibrated on its own images alone, the global model (None) on those of all clients.
     """
     parts = source.federation.parts
     indices = np.concatenate(parts) if client is None else parts[client]
@@ -77,14 +73,10 @@ def compare_with_fp32(
     max_drop: float,
     calibrated_on: int | None = None,
 ) -> Compact:
-    """Compares a smaller model with the float32 one.
+    """Compares a smaller ONNX model with the float32 one.
 
     Args:
-        model: the smaller ONNX model.
-        fp32: the float32 ONNX model.
-        form: the models' input and outputs.
         images: test samples as the input takes them, at least one.
-        labels: their labels.
         max_drop: the accuracy that may be lost.
         calibrated_on: number of calibration images, for the result.
 

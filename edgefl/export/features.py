@@ -14,18 +14,15 @@ from edgefl.export.trained import TrainedVersion, trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol.observation import CHUNK
 from edgefl.show.formats import write_csv
-from edgefl.store import runs_in
+from edgefl.store.folders import runs_in
 
 
 def write_features(folders: Sequence[Path], stream: TextIO) -> None:
     """Writes comma-separated values, a row for each test sample: run, client, sample, label and features.
 
     Features are those that the head gets: of the global model on all test samples, or, where the method has
-    none, of each client's own model on its own. Where widths differ, rows end in empty cells.
-
-    Args:
-        folders: runs or groups.
-        stream: to write to.
+    none, of each client's own model on its own. Where widths differ, rows end in empty cells. The folders
+    are runs or groups.
 
     Raises:
         UserError: a run has no models, or a model no features.

@@ -45,13 +45,7 @@ def explained(failure: str) -> Iterator[None]:
 
 
 class Served(nn.Module):
-    """A predictor as a module with its weights as buffers, after the preprocessing of pixels.
-
-    Args:
-        predictor: the predictor that the run scored.
-        spec: the dataset, with mean and standard deviation of its pixels.
-        form: the model's input and outputs.
-    """
+    """A predictor as a module with its weights as buffers, after the preprocessing of pixels."""
 
     mean: Tensor
     std: Tensor
@@ -78,7 +72,6 @@ class Served(nn.Module):
         return (logits, logits.softmax(dim=-1)) if self._form.softmax else logits
 
     def weights(self) -> Tree:
-        """The predictor's weights."""
         return tree_map(partial(getattr, self), self._names)
 
 
@@ -86,9 +79,7 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: ExportForm, facts: Map
     """The module as an ONNX model in bytes; its batch is a dynamic axis named "batch".
 
     Args:
-        served: the module.
         shape: one sample's (channels, height, width).
-        form: the model's input and outputs.
         facts: for the model's metadata: texts as they are, everything else as JSON.
 
     Raises:

@@ -24,12 +24,7 @@ _TYPES = {"tensor(uint8)": np.uint8, "tensor(float)": np.float32, "tensor(float1
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as a model takes it.
-
-    Attributes:
-        pixels: (C, H, W) uint8.
-        changes: what was changed in the file's image, as text; empty if nothing.
-    """
+    """An image as a model takes it, (C, H, W) uint8, and what was changed in the file's; empty if nothing."""
 
     pixels: NDArray[np.uint8]
     changes: str

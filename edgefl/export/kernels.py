@@ -79,10 +79,8 @@ class _Buffer:
 class GraphCost:
     """What one call of a graph costs.
 
-    Args:
-        graph: the graph at its batch size.
-        dtype: the number type of everything; by default each tensor's own, so that quantised operators run in
-            int8 and the others in fp32.
+    ``dtype`` is the number type of everything; by default each tensor's own, so that quantised operators run
+    in int8 and the others in fp32.
     """
 
     def __init__(self, graph: Graph, dtype: str | None = None) -> None:

@@ -56,9 +56,7 @@ def save(result: BenchResult) -> None:
 def latency_section(model: Path, content: bytes) -> str:
     """The card's latency section; empty if this very content was never measured.
 
-    Args:
-        model: the model's file.
-        content: what it holds, or will hold as soon as its card is written.
+    ``content`` is what the file holds, or will hold as soon as its card is written.
     """
     try:
         result = json.loads(results_file(model).read_text(encoding="utf-8"))

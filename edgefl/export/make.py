@@ -29,11 +29,7 @@ _ROUNDED, _ROUNDED_SAMPLES = 0.005, 2
 
 
 class SomeFailedError(ExportError):
-    """Some of many models failed a check; the others were written.
-
-    Attributes:
-        done: the models written.
-    """
+    """Some of many models failed a check; the others were written, and are ``done``."""
 
     def __init__(self, done: Sequence[Exported], failed: Sequence[ExportError]) -> None:
         total = len(done) + len(failed)
@@ -60,9 +56,6 @@ def export(
     """Exports models of a run; each is verified before its file is written.
 
     Args:
-        folder: the run's directory.
-        options: what to export.
-        access: how to get at its dataset.
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
         progress: called with ("models", models done, models in all).
         force: whether to overwrite models and cards.
@@ -126,13 +119,9 @@ def _check(options: ExportOptions) -> None:
 
 
 def target(source: TrainedVersion, client: int | None, options: ExportOptions, out: Path | None) -> Path:
-    """The ONNX file that a model will be written to; its folder is made.
+    """The ONNX file that a client's model, or for None the global one, is written to; its folder is made.
 
-    Args:
-        source: the trained version.
-        client: the client whose model it is; None for the global model.
-        options: what was asked for.
-        out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
+    ``out`` is as of ``export``.
 
     Raises:
         UserError: ``out`` has another suffix or is a folder, or cannot be written.

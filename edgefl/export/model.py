@@ -53,13 +53,7 @@ _TEXTS = frozenset(("input", "dataset", "scenario", "run_id", "method", "model",
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A valid ONNX file.
-
-    Attributes:
-        path: the file.
-        size_bytes: its size.
-        proto: the model as a protobuf message of onnx.
-    """
+    """A valid ONNX file; ``proto`` is the model as a protobuf message of onnx."""
 
     path: Path
     size_bytes: int
@@ -128,14 +122,7 @@ def _readable(proto: Any) -> bool:
 
 @dataclass(frozen=True)
 class GraphValue:
-    """A tensor of a graph.
-
-    Attributes:
-        name: its name.
-        shape: its shape.
-        width: bytes of one element, as stored.
-        floating: whether its elements are floating-point numbers.
-    """
+    """A tensor of a graph; ``width`` is the bytes of one element, as stored."""
 
     name: str
     shape: tuple[int, ...]
@@ -144,7 +131,6 @@ class GraphValue:
 
     @property
     def count(self) -> int:
-        """How many elements it has."""
         return prod(self.shape)
 
 
@@ -156,7 +142,6 @@ class Node:
         op: its type, such as "Conv"; prefixed with its domain if that is not ONNX's own.
         name: its name, or its first output's.
         inputs: the names of its inputs; empty for an omitted one.
-        outputs: the names of its outputs.
         attributes: its integer attributes, single ones and lists.
     """
 
@@ -169,10 +154,6 @@ class Node:
 
 class Graph:
     """A model's graph at one batch size.
-
-    Args:
-        model: the file.
-        batch: samples.
 
     Raises:
         UserError: the model does not take this batch, or a shape depends on more than the batch size.

@@ -37,7 +37,6 @@ def to_int8(model: bytes, form: ExportForm, images: Tensor, facts: Mapping[str, 
     Weights have one scale per output channel and use 7 of the 8 bits; activations have one scale per tensor.
 
     Args:
-        model: a float32 model.
         form: its input and outputs, which stay the same.
         images: training samples as the input takes them; they give the ranges of activations.
         facts: added to the metadata, or replacing what is there.
@@ -112,10 +111,7 @@ class _Reader:
 def to_fp16(model: bytes, form: ExportForm, facts: Mapping[str, Any]) -> bytes:
     """The model with float16 weights and activations; inputs and outputs keep their types.
 
-    Args:
-        model: a float32 model.
-        form: its input and outputs, which stay the same.
-        facts: added to the metadata, or replacing what is there.
+    Facts are added to the metadata, or replace what is there.
 
     Raises:
         ExportError: the model cannot be converted.

@@ -41,7 +41,6 @@ class Measurement:
 
     Attributes:
         model: the ONNX file.
-        threads: number of threads to run on.
         batch: samples per call.
         warmup: calls before the first that counts.
         runs: calls that count.
@@ -60,7 +59,6 @@ class Measurement:
 
     @property
     def clock(self) -> Clock:
-        """The clock to read."""
         return time.process_time if self.cpu else time.perf_counter
 
 
@@ -68,11 +66,7 @@ class Measurement:
 class Reference:
     """The PyTorch model that an ONNX file was exported from.
 
-    Attributes:
-        folder: the run.
-        client: the client whose model it is, or "global".
-        version: of the server's state.
-        form: the file's input and outputs.
+    The client may be "global", and the version is of the server's state.
     """
 
     folder: Path

@@ -13,7 +13,8 @@ from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.replanning import REPLAYED, learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.show.texts import STANDS
-from edgefl.store import Reader, is_run, read, runs_in
+from edgefl.store.folders import is_run, runs_in
+from edgefl.store.reader import Reader, read
 
 LAST, BEST = "last", "best"
 
@@ -23,15 +24,11 @@ class TrainedVersion:
     """One saved version of a run.
 
     Attributes:
-        folder: the run's directory.
         meta: facts about the run, as the store keeps them.
         status: how the run stands; see ``store.Reader.status``.
         models: the names of the clients' models.
-        version: the version's number.
         last: whether it is the run's last version, to which the clients' states belong.
         round: the round that produced it, from 0; -1 before the first.
-        learning: data, nets and methods.
-        server: the server's state.
         states: the clients' states, by client.
         reported: the accuracies that the run reported at this version, by client; None is the global model.
     """
@@ -50,7 +47,6 @@ class TrainedVersion:
 
     @property
     def federation(self) -> Federation:
-        """The run's data."""
         return self.learning.federation
 
     def model(self, client: int | None) -> str:
@@ -97,10 +93,7 @@ class TrainedVersion:
         return method.personal_model(self.server, self._initial(client) if state is None else state)
 
     def standing(self, client: int | None) -> str:
-        """Caveats about a model: the run did not finish, or the client has no trained state of its own.
-
-        Empty if there is none.
-        """
+        """Caveats, if any: the run did not finish, or the client has no trained state of its own."""
         caveats = []
         if self.status != "done":
             caveats.append(f"last saved state of a run that {STANDS[self.status]}")
@@ -121,7 +114,6 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> TrainedVersi
     """Reads a version of a run.
 
     Args:
-        folder: the run's directory.
         access: how to get at its dataset; without a folder, from where the run found it.
         which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
 

@@ -49,12 +49,7 @@ def verify(candidate: Candidate) -> Candidate:
 def parity(model: bytes, served: Served, form: ExportForm, images: Tensor, labels: Tensor) -> Parity:
     """Compares an ONNX model with the PyTorch module it was made from.
 
-    Args:
-        model: the ONNX model.
-        served: the module.
-        form: the model's input and outputs.
-        images: test samples as the input takes them, at least one.
-        labels: their labels.
+    The images are test samples as the input takes them, at least one.
     """
     rtol, atol = _DEEP if _depth(model) > _DEEP_FROM else _SHALLOW
     return compare(runner(model, form), _module(served), images, labels, rtol=rtol, atol=atol)
@@ -100,7 +95,6 @@ def compare(
         run: images -> logits, the way to judge.
         reference: images -> logits, the way that is right.
         images: test samples, at least one.
-        labels: their labels.
         rtol: tolerated error of a logit, relative to the right one.
         atol: tolerated error beside that.
     """

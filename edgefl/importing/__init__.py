@@ -20,7 +20,7 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest, short
 from edgefl.core.files import all_atomically
 from edgefl.core.outputs import check_free
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
-from edgefl.core.yamls import MOST_BYTES, Document, dump, text_of
+from edgefl.core.yamls import Document, dump
 from edgefl.importing import fedscale, flash, table
 from edgefl.importing.trace import INDEPENDENTLY, RecordedUsers, Spans, TraceSource, joined
 
@@ -233,7 +233,7 @@ def _notes(traces: list[RecordedUsers], dealt: str, read: list[str]) -> str:
 def _links(trace: RecordedUsers, base: str) -> tuple[dict[str, Any], list[str], str]:
     """Users' links: each their own, or classes where there are many; whose they are, and a sentence."""
     path = catalogue.find("links", base, where="--link").path
-    known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
+    known = Document.read(path).data
     if "trace" in known:
         raise UserError(f"the link {base} follows a trace; give one with constant rates", where="--link")
     columns = {key: np.array(trace.columns[key]) for key in _NUMBERS if key in trace.columns}

@@ -26,11 +26,8 @@ def activations(seen: Observation, net: Net, predictor: Predictor, name: str, pl
     """A layer's activations (n, *) of test samples, in evaluation mode, on the CPU.
 
     Args:
-        seen: whose test samples.
         net: the model, as the scenario has it: what a method puts around it does not change inner layers.
-        predictor: the weights, and what makes logits of them.
         name: of ``layer_names``.
-        places: the samples.
     """
     if name == LOGITS:
         return seen.logits(predictor, places)

@@ -14,11 +14,7 @@ def over_clients(
 ) -> Iterator[Row]:
     """Each client's value, their mean, and as the figure "std" their standard deviation (n).
 
-    Args:
-        values: by client; nothing is given where there are none.
-        figure: of what.
-        model: whose, as in ``Row``.
-        label: the class or the layer.
+    Nothing is given where there are no values.
     """
     if not values:
         return

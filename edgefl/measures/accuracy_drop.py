@@ -24,7 +24,6 @@ class Params(Measure):
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """Before, after and the change, of each client and over participants and others."""
         previous = seen.personal_before
         if not seen.participants or previous is None:
             return
@@ -48,7 +47,6 @@ class Params(Measure):
 
 
 def _values(figure: str, before: Mapping[int, float], after: Mapping[int, float]) -> Mapping[int, float]:
-    """A figure of each client of a group."""
     if figure == "before":
         return before
     return {client: after[client] - (was if figure == "change" else 0.0) for client, was in before.items()}

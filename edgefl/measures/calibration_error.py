@@ -27,7 +27,6 @@ class Params(Measure):
     bins: int = Field(15, gt=0, description="M, the number of bins of equal width.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """One row."""
         if seen.global_model is None:
             return
         confidence = seen.global_logits.softmax(dim=-1).amax(dim=-1).numpy()

@@ -23,7 +23,6 @@ class Params(Measure):
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """A row for each class; all classes together are their mean."""
         if seen.global_model is None:
             return
         accuracy = seen.class_accuracies(seen.global_model)

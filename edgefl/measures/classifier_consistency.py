@@ -25,7 +25,6 @@ class Params(Measure):
     NEEDS = ("participants",)
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """The cosine of each class and of all, and the difference of norms."""
         heads = [one.trained.weights.get("head", {}).get("weight") for one in seen.participants]
         rows = [head.to("cpu", torch.float64).numpy() for head in heads if head is not None]
         pairs = [(one, other) for one, other in combinations(rows, 2) if one.shape == other.shape]

@@ -40,7 +40,6 @@ class Params(Measure):
     )
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """The mean and the distribution over all, rightly and wrongly classified samples, by layer."""
         model = seen.global_model
         if model is None or not model.has_layers(seen.net):
             return

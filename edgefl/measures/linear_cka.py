@@ -49,16 +49,11 @@ class Params(Measure):
     )
 
     def check(self, net: Net) -> None:
-        """Checks that the reference is a model of the same net.
-
-        Raises:
-            UserError: it is missing, damaged or of another model.
-        """
+        """Raises a ``UserError`` if the reference is missing, damaged or of another model."""
         if self.reference is not None:
             _reference(self.reference, net)
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """Rows of each layer and of all of them together."""
         places = seen.spread_out(self.samples)
 
         def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
@@ -134,11 +129,7 @@ def _rows(by_layer: Mapping[str, float], figure: str, model: str, client: int | 
 
 
 def _reference(file: str, net: Net, device: torch.device | None = None) -> Predictor:
-    """The model in a version's file.
-
-    Raises:
-        UserError: see ``check``.
-    """
+    """The model in a version's file."""
     path = Path(file).expanduser()
     if not path.is_file():
         raise UserError(

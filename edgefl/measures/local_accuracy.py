@@ -28,7 +28,6 @@ class Params(Measure):
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """Both figures of each client of the last merge, of all of them, and of the global model."""
         found: dict[str, dict[int, float]] = {_IN: {}, _OUT: {}}
         for one in seen.participants:
             accuracy = seen.class_accuracies(one.trained)

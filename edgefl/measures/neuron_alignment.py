@@ -37,7 +37,6 @@ class Params(Measure):
     samples: int = Field(50, gt=0, description="Test samples of each class at most.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """Rows of each layer and of all of them together."""
         if seen.global_model is None or not seen.participants:
             return
         places = seen.balanced(self.samples)

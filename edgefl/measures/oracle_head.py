@@ -34,7 +34,6 @@ class Params(Measure):
     seed: int = Field(0, ge=0, description="Of the samples' order.")
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """The accuracy with the oracle's head, and the gain."""
         model = seen.global_model
         if model is None or not model.has_layers(seen.net):
             return

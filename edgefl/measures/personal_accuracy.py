@@ -24,7 +24,6 @@ class Params(Measure):
     UNIT = "share"
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """Three figures over clients."""
         accuracies = np.sort(seen.personal_accuracies)
         if len(accuracies):
             yield Row(float(accuracies.mean()), model="personal")

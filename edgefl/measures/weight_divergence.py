@@ -31,7 +31,6 @@ class Params(Measure):
     NEEDS = ("participants",)
 
     def measure(self, seen: Observation) -> Iterator[Row]:
-        """The divergence by client and by layer, and the distance of distributions of each client."""
         moved = {one.client: _by_layer(one) for one in seen.participants if one.sent}
         total = {client: sum(layers.values()) for client, layers in moved.items()}
         yield from over_clients(total, model="trained")

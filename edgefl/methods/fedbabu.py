@@ -14,7 +14,7 @@ fine-tunes, as in the authors' code, so that running statistics become the clien
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -32,7 +32,6 @@ from edgefl.protocol import (
     fine_tuning,
     needs_plain_model,
     needs_trained,
-    neutral_over,
     with_own_model,
 )
 
@@ -41,6 +40,8 @@ _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
 
 class Params(MethodParams):
     """FedBABU's parameters."""
+
+    NEUTRAL: ClassVar = {"train_head": True, "fine_tune": 0}
 
     fine_tune: Annotated[
         int, Field(ge=0, description="epochs of every client's own training after the last round")
@@ -62,9 +63,7 @@ class Params(MethodParams):
         base = site.base(net)
         _check(self, net, base)
         method = base if self.train_head else announced(base, net, lambda initial: initial)
-        if self.fine_tune:
-            method = _tuned(method, net, self, site)
-        return replace(method, neutral=neutral_over(self.base, base, train_head=True, fine_tune=0))
+        return _tuned(method, net, self, site) if self.fine_tune else method
 
 
 def _check(params: Params, net: Net, base: Method) -> None:

@@ -20,9 +20,8 @@ any similarity).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -40,7 +39,6 @@ from edgefl.protocol import (
     Tree,
     layers_of,
     needs_received,
-    neutral_over,
     reading,
     tensors_before,
     with_previous,
@@ -57,6 +55,8 @@ from edgefl.protocol.similarities import (
 
 class Params(MethodParams):
     """FedCKA's parameters."""
+
+    NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0
     layers: Annotated[
@@ -79,15 +79,10 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the term.
-
-        Raises:
-            UserError: the net has fewer layers, or the base leaves the body with its clients.
-        """
+        """Raises a ``UserError`` if the net has fewer layers or the base leaves the body with its clients."""
         net = site.net
         if not self.mu:
-            base = site.base(net)
-            return replace(base, neutral=neutral_over(self.base, base, mu=0.0))
+            return site.base(net)
         count, (prepared, similarity) = self.layers or _default(net), _similarity(self)
         # The layer after the body's is the classifier, and its activation the logits.
         names, whole = net.first_layers(count), count > len(net.layers)
@@ -110,9 +105,7 @@ class Params(MethodParams):
 
         base = site.base(net.with_term(loss, names))
         needs_received("fedcka", base, self.base, net, ("body", "head") if whole else ("body",))
-        return replace(
-            with_previous(base, "fedcka", net, kept), neutral=neutral_over(self.base, base, mu=0.0)
-        )
+        return with_previous(base, "fedcka", net, kept)
 
 
 def _outputs(net: Net, weights: Tree, x: Tensor, names: tuple[str, ...], *, whole: bool) -> list[Tensor]:

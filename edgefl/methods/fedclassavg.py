@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import torch
 from pydantic import Field
@@ -52,6 +52,8 @@ Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 class Params(MethodParams):
     """FedClassAvg's parameters."""
 
+    NEUTRAL: ClassVar = {"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None}
+
     share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (
         False
     )
@@ -68,7 +70,6 @@ class Params(MethodParams):
     ] = Component(name="contrastive")
 
     def build(self, site: Site) -> Method:
-        """Averaging of the head alone, or of everything, with the three-term objective."""
         net, views = site.net, 1
         if self.contrastive:
             net, views = net.with_term(_contrast(self.contrastive, self.contrastive_temperature)), 2
@@ -82,7 +83,6 @@ class Params(MethodParams):
             train,
             shared=(*net.trained, BUFFERS) if self.share_body else ("head",),
             own=() if self.share_body else ("head",),
-            neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
         )
         return anchored(method, net, ["head"]) if pulled else method
 

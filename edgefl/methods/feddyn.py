@@ -54,11 +54,7 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="the method that it regularises")] = Component(name="fedavg")
 
     def build(self, site: Site) -> Method:
-        """The base with a linear and a proximal term, and a step of the server.
-
-        Raises:
-            UserError: the base averages no trained part, or is one that changes gradients or moves itself.
-        """
+        """Raises a ``UserError`` if the base averages no trained part, changes gradients or moves itself."""
         alpha = self.alpha
         parts = shared_parts(NAME, site.base(site.net), self.base, site.net)
         net = site.net.with_term(proximal_term(site.net, alpha, parts))

@@ -15,9 +15,8 @@ As in the papers, no bias is corrected, and v starts at eps^2. Flower 1.17 corre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -33,7 +32,6 @@ from edgefl.protocol import (
     Tree,
     extended,
     incompatible,
-    neutral_over,
     parts_of,
     shared_parts,
     tree_map,
@@ -45,6 +43,8 @@ NAME = "fedopt"
 
 class Params(MethodParams):
     """FedOpt's parameters."""
+
+    NEUTRAL: ClassVar = {"optimizer": "avgm", "lr": 1.0, "beta1": 0.0}
 
     optimizer: Annotated[
         Literal["avgm", "adagrad", "adam", "yogi"], Field(description="the server's optimizer")
@@ -63,7 +63,6 @@ class Params(MethodParams):
 
     @property
     def rate(self) -> float:
-        """The server's learning rate."""
         return self.lr or (1.0 if self.optimizer == "avgm" else 0.01)
 
     @property
@@ -72,11 +71,7 @@ class Params(MethodParams):
         return self.beta1 if self.beta1 is not None else 0.0 if self.optimizer == "adagrad" else 0.9
 
     def build(self, site: Site) -> Method:
-        """The base with an optimizer's step after its merge.
-
-        Raises:
-            UserError: the base averages no trained part, or is FedDyn.
-        """
+        """Raises a ``UserError`` if the base averages no trained part, or is FedDyn."""
         base = site.base(site.net)
         parts = shared_parts(NAME, base, self.base, site.net)
         incompatible(NAME, base, site.net, {"feddyn": "it has a step of the server of its own"})
@@ -99,8 +94,7 @@ class Params(MethodParams):
             return {**merged, **moved, **({NAME: kept} if kept else {})}
 
         stateful = self.decay or self.optimizer != "avgm"
-        method = extended(base, NAME, server=server if stateful else None, merge=merge)
-        return replace(method, neutral=neutral_over(self.base, base, optimizer="avgm", lr=1.0, beta1=0.0))
+        return extended(base, NAME, server=server if stateful else None, merge=merge)
 
 
 def _mean(params: Params, mean: Tensor, move: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -49,6 +49,8 @@ from edgefl.protocol import (
 class Params(MethodParams):
     """FedProto's parameters."""
 
+    NEUTRAL: ClassVar = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
+
     strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
@@ -56,15 +58,10 @@ class Params(MethodParams):
     base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
 
     def build(self, site: Site) -> Method:
-        """The base with prototypes beside what it sends.
-
-        Raises:
-            UserError: the base changes the features that prototypes are means of.
-        """
+        """Raises a ``UserError`` if the base changes the features that prototypes are means of."""
         net = site.net
-        neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
         if not self.strength and self.predict == "head":
-            return replace(site.base(net), neutral=neutral)
+            return site.base(net)
 
         def term(seen: Seen, carry: Carry) -> Tensor:
             means, known = (carry["fedproto"][key][seen.y] for key in ("means", "known"))
@@ -97,9 +94,7 @@ class Params(MethodParams):
             stale=False,
         )
         needs_plain_model("fedproto", base, self.base, net)
-        if self.predict == "prototype":
-            method = _by_prototypes(net, method)
-        return replace(method, neutral=neutral)
+        return _by_prototypes(net, method) if self.predict == "prototype" else method
 
 
 _SUMS = {"sums": "means", "counts": "known"}

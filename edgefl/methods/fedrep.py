@@ -30,11 +30,7 @@ class Params(MethodParams):
     ] = None
 
     def build(self, site: Site) -> Method:
-        """Averaging of the body after two phases.
-
-        Raises:
-            UserError: the net has no body, or its head is fixed.
-        """
+        """Raises a ``UserError`` if the net has no body, or its head is fixed."""
         needs_trained("fedrep", site.net, "head", "body")
         objective, optimizer = plain_objective(site.net), site.local.optimizer
         length = site.local.passes if self.body_epochs is None else Passes(epochs=self.body_epochs)

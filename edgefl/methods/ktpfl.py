@@ -89,11 +89,7 @@ class Params(MethodParams):
     ] = False
 
     def build(self, site: Site) -> Method:
-        """Local training between distilling and predicting, and a server that mixes predictions.
-
-        Raises:
-            UserError: the task has no public images.
-        """
+        """Raises a ``UserError`` if the task has no public images."""
         net, images = site.net, needs_public(NAME, site)
         shared = tuple(net.parts()) if self.share_weights else ()
         distil = sgd(distilling(net, self.temperature), site.local.optimizer, net.trained)

@@ -14,5 +14,4 @@ class Params(MethodParams):
     """Local training has no parameters of its own."""
 
     def build(self, site: Site) -> Method:
-        """Every part stays with its client."""
         return averaging(site, local_training(site, plain_objective(site.net)), shared=())

@@ -16,8 +16,7 @@ its state has the round that v is from.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from torch import Tensor
@@ -25,12 +24,14 @@ from torch import Tensor
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import Component
 from edgefl.methods import MethodParams
-from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, neutral_over, with_previous
+from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, with_previous
 from edgefl.protocol.similarities import contrast, cosine
 
 
 class Params(MethodParams):
     """MOON's parameters."""
+
+    NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
     tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 0.5
@@ -39,11 +40,7 @@ class Params(MethodParams):
     )
 
     def build(self, site: Site) -> Method:
-        """The base whose objective has the model-contrastive term.
-
-        Raises:
-            UserError: the base leaves the body with its clients.
-        """
+        """Raises a ``UserError`` if the base leaves the body with its clients."""
         net = site.net
 
         def loss(seen: Seen, carry: Carry) -> Tensor:
@@ -53,8 +50,8 @@ class Params(MethodParams):
             )
             return self.mu * contrast(received, previous).mean()
 
-        base = method = site.base(net.with_term(loss) if self.mu else net)
-        if self.mu:
-            needs_received("moon", base, self.base, net, ("body",))
-            method = with_previous(base, "moon", net, lambda weights: weights)
-        return replace(method, neutral=neutral_over(self.base, base, mu=0.0))
+        if not self.mu:
+            return site.base(net)
+        base = site.base(net.with_term(loss))
+        needs_received("moon", base, self.base, net, ("body",))
+        return with_previous(base, "moon", net, lambda weights: weights)

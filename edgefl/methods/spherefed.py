@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -39,7 +39,6 @@ from edgefl.protocol import (
     check_features,
     cross_entropy,
     needs_trained,
-    neutral_over,
     one_hot,
 )
 from edgefl.protocol.fixed_heads import HEADS
@@ -47,6 +46,14 @@ from edgefl.protocol.fixed_heads import HEADS
 
 class Params(CalibrationParams, MethodParams):
     """SphereFed's parameters."""
+
+    NEUTRAL: ClassVar = {
+        "head": "trained",
+        "loss": "cross_entropy",
+        "scale": 1.0,
+        "normalise": False,
+        "calibrate": "never",
+    }
 
     head: Annotated[
         Literal["qr", "gram_schmidt", "tammes", "random", "trained"],
@@ -75,17 +82,7 @@ class Params(CalibrationParams, MethodParams):
         check_features(net, base, "spherefed", self.base, self.calibrate)
         fixed = self.head != "trained"
         method = announced(base, net, lambda initial: _fixed(initial, self.head)) if fixed else base
-        own = {
-            "head": "trained",
-            "loss": "cross_entropy",
-            "scale": 1.0,
-            "normalise": False,
-            "calibrate": "never",
-        }
-        return replace(
-            calibrated(method, net, site.local, self.calibrate, self.ridge),
-            neutral=neutral_over(self.base, base, **own),
-        )
+        return calibrated(method, net, site.local, self.calibrate, self.ridge)
 
 
 def _sphere(net: Net, params: Params) -> Net:

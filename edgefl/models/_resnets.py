@@ -31,10 +31,6 @@ def resnet(
     (SphereFed, Table 15). Weights are initialised as torchvision does, never downloaded.
 
     Args:
-        name: for messages.
-        params: the variants.
-        shape: one sample's.
-        classes: C.
         block: "BasicBlock" or "Bottleneck".
         repeats: blocks of each stage.
         change: of each block, once it is made.

@@ -27,7 +27,6 @@ class Params(Ending):
     wrap: Width | None = Field(512, description="Width of a linear layer that ends the body; null for none.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; 512 features, or as it ends."""
         first, second, third = _CHANNELS
 
         def body() -> nn.Module:

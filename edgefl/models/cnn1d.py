@@ -29,11 +29,7 @@ class Params(ModelParams):
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The CNN on samples of ``shape``; rows are convolved one by one.
-
-        Raises:
-            UserError: the sequence is shorter than 4.
-        """
+        """Rows are convolved one by one. Raises a ``UserError`` for sequences shorter than 4."""
         depth, rows, length = shape
         if length < _SMALLEST:
             what = f"cnn1d needs sequences of at least {_SMALLEST} steps, not {length}"

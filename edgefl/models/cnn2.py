@@ -36,12 +36,7 @@ class Params(ModelParams):
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The CNN on samples of ``shape``; its convolutions have stride 1.
-
-        Raises:
-            UserError: the image is smaller than 16x16, or 4x4 with padding: nothing would be left after the
-                second pooling.
-        """
+        """Raises a ``UserError`` for images below 16x16, or 4x4 with padding: pooling would leave nothing."""
         depth, height, width = shape
         padding, smallest = _PADDINGS[self.padding]
         if min(height, width) < smallest:

@@ -35,11 +35,7 @@ class Params(ModelParams):
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The CNN on samples of ``shape``; its features are the projection's 256 outputs.
-
-        Raises:
-            UserError: the image is smaller than 16x16: nothing would be left after the second pooling.
-        """
+        """Raises a ``UserError`` for images below 16x16: the second pooling would leave nothing."""
         depth, height, width = shape
         if min(height, width) < _SMALLEST:
             raise UserError(

@@ -24,12 +24,9 @@ class Params(Variants):
     """The variants of GoogLeNet."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """Torchvision's network without its classifier; 1,024 features, or as it ends.
+        """1,024 features, or as it ends; layers are initialised as PyTorch does, never downloaded.
 
-        Convolutions and linear layers are initialised as PyTorch does, never downloaded.
-
-        Raises:
-            UserError: the groups do not divide 16, the widths' greatest common divisor.
+        Raises a ``UserError`` if the groups do not divide 16, the widths' greatest common divisor.
         """
         models = torchvision().models
 

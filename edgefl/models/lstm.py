@@ -24,7 +24,6 @@ class Params(ModelParams):
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The LSTM on samples of ``shape``."""
 
         def body() -> nn.Module:
             return _Lstm(shape[0] * shape[1], self.hidden)

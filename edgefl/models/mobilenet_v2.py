@@ -32,12 +32,9 @@ class Params(Variants):
     )
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """Torchvision's MobileNetV2 without its classifier; 1,280 features, or as it ends.
+        """1,280 features, or as it ends; weights are initialised as torchvision does, never downloaded.
 
-        Weights are initialised as torchvision does, never downloaded.
-
-        Raises:
-            UserError: the groups do not divide 8, the widths' greatest common divisor.
+        Raises a ``UserError`` if the groups do not divide 8, the widths' greatest common divisor.
         """
         norm = norm_layer("mobilenet_v2", self.norm, self.groups, _COMMON)
         models = torchvision().models

@@ -86,11 +86,7 @@ class Params(ModelParams):
         return Path(self.path) if Path(self.path).is_absolute() else None
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The module as a net.
-
-        Raises:
-            UserError: it cannot be made or be trained here.
-        """
+        """Raises a ``UserError`` if the module cannot be made, or be trained here."""
         factory = _factory(self)
         name = str(self.make or getattr(factory, "__name__", type(factory).__name__))
 

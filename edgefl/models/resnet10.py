@@ -14,5 +14,4 @@ class Params(Variants):
     """The variants of ResNet-10."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; see ``resnet``."""
         return resnet("resnet10", self, shape, classes, block="BasicBlock", repeats=(1, 1, 1, 1))

@@ -15,5 +15,4 @@ class Params(Variants):
     """The variants of ResNet-18."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; see ``resnet``."""
         return resnet("resnet18", self, shape, classes, block="BasicBlock", repeats=(2, 2, 2, 2))

@@ -11,5 +11,4 @@ class Params(Variants):
     """The variants of ResNet-34."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; see ``resnet``."""
         return resnet("resnet34", self, shape, classes, block="BasicBlock", repeats=(3, 4, 6, 3))

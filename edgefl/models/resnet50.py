@@ -14,5 +14,4 @@ class Params(Variants):
     """The variants of ResNet-50."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; see ``resnet``."""
         return resnet("resnet50", self, shape, classes, block="Bottleneck", repeats=(3, 4, 6, 3))

@@ -21,7 +21,6 @@ class Params(Variants):
     """The variants of SENet-18."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; see ``resnet``."""
 
         def excited(block: Any) -> None:
             # The last norm of a basic block, before the shortcut is added.

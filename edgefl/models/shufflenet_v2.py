@@ -26,12 +26,9 @@ class Params(Variants):
     groups: Width = Field(2, description="Groups of group normalisation.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """Torchvision's network without its classifier; 1,024 features, or as it ends.
+        """1,024 features, or as it ends; weights are initialised as torchvision does, never downloaded.
 
-        Weights are initialised as torchvision does, never downloaded.
-
-        Raises:
-            UserError: the groups do not divide 2, the widths' greatest common divisor.
+        Raises a ``UserError`` if the groups do not divide 2, the widths' greatest common divisor.
         """
         models = torchvision().models
 

@@ -32,10 +32,9 @@ class Params(ModelParams):
     head_bias: bool = Field(False, description="Whether the classifier has a bias; SphereFed's has none.")
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The ConvNet; its features are 256 channels of 1/16 of the image's height and width, flattened.
+        """Its features are 256 channels of 1/16 of the image's height and width, flattened.
 
-        Raises:
-            UserError: the groups do not divide 32, the smallest width.
+        Raises a ``UserError`` if the groups do not divide 32, the smallest width.
         """
         last = len(_LAYERS)
         norm = norm_layer("spherefed_convnet", self.norm, self.groups, _COMMON)

@@ -22,11 +22,7 @@ class Params(Normalised):
     """The variants of VGG-13."""
 
     def build(self, shape: tuple[int, int, int], classes: int) -> Net:
-        """The network on samples of ``shape``; 512 features, or as it ends.
-
-        Raises:
-            UserError: the image is smaller than 16x16, or the groups do not divide 64.
-        """
+        """Raises a ``UserError`` for images smaller than 16x16, or groups that do not divide 64."""
         depth, height, width = shape
         if min(height, width) < _SHRINKS:
             raise UserError(

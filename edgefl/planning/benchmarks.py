@@ -16,7 +16,7 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.params import Strict
+from edgefl.core.params import Count, Strict
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -33,7 +33,6 @@ _LEAST_RANKED = 3
 # The default of what a row has from its file.
 _IN_FILE: Any = None
 
-Count = Annotated[int, Field(gt=0)]
 Text = Annotated[str, Field(min_length=1)]
 Status = Literal["measured", "derived"]
 Library = Literal["torchvision", "edgefl", "published"]
@@ -85,7 +84,6 @@ class BenchmarkRow(Strict):
 
     @property
     def measured(self) -> BenchmarkNetwork:
-        """What was measured."""
         return BenchmarkNetwork(
             self.library, self.network, tuple(self.settings.items()), self.image, self.classes
         )
@@ -158,11 +156,7 @@ class BenchmarkSource(NamedTuple):
 
 
 def read(name: str) -> BenchmarkSource:
-    """A file by its path or its name.
-
-    Raises:
-        UserError: no file has the name, or the file or its board's is wrong.
-    """
+    """A file by its path or its name; a ``UserError`` if there is none, or it or its board's is wrong."""
     path = Path(name)
     is_path = path.suffix == ".yaml" or len(path.parts) > 1
     try:
@@ -238,7 +232,6 @@ class Score:
 
     @classmethod
     def of(cls, rows: Sequence[Compared]) -> Score:
-        """The score of rows."""
         from scipy.stats import kendalltau, spearmanr
 
         counted = [row for row in rows if row.counted and row.predicted is not None]
@@ -277,7 +270,6 @@ class Total:
     """The score of several files of one kind together.
 
     Attributes:
-        files: how many there are.
         boards, networks: how many boards have rows that count, and how many networks, counted by board.
     """
 

@@ -268,11 +268,7 @@ def with_carbon(fleet: Fleet, carbon: Carbon | None) -> Fleet:
 def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
     """With all that the fleet leaves out, so that the table may change.
 
-    Args:
-        carbon: the fleet's.
-        links: the names of its links.
-        devices: its devices' categories by name.
-        start_h: the hour at which the fleet's availability begins.
+    Devices are given by their categories; ``start_h`` is the hour at which the fleet's availability begins.
     """
     regions, server, embodied = dict(carbon.regions), carbon.server, carbon.embodied
     if server is not None:

@@ -39,12 +39,7 @@ def dealt(fleet: Fleet, clients: int, root: int) -> DealtClients:
     """What each client is.
 
     Where devices are recorded, a client's member is one with its device, by their shares; where no member has
-    it, any member.
-
-    Args:
-        fleet: with the links that clients have.
-        clients: how many.
-        root: the scenario's seed.
+    it, any member. The fleet has the links of all clients; ``root`` is the scenario's seed.
     """
     own = UserTable() if fleet.users is None else dealt_users(fleet.users, clients, root)
     rng, members, links = seeds.generator(root, "fleet"), fleet.members, tuple(fleet.links)
@@ -129,12 +124,9 @@ def by_share(
 
 
 def share_cells(fleet: Fleet, member: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """Each client's cell, and the name of each cell.
+    """Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
 
     Clients whose members name the same cell fill such cells in their order, which dealing shuffled.
-
-    Returns:
-        Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
     """
     found, names = np.full(len(member), -1, dtype=np.int64), list[str]()
     for name, cell in fleet.cells.items():

@@ -34,11 +34,7 @@ class Description(NamedTuple):
 
 
 def describe(kind: str, name: str) -> Description:
-    """A component's description.
-
-    Raises:
-        UserError: the kind or the name is unknown, or the file is wrong.
-    """
+    """A component's description; a ``UserError`` if the kind or the name is unknown, or the file is wrong."""
     plural = catalogue.kind_of(kind)
     entry = catalogue.find(plural, name, where="NAME")
     title = f"{entry.name}  ({entry.path})"

@@ -148,11 +148,7 @@ class Content(NamedTuple):
 
 
 def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Federation:
-    """The data, split among clients.
-
-    Raises:
-        UserError: a name, a parameter or the data is wrong.
-    """
+    """The data, split among clients; a ``UserError`` if a name, a parameter or the data is wrong."""
     task, evaluate = spec.task, spec.evaluate
     source = access.source(task.dataset)
     if task.samples is not None:
@@ -269,11 +265,7 @@ def _key(component: Component | None) -> str:
 def methods_of(
     spec: LearningSpec, document: Document, nets: Sequence[Net], federation: Federation
 ) -> tuple[Method, ...]:
-    """The method on each net.
-
-    Raises:
-        UserError: a name or a parameter is wrong, or the method cannot be built.
-    """
+    """The method on each net; a ``UserError`` if a name or a parameter is wrong, or it cannot be built."""
     local = spec.local
     if isinstance(local.batch_size, str):
         # Methods are built before a batch is fitted to their memory, and again for the batch that was.
@@ -322,11 +314,7 @@ def _method(
 
 
 def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Channel:
-    """The codec of one direction.
-
-    Raises:
-        UserError: the name or a parameter is wrong, or the codec cannot be used in that direction.
-    """
+    """A direction's codec; a ``UserError`` if a name or a parameter is wrong, or it cannot be used there."""
     path = ["wire", way]
     component: Codec = getattr(wire, way)
     where = str(document.place(path))
@@ -390,11 +378,7 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
 
 
 def checked(built: object, expected: type[T], component: Component, kind: str) -> T:
-    """What a component's ``build`` returned.
-
-    Raises:
-        UserError: it is not of the expected class.
-    """
+    """What a component's ``build`` returned; a ``UserError`` if that is not of the expected class."""
     if isinstance(built, expected):
         return built
     what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
@@ -409,9 +393,6 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
     """Refuses models between which what clients receive or send has different shapes.
 
     The server has one state for all of them.
-
-    Raises:
-        ScenarioError: a part differs between two models.
     """
     if len(set(nets)) == 1:
         return

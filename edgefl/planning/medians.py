@@ -35,7 +35,6 @@ class Medians:
     """The medians of a run's fleet, and what bounds its clients' work."""
 
     def __init__(self, recorded: Recorded) -> None:
-        """Takes what the run was planned of."""
         self._prices, self._links = recorded.plan.prices, recorded.links
         clients = recorded.plan.clients
         self._kinds = clients.one_of_each_kind()
@@ -58,7 +57,6 @@ class Medians:
         return self._time(place, kind, kind, (device, dtype))
 
     def link(self) -> Changes:
-        """That of links."""
         own_names = [self._rows[kind][1] for kind in self._here]
         names, own = np.unique(own_names, return_inverse=True)
         shape = len(names), len(self._here)
@@ -82,7 +80,6 @@ class Medians:
         }
 
     def device(self) -> Changes:
-        """That of devices."""
         rows = [(self._rows[kind][0], self._rows[kind][2]) for kind in self._here]
         boards = sorted(set(rows))
         seconds = np.array([self._seconds([(kind, board) for board in boards], kind) for kind in self._here])
@@ -91,7 +88,6 @@ class Medians:
         return {self._here[row]: _worked(seconds[row, board]) for row, board in chosen.items()}
 
     def work(self) -> Changes:
-        """That of work."""
         models = self._kinds.model[self._here]
         groups: dict[tuple[int, str, str], list[int]] = {}
         for row, (kind, model) in enumerate(zip(self._here, models.tolist(), strict=True)):

@@ -19,11 +19,7 @@ from edgefl.planning.pricer import Pricer
 
 
 def server_board(draft: Draft) -> Board | None:
-    """The server's device; None where its work is free.
-
-    Raises:
-        UserError: no file has its name, or the file is wrong.
-    """
+    """The server's device; None where its work is free. A ``UserError`` if its file is missing or wrong."""
     name = draft.scenario.server.device
     return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
 

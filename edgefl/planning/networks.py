@@ -176,7 +176,6 @@ def _mnn_squeezenet(channels: int, classes: int) -> nn.Module:
 
 
 def _cifar_squeezenet(channels: int, classes: int) -> nn.Module:
-    """Torchvision's SqueezeNet 1.0 for 32x32 pixels."""
     network: nn.Module = torchvision().models.squeezenet1_0(num_classes=classes)
     features = network.get_submodule("features")
     features.register_module("0", nn.Conv2d(channels, 96, 3, padding=1))
@@ -185,7 +184,6 @@ def _cifar_squeezenet(channels: int, classes: int) -> nn.Module:
 
 
 def _cifar_mobilenet_v3_small(channels: int, classes: int) -> nn.Module:
-    """Torchvision's MobileNetV3-Small for 32x32 pixels."""
     network: nn.Module = torchvision().models.mobilenet_v3_small(num_classes=classes)
     stem = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
     network.get_submodule("features.0").register_module("0", stem)

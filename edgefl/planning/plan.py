@@ -65,11 +65,7 @@ class Planned:
 @placed
 @user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
-    """Plans one run; nothing is trained.
-
-    Raises:
-        UserError: the scenario, or a file that it names, is wrong.
-    """
+    """Plans one run; nothing is trained. A ``UserError`` if the scenario, or a file it names, is wrong."""
     asked, document = draft.scenario, draft.document
     ground = ground_of(draft, access)
     learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
@@ -83,7 +79,6 @@ class Ground(NamedTuple):
 
     Attributes:
         fleet: with all links that its members name, and its carbon record complete.
-        devices: by name.
         assumed: what its devices and links assume, as sentences.
         server: the server's device; None where its work is free.
     """
@@ -160,8 +155,7 @@ def planned(
     clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
     table, refused = prices(learning, clients, limits, fleet, devices, traces)
-    admitted = clients.admitted.copy()
-    admitted[[refusal.client for refusal in refused]] = False
+    admitted = ~np.isin(clients.kind, list(refused))
     clients = replace(clients, admitted=admitted)
     server_ = server_work(draft, learning, ground.server)
     found = Plan(
@@ -297,11 +291,7 @@ def _check_draws(draft: Draft, fleet: Fleet) -> None:
 
 
 def check_server(draft: Draft) -> None:
-    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows.
-
-    Raises:
-        UserError: the first mistake, with the other.
-    """
+    """Refuses more participants than clients, and a schedule over a number of rounds that nobody knows."""
     scenario, server, mistakes = draft.scenario, draft.scenario.server, Mistakes()
     schedule, clients = scenario.local.optimizer.schedule, scenario.task.clients
     if (server.participants or 0) > clients:
@@ -359,11 +349,7 @@ _MOST = 2**63 - 1
 
 
 def check_limits(plan: Plan) -> None:
-    """Rounds end at some time.
-
-    Raises:
-        ScenarioError: traffic or energy alone limit the rounds, and no client's rounds add to them.
-    """
+    """Refuses rounds without end: traffic or energy alone limit them, and no client's rounds add to these."""
     until = plan.scenario.server.until
     clients = plan.clients
     if until.rounds is not None or until.time is not None or not clients.admitted.any():
@@ -410,11 +396,7 @@ def _size(plan: Plan) -> tuple[float, dict[str, float]]:
 
 
 def check_size(plan: Plan) -> None:
-    """Totals fit into 64 bits; a note says how long the clock takes if that is more than a minute.
-
-    Raises:
-        ScenarioError: the operations or bytes of all jobs together do not fit.
-    """
+    """Refuses totals of operations or bytes beyond 64 bits; a note tells if the clock takes over a minute."""
     if not plan.clients.admitted.any():
         return
     rounds, by_exchange = _size(plan)

@@ -35,7 +35,7 @@ from edgefl.core.host import machine_title
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between, in_dtype, times
+from edgefl.core.price import ENERGIES, Demand, WorkingDraw, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
@@ -162,7 +162,6 @@ class _Kinds:
         self.plan = Plan(self.scenario, clients, table, self.fleet)
 
     def _why_not(self, device: str, _: str, dtype: str, cost: Cost) -> str:
-        """Why a kind has no price for some work; empty where it has one."""
         if refusal := self.devices[device].refusal(cost.work, dtype):
             return refusal
         try:
@@ -226,11 +225,11 @@ def _alone(demand: Demand) -> dict[str, Any]:
     """Seconds and joules of a job alone, at full speed; NaN for unknown ones."""
     down_s, work_s, up_s, energy = demand.down_s, demand.work_s, demand.up_s, demand.energy()
     seconds = {"down_s": down_s, "work_s": work_s, "up_s": up_s, "seconds": down_s + work_s + up_s}
-    return {**seconds, **energy._asdict(), "joules": energy.joules}
+    return {**seconds, **energy, "joules": sum(energy.values())}
 
 
 _BOUND_BY = ("compute_bound_s", "memory_bound_s", "launch_bound_s")
-_FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *Energy._fields, "joules", "battery_share")
+_FIGURES = ("down_s", "work_s", "up_s", "seconds", *_BOUND_BY, *ENERGIES, "joules", "battery_share")
 
 
 def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any]:
@@ -286,7 +285,11 @@ def _part_prices(
             found.append({**seconds, "seconds": whole, "joules": joules})
         memory = {"memory_bytes": in_dtype(one.memory_bytes, pricer.dtype)}
         yield {"what": one.what, "part": one.name, **_bounded(*found), **memory}
-    for part, lasts, takes in (("download", "down_s", 0), ("upload", "up_s", 2), (_TAIL, "", 3)):
+    for part, lasts, takes in (
+        ("download", "down_s", "receive_j"),
+        ("upload", "up_s", "transmit_j"),
+        (_TAIL, "", "tail_j"),
+    ):
         found = []
         for demand in ends:
             lasts_s = getattr(demand, lasts) if lasts else 0.0
@@ -303,10 +306,7 @@ def profile(
     """The cost of one client's share of each exchange; needs no data files and trains nothing.
 
     The client has an even share of the dataset's training images, or the mean of ``task.samples``. Times are
-    without slowdown and jitter.
-
-    Raises:
-        UserError: something in the scenario, or a name, is wrong.
+    without slowdown and jitter. What is wrong in the scenario, or a wrong name, is a ``UserError``.
     """
     found = _Kinds(draft, options, access or DataAccess(need="nothing"))
     server = draft.scenario.server
@@ -355,10 +355,7 @@ def swept_rounds(
 ) -> list[Sensitivity]:
     """What the time and the energy of a client's round depend on: a study for each kind.
 
-    Its sides are the runs and models that have a price there.
-
-    Raises:
-        UserError: the factor is below 1, or there is no number to sweep.
+    Its sides are the runs and models that have a price there. It raises as ``study`` does.
     """
     check_factor(factor)
     every = [_Kinds(draft, options, access) for draft in drafts]

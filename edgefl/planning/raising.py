@@ -21,13 +21,8 @@ _LOOKED_AT = 1000
 def raised(planned: Planned, settings: Sequence[Override]) -> Planned:
     """A run with larger limits, which begins as it did: planned as a new run with these limits would be.
 
-    Args:
-        planned: the run, as it was planned or read back.
-        settings: of ``server.until``, also by the short form ``server.rounds``; a limit set to null is
-            removed.
-
-    Returns:
-        The same object if no limit changes.
+    Settings are of ``server.until``, also by the short form ``server.rounds``; a limit set to null is
+    removed. If no limit changes, the same object is returned.
 
     Raises:
         UserError: another setting is among them, a limit would be lower or is new, none that ends the run

@@ -45,24 +45,19 @@ class TracedExchange(NamedTuple):
 
 
 class Repricer:
-    """Prices a plan's exchanges on other numbers; neither data nor the method's code is needed.
+    """Prices the exchanges of a plan, which has its traces, on other numbers.
 
     What has no price, of refused clients, stays without.
     """
 
     def __init__(self, plan: Plan) -> None:
-        """Takes a plan with its traces."""
         self._kinds = plan.clients.one_of_each_kind()
         self._works = [_recorded(prices, self._kinds) for prices in plan.prices]
         self._left_out = [set(np.flatnonzero(np.isnan(prices.work_s)).tolist()) for prices in plan.prices]
         self._made: dict[tuple[str, str], Pricer] = {}
 
     def prices(self, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
-        """The prices on these devices and links, by name.
-
-        Raises:
-            UserError: a number that pricing needs is unknown for a device.
-        """
+        """Prices on these devices and links, by name; a ``UserError`` if a number they need is unknown."""
 
         def pricer(device: str, dtype: str) -> Pricer:
             made = self._made.get((device, dtype))

@@ -119,11 +119,7 @@ class Sensitivity:
 
 
 def check_factor(factor: float) -> None:
-    """Refuses a factor by which no number can be swept.
-
-    Raises:
-        UserError: it is below 1, or beyond any doubt about a number.
-    """
+    """Refuses a factor by which no number can be swept: below 1, or beyond any doubt about a number."""
     if not 1 <= factor <= _MOST:
         raise UserError(
             f"the factor must be between 1 and {_MOST:,.0f}, not {factor:g}", where="--sensitivity"
@@ -140,9 +136,7 @@ def study(
     """Sweeps numbers one by one and all together.
 
     Args:
-        sides: what is compared.
-        quantities: the names of their figures.
-        records: the devices and links of all sides, by owner.
+        records: those of all sides.
         factor: by which assumed numbers are widened; 1 for intervals alone.
         name: of what is studied, if there are several.
 
@@ -161,7 +155,6 @@ def study(
     every = np.concatenate([found.here[None], found.drawn, *found.ends])
 
     def table(of: Callable[[int, int], Cell]) -> dict[str, dict[str, Cell]]:
-        """By quantity and side."""
         return {
             quantity: {side.name: of(n, q) for n, side in enumerate(sides)}
             for q, quantity in enumerate(quantities)
@@ -251,11 +244,9 @@ class _Study:
         self.drawn = np.array([self._at(dict(enumerate(each))) for each in shares.tolist()]).reshape(shape)
 
     def _at(self, shares: Mapping[int, float], asked: Collection[int] | None = None) -> Floats:
-        """The figures with some numbers at other places of their ranges, see ``Swept.at``.
+        """The figures with some numbers at other places of their ranges, their ``shares``, see ``Swept.at``.
 
-        Args:
-            shares: the places of these numbers.
-            asked: the sides that have figures, others NaN; None for all.
+        Only the sides that are ``asked`` have figures, others NaN; None for all.
         """
         moved = {self._numbers[place].owner for place in shares}
         found = {
@@ -292,7 +283,6 @@ class _Study:
         first, second = pair if one <= other else pair[::-1]
 
         def excess(point: Floats) -> float:
-            """How much more the second side has."""
             return float(point[second, q] - point[first, q])
 
         if not excess(self.here) > 0:
@@ -392,7 +382,6 @@ class Swept(NamedTuple):
     Attributes:
         owner: the device's name, or the link's behind the word "link".
         name: its dotted name there.
-        number: the number.
         low, value, high: its least, its own, or one between the ends where it has none, and its most.
     """
 

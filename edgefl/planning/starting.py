@@ -92,7 +92,6 @@ def start(kind: str, name: str, like: str | None = None) -> NewFile:
 
     Args:
         kind: "device", "fleet" or "scenario".
-        name: its name.
         like: the device or fleet that it is like.
 
     Raises:
@@ -118,11 +117,7 @@ def start(kind: str, name: str, like: str | None = None) -> NewFile:
 
 
 def check_name(kind: str, name: str, path: Path, where: str = "NAME") -> None:
-    """Checks that what this file describes can have a name.
-
-    Raises:
-        UserError: the name is invalid or another file's.
-    """
+    """Refuses a name for what this file describes that is invalid or another file's."""
     what = catalogue.singular(kind)
     if not _NAME.fullmatch(name):
         raise UserError(

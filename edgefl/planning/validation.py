@@ -187,7 +187,6 @@ class _Judge:
         self._corners = [_predictor(self._name, end) for end in ends]
 
     def compared(self, sample: Sample) -> Compared:
-        """A measurement beside what is predicted for it."""
         row = sample.row
         refusal = self._board.refusal(sample.work, sample.file.dtype)
         return Compared(

@@ -15,7 +15,6 @@ from edgefl.protocol.calibration import calibrated as calibrated
 from edgefl.protocol.calibration import check_features as check_features
 from edgefl.protocol.composition import anchored as anchored
 from edgefl.protocol.composition import extended as extended
-from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
 from edgefl.protocol.files import read_tree as read_tree
 from edgefl.protocol.files import write_tree as write_tree

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
@@ -21,16 +20,13 @@ def averaging(
     *phases: Phase,
     shared: Sequence[str],
     own: Sequence[str] = (),
-    neutral: Mapping[str, Any] | None = None,
 ) -> Method:
     """A method with local training and averaging of shared parts.
 
     Args:
-        site: net and local training.
         phases: those that train; see ``local_training``.
         shared: the parts that are sent and averaged; the others are the client's state.
         own: shared parts whose trained version a client also keeps, for its personal model.
-        neutral: see ``Method``.
 
     Raises:
         ValueError: the net lacks a part, or one that is kept was not shared.
@@ -69,7 +65,6 @@ def averaging(
         exchanges=(Exchange("train", down, fold, merge, stateful=trains_kept),),
         global_model=None if kept else (lambda server: personal(server, None)),
         personal_model=personal,
-        neutral=neutral,
     )
 
 

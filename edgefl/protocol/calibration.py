@@ -57,7 +57,6 @@ def check_features(net: Net, base: Method, name: str, of: Component, calibrate: 
 
     Args:
         net: what the base was built on.
-        base: the base, built.
         name: of the method that calibrates.
         of: the base, as the scenario names it.
         calibrate: see ``calibrated``. Where clients get heads of their own the body alone must be common, and
@@ -116,9 +115,7 @@ def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibrat
     head stays with its client: nothing is sent but the body.
 
     Args:
-        base: the base; see ``check_features``.
-        net: what it was built on.
-        local: the clients' training settings.
+        net: what the base was built on.
         calibrate: "once", after the last round; every so many rounds; "personal", for each client on its own
             data after the last round; "personal_sgd", the same by local training of the head alone; "never".
         ridge: added to the diagonal of V.
@@ -161,8 +158,6 @@ def solve(u: Tensor, v: Tensor, ridge: float, accuracy: torch.dtype = torch.floa
     features, makes V singular.
 
     Args:
-        u: (l, C).
-        v: (l, l).
         ridge: added to V's diagonal.
         accuracy: the type in which V was accumulated: eigenvalues below its rounding error count as 0.
     """

@@ -165,7 +165,6 @@ class _Noise(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: Any, like: Tensor, keep: float, generators: Sequence[torch.Generator]
     ) -> tuple[Tensor, int]:
-        """The rule for a stack."""
         del info
         each = like.movedim(in_dims[0], 0)
         rows = [_Noise.forward(one, keep, [own]) for one, own in zip(each, generators, strict=True)]

@@ -26,7 +26,6 @@ class Channel:
     """One direction, with its codec.
 
     Attributes:
-        codec: what it carries payloads by.
         where: the scenario's line that names it.
     """
 
@@ -103,9 +102,6 @@ class Channel:
         Small payloads with one reference are coded together under ``vmap``, with the same results: one by
         one, 64 uploads of a small model would take longer than their training. Which are coded together
         depends on the merge alone, never on the engine.
-
-        Raises:
-            RunError: see ``carried``.
         """
         if self.codec.LOSSLESS:
             return list(payloads)
@@ -139,9 +135,6 @@ class Channel:
 
         The last tensors are not coded again: clients that are sent the same tensors, such as those of a
         version, receive the same tensors, which an engine can then keep once for all of them.
-
-        Raises:
-            RunError: see ``carried``.
         """
         if self.codec.LOSSLESS:
             return payload

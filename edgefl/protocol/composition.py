@@ -7,12 +7,11 @@ does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net
 from edgefl.protocol.trees import Payload, Tree, leaves, rebuild, zeros
@@ -82,7 +81,6 @@ def extended(
         if client is None
         else lambda initial: beside(base.client(initial) or {}, name, client(initial)),
         exchanges=tuple(changed if each.name == _TRAIN else each for each in base.exchanges),
-        neutral=None,
     )
 
 
@@ -122,11 +120,7 @@ def _extended(
 
 
 def beside(tree: Tree, name: str, own: Tree) -> Tree:
-    """The tree with a part more.
-
-    Raises:
-        UserError: it has one of this name.
-    """
+    """The tree with a part more; a ``UserError`` if it has one of this name."""
     if name in tree:
         raise UserError(
             f"{name} cannot be combined with itself: its base has a part {name!r} already",
@@ -143,7 +137,7 @@ def anchored(method: Method, net: Net, parts: Iterable[str]) -> Method:
         model = starting(net, payload, state)
         return {**carry, "anchor": {**carry.get("anchor", {}), **{part: model[part] for part in wanted}}}
 
-    return replace(extended(method, "anchor", start=start), neutral=method.neutral)
+    return extended(method, "anchor", start=start)
 
 
 def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
@@ -162,16 +156,3 @@ def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
         pairs = zip(leaves(before), leaves({part: shift[part] for part in before}), strict=True)
         shift = rebuild(before, (one + other for one, other in pairs))
     return {**carry, "shift": shift}
-
-
-def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str, Any] | None:
-    """The neutral parameters of a method and its base; None if the base has none.
-
-    Args:
-        component: the base, as the scenario names it.
-        base: the base, built.
-        own: the method's.
-    """
-    if base.neutral is None:
-        return None
-    return {**own, "base": {**component.model_dump(mode="json"), **base.neutral}}

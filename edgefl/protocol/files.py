@@ -55,7 +55,6 @@ def read_tree(path: Path, sha256: str | None = None) -> Tree:
     copy, sums over leaves and kernels would give other bits than for the tree that was written.
 
     Args:
-        path: the file.
         sha256: what ``write_tree`` returned; None if the content is not to be compared.
 
     Raises:

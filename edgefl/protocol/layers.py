@@ -72,11 +72,7 @@ _NOBODY = nullcontext()
 
 @contextmanager
 def _observed(module: nn.Module, net: str, wanted: _Reading) -> Iterator[None]:
-    """Keeps the activations that are read.
-
-    Raises:
-        UserError: it has no layer of a name that is asked for.
-    """
+    """Keeps the activations that are read; a ``UserError`` for a name that no layer has."""
     known = dict(module.named_modules())
     hooks = []
     try:

@@ -17,12 +17,7 @@ def effective_steps(optimizer: Sgd, steps: Any) -> Any:
     (K - r * (1 - r^K) / (1 - r)) / (1 - r); with Nesterov's it is K + r times that. Without, it is K.
     (Wang et al. 2020, Section 4: the 1-norm of a_i.)
 
-    Args:
-        optimizer: SGD.
-        steps: K, a number or a scalar tensor.
-
-    Returns:
-        A number, or a scalar tensor of float64.
+    ``steps`` is K, a number or a scalar tensor; of a tensor, the result is one of float64.
     """
     if isinstance(steps, Tensor):
         steps = steps.to(torch.float64)

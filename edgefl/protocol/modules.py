@@ -91,12 +91,7 @@ def net_of(
     """A net of what ``made`` makes; the other arguments are those of ``functional_net``.
 
     Args:
-        name: see above.
         made: makes both modules, on torch's default device.
-        shape: see above.
-        classes: see above.
-        layers: see above.
-        stage: see above.
         draws: whether the body draws random numbers in training.
         constants: the body's buffers that no training changes, by name; they are no part of the weights.
         at: what errors name the place of.
@@ -225,12 +220,10 @@ class _Skeleton:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of its parameters."""
         return [name for _, _, name in self._parameters]
 
     @property
     def buffers(self) -> list[str]:
-        """The names of its buffers."""
         return [name for _, _, name in self._buffers]
 
     def call(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:

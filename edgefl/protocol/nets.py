@@ -109,7 +109,6 @@ class Net:
         layers: the names of the body's layers whose activations tell what it has learned, in order: after
             their nonlinearity and before pooling. See ``edgefl.protocol.layers``.
         stage: the body's last stage; None where it cannot be run at a part of its width.
-        terms: what methods add to the objective.
     """
 
     name: str
@@ -193,7 +192,6 @@ class Predictor:
     """A model to evaluate or export.
 
     Attributes:
-        weights: a tree.
         logits: (weights, x (B, *shape)) -> (B, C), in evaluation mode.
     """
 

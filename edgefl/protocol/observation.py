@@ -45,8 +45,6 @@ class Participant:
     """A client of the last merge.
 
     Attributes:
-        client: its number.
-        net: its model.
         start: the shared model that it received; parts that it keeps for itself are as after its training.
         trained: the shared model as it trained it, before the merge.
         own: its personal model as it trained it, before the merge.
@@ -73,7 +71,6 @@ class Observation:
     Test samples are numbered from 0 to n - 1; places are such numbers.
 
     Attributes:
-        version: its number.
         round: from 0.
         net: the model; of several, the first client's.
         classes: C.
@@ -86,7 +83,6 @@ class Observation:
         class_counts: training samples of each class (N, C).
         training: (client, most) -> its first training samples in order, at most so many of them, not
             augmented; all of them where ``most`` is None.
-        participants_of: gives ``participants``.
         before: the global model before the last merge; None if there is none.
         personal_before: client -> its own model under the version before the last merge.
         accuracies: personal accuracies by client, where they are known already.
@@ -132,7 +128,6 @@ class Observation:
         """A model's logits (n, C) of test samples, float64, at temperature 1, on the CPU.
 
         Args:
-            predictor: the model.
             places: which samples; None for all.
         """
         places = np.arange(len(self.labels)) if places is None else places

@@ -24,11 +24,9 @@ def with_own_model(base: Method, net: Net, name: str, parts: Sequence[str], exch
     Until then a client's personal model is the base's.
 
     Args:
-        base: the base.
-        net: what it was built on.
+        net: what the base was built on.
         name: of the method; the key of ``own_model`` in the client's state.
         parts: which the exchange's ``finish`` returns as ``own_model``.
-        exchange: the exchange.
     """
 
     def client(initial: Tree) -> Tree:
@@ -44,7 +42,7 @@ def with_own_model(base: Method, net: Net, name: str, parts: Sequence[str], exch
         return Predictor({**model.weights, **mixed}, model.logits)
 
     exchanges = (*base.exchanges, exchange)
-    return replace(base, client=client, exchanges=exchanges, personal_model=personal, neutral=None)
+    return replace(base, client=client, exchanges=exchanges, personal_model=personal)
 
 
 def own_model(parts: Tree, *, known: bool = True) -> Tree:
@@ -65,13 +63,8 @@ def fine_tuning(
     """An exchange in which all clients train parts of the final model, on the net's loss alone.
 
     Args:
-        net: the net.
-        optimizer: the clients'.
         phase: the name of the exchange and its phase, and the length.
-        down: what clients receive.
         name: see ``with_own_model``.
-        trained: the parts that are trained.
-        kept: those that a client keeps.
     """
     step = sgd(plain_objective(replace(net, terms=())), optimizer, trained)
 

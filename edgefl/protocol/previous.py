@@ -22,9 +22,7 @@ def with_previous(base: Method, name: str, net: Net, kept: Callable[[Tree], Tree
     scalar; -1 before the first.
 
     Args:
-        base: the method to extend.
         name: of the extending method.
-        net: the clients' model.
         kept: weights -> those that are compared.
     """
     (exchange,) = (each for each in base.exchanges if each.name == "train")

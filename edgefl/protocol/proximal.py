@@ -17,8 +17,6 @@ def proximal_term(net: Net, mu: float, parts: Sequence[str] | None = None) -> Ca
     It reads the carry's "anchor", which ``anchored`` fills.
 
     Args:
-        net: the net.
-        mu: strength of the pull.
         parts: those that are pulled; None for all trained ones.
     """
     pulled = net.trained if parts is None else parts

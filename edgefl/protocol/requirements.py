@@ -1,4 +1,8 @@
-"""What some methods require of the net, their base, the clients' optimizer and the task."""
+"""What some methods require of the net, their base, the clients' optimizer and the task.
+
+What does not meet a requirement is refused with a ``UserError``. ``name`` is that of the method that asks,
+``component`` its base as the scenario names it, and ``base`` the same, built on the net.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +22,7 @@ from edgefl.protocol.values import Method, Phase, Site
 def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
     """The trained parts that the base's exchange "train" sends and averages: its server has one of each.
 
-    Args:
-        name: of the method that asks.
-        base: its base, built.
-        component: its base, as the scenario names it.
-        net: the clients' model.
-
-    Raises:
-        UserError: there are none.
+    A base without any is refused.
     """
     sent, server = _sent(base, net), base.server(net.on_meta())
     parts = tuple(part for part in net.trained if part in sent and part in server)
@@ -38,11 +35,7 @@ def shared_parts(name: str, base: Method, component: Component, net: Net) -> tup
 
 
 def needs_trained(name: str, net: Net, *parts: str) -> None:
-    """Refuses a net on which a method cannot train these parts.
-
-    Raises:
-        UserError: the net has no such part, or another method keeps it fixed.
-    """
+    """Refuses a net that lacks one of these parts, or in which another method keeps it fixed."""
     for part in parts:
         if not net.parts()[part]:
             raise UserError(
@@ -57,18 +50,7 @@ def needs_trained(name: str, net: Net, *parts: str) -> None:
 
 
 def needs_received(name: str, base: Method, component: Component, net: Net, parts: Iterable[str]) -> None:
-    """Refuses a base whose clients receive none of some parts of the model.
-
-    Args:
-        name: of the method that needs one.
-        base: its base, built.
-        component: its base, as the scenario names it.
-        net: the clients' model.
-        parts: the parts.
-
-    Raises:
-        UserError: they receive none.
-    """
+    """Refuses a base whose clients receive none of some parts of the model."""
     wanted, sent = tuple(parts), _sent(base, net)
     if not any(part in sent for part in wanted):
         raise UserError(
@@ -81,14 +63,7 @@ def needs_received(name: str, base: Method, component: Component, net: Net, part
 def needs_plain_model(name: str, base: Method, component: Component, net: Net) -> None:
     """Refuses a base whose models are not the net's own features under its own head.
 
-    Args:
-        name: of the method that works with these features and this head beside the base.
-        base: its base, built.
-        component: its base, as the scenario names it.
-        net: the clients' model.
-
-    Raises:
-        UserError: the base changes one of them, or predicts in another way.
+    That is one that changes either, or predicts in another way.
     """
     initial = net.on_meta()
     found = base.personal_model(base.server(initial), base.client(initial)).net
@@ -112,16 +87,7 @@ def _sent(base: Method, net: Net) -> set[str]:
 
 
 def training_phase(name: str, base: Method, component: Component) -> tuple[Phase, GradientStep]:
-    """The base's only phase of training, and its step.
-
-    Args:
-        name: of the method that asks.
-        base: its base, built.
-        component: its base, as the scenario names it.
-
-    Raises:
-        UserError: it has several, or one of other steps.
-    """
+    """The base's only phase of training, and its step; refuses several, and one of other steps."""
     phases = [
         phase
         for exchange in base.exchanges
@@ -143,8 +109,7 @@ def trained_net(base: Method, net: Net) -> Net:
     """The net as the base trains it, with what methods below have changed, such as its loss or temperature.
 
     Args:
-        base: the base, built.
-        net: what it was built on; it is returned where the base's objective is not a net's own.
+        net: what the base was built on; it is returned where the base's objective is not a net's own.
     """
     steps = [phase.step for each in base.exchanges if each.name == "train" for phase in each.work.phases]
     objectives = [step.objective for step in steps if isinstance(step, GradientStep)]
@@ -152,16 +117,10 @@ def trained_net(base: Method, net: Net) -> Net:
 
 
 def incompatible(name: str, base: Method, net: Net, others: dict[str, str]) -> None:
-    """Refuses bases that are built on certain methods.
+    """Refuses bases that are built on certain methods: their states have a part of such a name.
 
     Args:
-        name: of the method that asks.
-        base: its base.
-        net: the net.
         others: for each of these methods, why not.
-
-    Raises:
-        UserError: the base has a part of one of these names.
     """
     initial = net.on_meta()
     parts = base.server(initial).keys() | (base.client(initial) or {}).keys()
@@ -171,11 +130,7 @@ def incompatible(name: str, base: Method, net: Net, others: dict[str, str]) -> N
 
 
 def only_sgd(name: str, optimizer: Optimizer) -> Sgd:
-    """The optimizer, if it is SGD.
-
-    Raises:
-        UserError: it is another one.
-    """
+    """The optimizer, if it is SGD; refuses another one."""
     if not isinstance(optimizer, Sgd):
         raise UserError(
             f"{name} cannot be combined with {optimizer.name}: it takes a client's move for the sum of its "
@@ -187,15 +142,7 @@ def only_sgd(name: str, optimizer: Optimizer) -> Sgd:
 
 
 def needs_public(name: str, site: Site) -> Tensor:
-    """The task's public images, (P, C, H, W) of uint8.
-
-    Args:
-        name: of the method that works on them.
-        site: what it is built on.
-
-    Raises:
-        UserError: the task has none.
-    """
+    """The task's public images, (P, C, H, W) of uint8; refuses a task without."""
     if site.public is None:
         raise UserError(
             f"{name} works on public data, and the task has none",

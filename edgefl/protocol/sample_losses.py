@@ -32,12 +32,9 @@ _notes: ContextVar[list[Tensor] | None] = ContextVar("notes", default=None)
 
 
 def note(loss: Callable[[Tensor, Tensor], Tensor], logits: Tensor, labels: Tensor) -> None:
-    """Notes the losses of a batch's samples, if somebody reads them.
+    """Notes the losses of a batch's samples, if somebody reads them; logits (B, C), labels (B,).
 
-    Args:
-        loss: (logits, labels) -> the batch's mean.
-        logits: (B, C).
-        labels: (B,).
+    ``loss`` gives the batch's mean.
     """
     notes = _notes.get()
     if notes is not None:

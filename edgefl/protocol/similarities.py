@@ -29,7 +29,6 @@ def gaussian_gram(x: Tensor, bandwidth: float) -> Tensor:
     flow through the median, too.
 
     Args:
-        x: (n, d).
         bandwidth: the kernel's width as a share of the median distance.
     """
     lengths = x.square().sum(dim=1)

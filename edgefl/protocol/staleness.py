@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from edgefl.protocol.coding import counterparts
-from edgefl.protocol.trees import BUFFERS, Payload, paths, rebuild
+from edgefl.protocol.trees import BUFFERS, Payload, counterparts, paths, rebuild
 
 
 def _move(upload: Tensor, received: Tensor, current: Tensor, scale: float) -> Tensor:
@@ -40,7 +39,6 @@ def reexpressed(
 
     Args:
         upload: what the client sent, as the server has it.
-        received: what the client received.
         current: what it would receive now.
         correction: "move" or "mix".
         scale: s, how much of the update counts.

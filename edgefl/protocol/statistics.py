@@ -33,7 +33,6 @@ def gathering(net: Net, key: str, add: Callable[[Any, Tensor, Tensor], None]) ->
     """A pass over a client's plain data, as it is, with the weights frozen.
 
     Args:
-        net: the net.
         key: of the statistics in the carry; the phase's name.
         add: (statistics, features (B, l), labels (B,)) -> None; adds a batch in place.
     """
@@ -60,12 +59,9 @@ def collection(
     """An exchange in which all clients receive the body and gather statistics of its features.
 
     Args:
-        net: the net.
         phase: see ``gathering``; the exchange has its name.
         shapes: of the statistics, which begin at zero.
         finish: (statistics, ctx) -> upload and client state, see ``Fold``.
-        merge: see ``Exchange``.
-        when: the exchange happens.
         stateful: whether ``finish`` returns a state.
 
     Raises:

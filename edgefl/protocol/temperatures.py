@@ -62,7 +62,6 @@ class ByDevice(_ByName, OfJob):
     by: Literal["device"]
 
     def of(self, job: Assignment) -> float:
-        """See ``OfJob``."""
         return self.values.get(job.device, self.default)
 
 
@@ -83,7 +82,6 @@ class ByRound(OfJob):
     shape: Literal["linear", "cosine", "step"] = "linear"
 
     def of(self, job: Assignment) -> float:
-        """See ``OfJob``."""
         share = job.progress
         if self.shape == "cosine":
             share = (1 - math.cos(math.pi * share)) / 2
@@ -111,7 +109,6 @@ class ByWork(OfJob):
         return self
 
     def of(self, job: Assignment) -> float:
-        """See ``OfJob``."""
         return max(self.least, self.full * float(job.ctx.work**self.power))
 
 

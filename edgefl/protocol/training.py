@@ -34,7 +34,6 @@ class NetObjective:
     net: Net
 
     def __call__(self, weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        """See ``Objective``."""
         seen, buffers = forward(self.net, weights, batch.x, batch.y)
         return fit(self.net, seen, carry), buffers
 
@@ -60,13 +59,9 @@ def fit_loss(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
 
 
 def chilled(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
-    """The logits as training sees them: divided by the net's, the job's and the samples' temperatures.
+    """The logits (B, C) as training sees them: divided by the net's, the job's and the samples' temperatures.
 
-    Args:
-        net: with the temperature of all jobs, and the one of each sample.
-        logits: (B, C).
-        labels: (B,).
-        carry: its "temperature", if there is one, is the job's.
+    The job's is the carry's "temperature", if there is one; labels (B,).
     """
     cold = logits if net.temperature == 1.0 else logits / net.temperature
     if "temperature" in carry:
@@ -111,7 +106,6 @@ class GradientStep:
         return None if found is None else leaves({part: found[part] for part in self.trained})
 
     def __call__(self, carry: Carry, batch: Batch) -> Carry:
-        """The carry after one step."""
         weights = carry["weights"]
         chosen = {part: weights[part] for part in self.trained}
         values, scalars = leaves(chosen), dict(carry["scalars"])
@@ -140,11 +134,7 @@ class GradientStep:
         }
 
     def _minimised(self, *given: Any) -> tuple[Tensor, Tree]:
-        """What the objective returns.
-
-        Raises:
-            UserError: it is not a scalar loss and the new buffers.
-        """
+        """What the objective returns; a ``UserError`` unless that is a scalar loss and the new buffers."""
         match found := self.objective(*given):
             case (Tensor() as loss, dict() as buffers):
                 pass
@@ -166,14 +156,12 @@ class Within:
     Attributes:
         key: the inner carry's, made by ``trainer``; the objective sees the inner carry alone, and its losses
             are not reported.
-        step: the step.
     """
 
     key: str
     step: GradientStep
 
     def __call__(self, carry: Carry, batch: Batch) -> Carry:
-        """The carry after one step."""
         return {**carry, self.key: self.step(carry[self.key], batch)}
 
 
@@ -194,10 +182,7 @@ def trainer(
     The other parts are shared, because no step writes to them.
 
     Args:
-        weights: a tree of parts.
-        optimizer: its settings.
         trained: the parts that any step trains.
-        lr: the rate.
         steps: those that train, if not all of them train all of ``trained``.
     """
     own = {part: tree_map(torch.clone, weights[part]) for part in trained}
@@ -254,11 +239,7 @@ def updated(
     """Updates ``values`` and the tensors of ``state`` in place; returns the new state.
 
     Args:
-        optimizer: its settings.
-        values: the weights.
         gradients: theirs; not written to.
-        state: see ``slots``.
-        lr: the rate.
         shift: what is added to the gradients; None for nothing.
         clients: whether the tensors' first dimension counts clients, each with a norm of its own to clip.
     """

@@ -41,7 +41,6 @@ class Ctx:
     """What the server knows about a job; it costs no payload bytes.
 
     Attributes:
-        client: its number.
         round: from 0.
         lr: the round's learning rate.
         steps: optimizer steps the job takes over its phases that report.
@@ -116,7 +115,6 @@ class Phase:
     reports: bool = True
 
     def stepped(self, carry: Carry, batch: Batch) -> Carry:
-        """The carry after a step."""
         return returned(self.step(carry, batch), dict, self.step, _CARRY)
 
 
@@ -134,17 +132,10 @@ class Fold:
     finish: Callable[[Carry, Ctx], tuple[Payload, Tree | None]]
 
     def started(self, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        """The carry before the first step."""
         return returned(self.start(payload, state, ctx), dict, self.start, _CARRY)
 
     def finished(self, carry: Carry, ctx: Ctx, state: Tree | None) -> tuple[Payload, Tree | None]:
-        """What a client sends, and its whole new state; None if the work writes none.
-
-        Args:
-            carry: after the last step.
-            ctx: the job's.
-            state: what the client started with.
-        """
+        """What a client that began with ``state`` sends, and its whole new state; None if it writes none."""
         found = returned(self.finish(carry, ctx), tuple, self.finish, _FINISHED)
         upload, own = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - upload and state
         tensors(upload, self.finish, _FINISHED)
@@ -172,7 +163,6 @@ class Arrival:
             (``edgefl.protocol.staleness``).
         received: the payload that the upload updates: what the client received, or would receive now if the
             upload is re-expressed.
-        ctx: what the server knows about the job.
         staleness: the number of server versions since the job was dispatched.
         weight: in averages, set by the policy: the client's samples, or the same for all.
     """
@@ -191,9 +181,7 @@ class Exchange:
     Attributes:
         name: such as "train".
         down: (server state, client) -> payload; its shapes are the same for every client.
-        work: what a client does.
         merge: (server state, arrivals in the order of clients) -> server state.
-        when: at the start, in rounds, at the end.
         who: "policy" (the server's selection) or "all".
         stateful: whether the work writes client state; such work counts even when it is late.
         confirmed: the parts of the client state that mirror what the server has merged. A client whose upload
@@ -232,8 +220,6 @@ class Method:
         exchanges: in order.
         global_model: server state -> predictor; None if the method has no global model.
         personal_model: (server state, client state or None) -> predictor.
-        neutral: parameters at which the method equals FedAvg bit for bit on the same seeds; None if there are
-            none.
     """
 
     server: Callable[[Tree], Tree]
@@ -241,14 +227,9 @@ class Method:
     exchanges: tuple[Exchange, ...]
     personal_model: Callable[[Tree, Tree | None], Predictor]
     global_model: Callable[[Tree], Predictor] | None = None
-    neutral: Mapping[str, Any] | None = None
 
     def initial(self, weights: Tree) -> Tree:
-        """The server state of these initial weights.
-
-        Raises:
-            UserError: ``server`` returned something else.
-        """
+        """The server state of these initial weights; a ``UserError`` if ``server`` returns something else."""
         return returned(self.server(weights), dict, self.server, "a server state (a dict)")
 
 
@@ -256,10 +237,8 @@ class Site(NamedTuple):
     """What a method's ``build(site)`` gets besides its own parameters.
 
     Attributes:
-        net: the client's model.
         local: epochs or steps, batch size and optimizer of local training.
         base: builds the parent method on a net; FedAvg unless the scenario names another.
-        clients: how many there are.
         public: the public images (P, C, H, W) of uint8; None if the task has none.
     """
 

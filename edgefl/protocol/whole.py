@@ -103,7 +103,6 @@ _Refuse: TypeAlias = Callable[..., UserError]
 
 
 def _named(module: nn.Module, path: str) -> str:
-    """A layer with its class."""
     return f"{path!r} ({type(module.get_submodule(path)).__name__})" if path else "it"
 
 
@@ -199,11 +198,7 @@ class _Draws(Dispatched):  # type: ignore[no-untyped-call]
 
 
 def _passed(module: nn.Module, shape: Sequence[int], refuse: _Refuse) -> Any:
-    """What the module returns for images without data.
-
-    Raises:
-        UserError: its code fails.
-    """
+    """What the module returns for images without data; a ``UserError`` where its code fails."""
     sides = "x".join(map(str, shape))
     try:
         with meta_device(), torch.no_grad():

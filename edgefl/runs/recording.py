@@ -16,7 +16,7 @@ from edgefl.planning.replanning import Replanned
 from edgefl.protocol.sample_losses import LOSS_RMS
 from edgefl.runs.past import Answers
 from edgefl.runs.task_builder import Facts, TaskBuilder
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 from edgefl.world.driver import simulate
 from edgefl.world.job import stacked
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need, jobs_of
@@ -48,7 +48,6 @@ class Recording:
     its row says.
 
     Attributes:
-        reader: the run.
         version: the last merge that was replayed.
         unscored: the versions that the replay evaluates and the run did not.
     """
@@ -245,9 +244,8 @@ class Differences:
     """Compares the needs of a recorded run with those of its replay."""
 
     def __init__(self, recorded: Plan, plan: Plan, learning: Learning) -> None:
-        """Takes the plans of both, and what is learned in both."""
         self._exchanges = [prices.exchange for prices in plan.prices]
-        self._refused = {refusal.client: refusal for refusal in plan.refusals}
+        self._refused = dict(plan.refused())
         self._plans = recorded, plan
         facts = Facts.of(recorded), Facts.of(plan)
         settings = any(each.settings for method in learning.methods for each in method.exchanges)
@@ -256,11 +254,9 @@ class Differences:
         self._builders = [_builder(learning, each) for each in facts] if told else []
 
     def of(self, was: Merge, now: Merge, late: tuple[np.ndarray, np.ndarray]) -> str:
-        """What is the first to differ between two merges of one version; empty if nothing does.
+        """What is the first to differ between a recorded merge and the replay's; empty if nothing does.
 
         Args:
-            was: the recorded one.
-            now: the replay's.
             late: of both, the jobs since the merge before that were late and whose clients keep their states.
         """
         return next(self._of(was, now, late), "")
@@ -294,8 +290,8 @@ class Differences:
         if missing:
             told = f" in place of {_clients(missing)}" if more else ""
             first = f"would {does} {_clients(more)}" if more else f"would not {does} {_clients(missing)}"
-            refused = (self._refused[client] for client in sorted(missing) if client in self._refused)
-            why = next((f", since client {one.client} is refused: {one}" for one in refused), "")
+            refused = (client for client in sorted(missing) if client in self._refused)
+            why = next((f", since client {one} is refused: {self._refused[one]}" for one in refused), "")
             yield f"{first}{told}{why}"
         elif more:
             yield f"would also {does} {_clients(more)}"

@@ -24,7 +24,6 @@ from edgefl.core.user_code import user_code
 from edgefl.core.yamls import dump
 from edgefl.planning.assumed import in_short
 from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
-from edgefl.protocol import write_tree
 from edgefl.runs.describing import describe
 from edgefl.runs.group import run_notes
 from edgefl.runs.learner import Learner
@@ -34,7 +33,10 @@ from edgefl.runs.run import RunInProgress
 from edgefl.show.compare import Comparison, comparison
 from edgefl.show.replays import NotReplayed, Replayed, Replays, ReplaySource, replays_table
 from edgefl.show.table import Line
-from edgefl.store import Reader, Store, claimed, event_hash, read
+from edgefl.store.events import event_hash
+from edgefl.store.folders import claimed
+from edgefl.store.reader import Reader, read
+from edgefl.store.writer import Store
 from edgefl.trackers import Callbacks
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -60,7 +62,6 @@ class ReplayResult(RunResult):
     Attributes:
         source: where its learning comes from.
         fleet: what it was replayed on: the run's own fleet where no other was named.
-        notes: what to know of it.
     """
 
     source: ReplaySource
@@ -147,9 +148,6 @@ class Replayer:
 
     Args:
         out: the directory to save them in, which is claimed on entry; None keeps them in the temporary one.
-
-    Attributes:
-        done: the replays so far.
     """
 
     def __init__(self, out: Path | None = None) -> None:
@@ -178,7 +176,6 @@ class Replayer:
         """Replays a run.
 
         Args:
-            folder: its directory.
             fleet: the fleet; None for its own.
             overrides: other settings, also of that fleet.
 
@@ -190,7 +187,7 @@ class Replayer:
         with read(folder) as reader:
             source = _source(reader)
             named = [fleet_name(one.value.data) for one in given if one.keys == ["fleet"]]
-            where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
+            where = named[-1] if named else fleet_name(reader.document.data["scenario"]["fleet"])
             name = _name(source.name, where if named else "", given)
             try:
                 notes = _replay(reader, replanned(reader, given, name), source, target)
@@ -273,10 +270,10 @@ def _replay(reader: Reader, found: Replanned, source: ReplaySource, target: Path
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")
-    store = Store.create(target, write_tree)
-    try:
+    with Store.planned(target) as store:
         describe(found.planned, store, meta["engine"])
-        store.begin()
+    store = Store.open(target)
+    try:
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None
@@ -339,7 +336,6 @@ class AsRecorded(RunInProgress):
         return Feedback(jobs=scalars, scores={row["model"]: row["accuracy"] for row in evaluations})
 
     def notes(self, reason: str) -> list[str]:
-        """What to know of the replay."""
         name, unscored = self.plan.scenario.name, self.recording.unscored if self.learner else []
         many = "evaluations have no accuracies" if len(unscored) > 1 else "evaluation has no accuracy"
         versions = f"version{'s' * (len(unscored) > 1)} {', '.join(map(str, unscored))}"

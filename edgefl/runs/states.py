@@ -11,7 +11,7 @@ from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
-from edgefl.store import SavedFile, state_file
+from edgefl.store.checkpoints import SavedFile, state_file
 
 
 class States:
@@ -23,12 +23,7 @@ class States:
     """
 
     def __init__(self, folder: Path | None, budget_bytes: int) -> None:
-        """Starts without states.
-
-        Args:
-            folder: the run directory's ``states``; None keeps everything in memory.
-            budget_bytes: the most bytes of states to keep in memory.
-        """
+        """Starts without states; without a folder, everything is kept in memory."""
         self._folder = folder
         self._budget_bytes = budget_bytes
         self._held: OrderedDict[int, Tree] = OrderedDict()  # the least recently used first
@@ -55,12 +50,7 @@ class States:
         return self._jobs[client]
 
     def put(self, client: int, job: int, tree: Tree) -> None:
-        """Stores a client's new state.
-
-        Args:
-            client: whose.
-            job: the job that wrote it, unique to the state.
-            tree: the state.
+        """Stores a client's new state; the number of the job that wrote it is unique to the state.
 
         Raises:
             RunError: a state that must leave memory cannot be written; no state is lost.

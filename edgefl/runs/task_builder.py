@@ -41,7 +41,6 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> Facts:
-        """The facts of a planned run."""
         clients, server = plan.clients, plan.scenario.server
         devices = [clients.devices[index] for index in clients.device]
         return cls(server.until.rounds, devices, LOSS_RMS in server.selector.READS)
@@ -53,7 +52,6 @@ class TaskBuilder:
 
     Attributes:
         learning: data, nets and methods, on the device that trains.
-        facts: what the run adds to it.
         device: of all tensors.
         class_counts: each client's samples of each class, (classes,) float32.
         samples: each client's number of training samples.
@@ -72,7 +70,6 @@ class TaskBuilder:
 
     @classmethod
     def on(cls, learning: Learning, facts: Facts, device: torch.device) -> TaskBuilder:
-        """The builder on a device."""
         federation = learning.federation.to(device)
         counts = torch.from_numpy(federation.class_counts)
         return cls(
@@ -126,7 +123,6 @@ class TaskBuilder:
         return {}
 
     def ctx(self, job: TrainingJob) -> Ctx:
-        """What the server knows about a job."""
         full = self._full_steps(job)
         ctx = Ctx(
             client=job.client,
@@ -178,7 +174,6 @@ class TaskBuilder:
         return self.learning.down.received(payload)
 
     def task(self, job: TrainingJob, server: Tree, state: Tree | None) -> Task:
-        """A job from a server version and its client's state."""
         federation = self.learning.federation
         payload = self.received(job, server)
         batch_size = self.learning.spec.local.size
@@ -193,13 +188,7 @@ class TaskBuilder:
     def group(
         self, jobs: Sequence[TrainingJob], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
     ) -> Group:
-        """Jobs of one exchange and model.
-
-        Args:
-            jobs: the jobs.
-            servers: by version.
-            states: by client.
-        """
+        """Jobs of one exchange and model; ``servers`` are by version, ``states`` by client."""
         tasks = tuple(self.task(job, servers[job.version], states[job.client]) for job in jobs)
 
         def feed(place: int) -> Together:

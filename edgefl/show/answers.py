@@ -114,7 +114,6 @@ class Answer(Shown):
 
     @cached_property
     def document(self) -> Any:
-        """See ``Shown``."""
         found = self.records
         return found.document if isinstance(found, Shown) else document(found)
 

@@ -23,7 +23,7 @@ from edgefl.show.compare import energy_of
 from edgefl.show.page.frames import Block, Frame, FrameColumn, Plot
 from edgefl.show.page.sections.learning import accuracy_plot
 from edgefl.show.values import cell
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 SUFFIXES = (".pdf", ".svg", ".png")
 METADATA: Mapping[str, Mapping[str, Any]] = {
@@ -116,7 +116,6 @@ class Chart:
         plot: lines or points with one x; its frame has what is drawn alone.
         looks: each group's name, and its colour and dash on the report page.
         targets: to draw lines at, or the points'; none where these are of the runs' own.
-        caption: what the figure's caption has to say.
         notes: what is not drawn, a line each.
     """
 
@@ -142,12 +141,9 @@ class Chart:
 def charts(
     folders: list[Path], choice: PlotChoice, *, note: Callable[[str], None] | None = None
 ) -> list[Chart]:
-    """The charts of some runs, one for each x; those that differ in nothing but their seeds are one.
+    """The charts of runs or groups, one for each x; those that differ in nothing but their seeds are one.
 
-    Args:
-        folders: runs or groups.
-        choice: what is drawn.
-        note: as in ``summary.each_run``.
+    ``note`` is as of ``summary.each_run``.
 
     Raises:
         UserError: a run cannot be read, or there is nothing to draw: no evaluation, or none whose x is known.
@@ -172,11 +168,7 @@ def _told_of(run: Run) -> tuple[Summary, Mapping[str, History]]:
 
 
 def reached(runs: Sequence[Sequence[Summary]], choice: PlotChoice) -> Chart:
-    """The chart of what runs spent until they reached targets.
-
-    Args:
-        runs: all of them, for each target.
-        choice: what is drawn.
+    """The chart of what runs, all of them for each target, spent until they reached it.
 
     Raises:
         UserError: there is nothing to draw.
@@ -228,11 +220,6 @@ def chart_of(
     groups: Sequence[SeedGroup], of_run: Callable[[Summary], Mapping[str, History]], choice: PlotChoice
 ) -> Chart:
     """The chart of runs that have been read.
-
-    Args:
-        groups: the runs.
-        of_run: the histories of one.
-        choice: what is drawn.
 
     Raises:
         UserError: there is nothing to draw.
@@ -313,7 +300,6 @@ def _told(what: str, shown: Sequence[SeedGroup], choice: PlotChoice) -> str:
 
 
 def _notes(names: Sequence[str], found: Sequence[Block], choice: PlotChoice) -> Iterator[str]:
-    """What is not drawn."""
     for group, name in enumerate(names):
         if group not in _groups_of(found):
             yield f"{name} is left out: it has no evaluation of a {choice.model} model"

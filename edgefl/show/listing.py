@@ -19,18 +19,11 @@ from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.show.table import MISSING, Cell, Column, Line, Table
 from edgefl.show.texts import cut
-from edgefl.store import (
-    OtherFormatError,
-    Reader,
-    event_hash,
-    is_group,
-    is_locked,
-    lost_from,
-    made_in,
-    read,
-    size_of,
-)
-from edgefl.store.folders import DATABASE, by_number
+from edgefl.store.events import event_hash
+from edgefl.store.folders import DATABASE, by_number, is_group, lost_from, made_in
+from edgefl.store.locks import is_locked
+from edgefl.store.reader import OtherFormatError, Reader, read
+from edgefl.store.removal import size_of
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -52,7 +45,6 @@ class Listed:
         name: its name; its directory's where it cannot be read.
         status: one of ``STATUSES``.
         reason: why it failed or cannot be read; empty otherwise.
-        size_bytes: of the files there.
         changed: when it was written last, as an ISO 8601 time in UTC.
         rounds, of_rounds: how many were done, and are to be; None where something else ends it.
         model, accuracy: whose accuracy is shown, "global" or "personal", and that of the last evaluation.
@@ -154,7 +146,6 @@ def _listed(run: Path, within: Path) -> Listed:
 
 
 def _facts(reader: Reader) -> dict[str, Any]:
-    """What is known of a run."""
     meta = reader.meta
 
     def last(sql: str, *values: Any) -> dict[str, Any]:
@@ -180,7 +171,7 @@ def _facts(reader: Reader) -> dict[str, Any]:
         "engine": str(meta["engine"]),
         "dataset": str(meta["dataset"]),
         "rounds": int(rounds),
-        "of_rounds": reader.resolved()["scenario"]["server"]["until"].get("rounds"),
+        "of_rounds": reader.document.data["scenario"]["server"]["until"].get("rounds"),
         **evaluated,
         "target": target,
         "target_s": last(reached, evaluated["model"], target)["t_s"] if evaluated and target else None,

@@ -25,7 +25,6 @@ class Parity:
 
     Attributes:
         max_error: of the logits, over all samples and the batch sizes 1, 2, 7 and 64.
-        within: whether all errors are within the tolerances.
         agreement: the share of samples with the same largest logit.
         passed: whether both compute the same: errors within the tolerances, and the same class everywhere.
     """
@@ -46,7 +45,6 @@ class Compact:
     """How a smaller model compares with the float32 one, both in ONNX Runtime.
 
     Attributes:
-        agreement: as of ``Parity``.
         latency_ms, fp32_latency_ms: median times of one image on one thread here, measured in alternation.
         calibrated_on: training samples that gave the ranges of activations; None without calibration.
         drop: the accuracy lost; negative if some was gained.
@@ -227,7 +225,6 @@ class BenchResult:
 
     Attributes:
         quantised: whether products run in int8.
-        precision: of the file's weights.
         flops, kernels, moved_bytes, memory: of one call, which has ``batch`` samples.
         pytorch: why the model is not compared with PyTorch; empty if it is, or if nothing is measured.
     """
@@ -303,7 +300,6 @@ def bench(result: BenchResult) -> RenderableType:
 
 
 def _about_measured(result: BenchResult) -> Iterator[Line]:
-    """How the measurements were made, and how PyTorch compares."""
     rows = result.measured
     warm = min(row.warmup for row in rows)
     how = f"each in a fresh process after at least {warm} warm-up calls; memory: growth of the process"

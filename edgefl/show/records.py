@@ -20,10 +20,10 @@ def records(runs: Sequence[Summary]) -> tuple[list[str], list[list[Any]]]:
 
     The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
     each once; ``settings.KEY`` for each setting in which the rows differ; ``published.KEY`` for what a paper
-    reports of such a run; and each number by its dotted key,
-    in base units. Of several runs a number is the mean of those that have it; beside it ``KEY_sd`` is the
-    standard deviation over seeds, of a sample (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of
-    the mean's 95% interval. Those columns are left out where no row is of several.
+    reports of such a run; and each number by its dotted key, in base units. Of several runs a number is the
+    mean of those that have it; beside it ``KEY_sd`` is the standard deviation over seeds, of a sample
+    (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of the mean's 95% interval. Those columns are
+    left out where no row is of several.
     """
     groups = seeds_together(runs)
     settings = differences([one.settings for one in groups])

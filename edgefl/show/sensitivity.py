@@ -76,7 +76,6 @@ class Effects(NamedTuple):
     """What changes a quantity most.
 
     Attributes:
-        quantity: its name.
         numbers: those that change it most, first.
         columns: their texts: the number, its range, and each side's figure at both ends.
         together: each side's figure, and between what it is with all numbers at once.

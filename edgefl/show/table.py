@@ -37,7 +37,6 @@ class Line:
         self.text, self.style = visible(text), style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The line at the console's width."""
         del console
         yield Text(_filled(self.text, options.max_width), self.style)
 
@@ -49,8 +48,6 @@ class Column(NamedTuple):
         head: its heading; one may have several lines.
         of: what it shows of a record: an attribute's name, dotted within others, or a function; None where
             rows are cells.
-        show: a value's text.
-        left: whether it is left-aligned.
         missing: what stands for None.
     """
 
@@ -61,11 +58,9 @@ class Column(NamedTuple):
     missing: str = MISSING
 
     def value(self, record: Any) -> Any:
-        """What the column shows of a record."""
         return attrgetter(self.of)(record) if isinstance(self.of, str) else self.of(record)  # type: ignore[misc]
 
     def cell(self, value: Any) -> Cell:
-        """A value's text."""
         text = self.missing if value is None else value if isinstance(value, Text) else self.show(value)
         return Text(visible(text.plain), text.style) if isinstance(text, Text) else visible(text)
 
@@ -79,7 +74,6 @@ class Table:
     Args:
         columns: each a heading, or what ``Column`` has, in its order.
         records: what the columns are of; where they are of nothing, each row's cells.
-        title: above the table.
         names: how many columns say what a row is.
         drops: whether a terminal that is too narrow shows no more than the first columns.
     """
@@ -107,11 +101,9 @@ class Table:
 
     @property
     def heads(self) -> list[str]:
-        """The columns' headings."""
         return [one.head for one in self.columns]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table at the console's width."""
         del console
         if self.title:
             yield Line(self.title, "italic")

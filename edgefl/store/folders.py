@@ -22,8 +22,8 @@ from edgefl.core.files import atomically, on_disk
 from edgefl.store.locks import GROUP, LOCK, is_locked, locked
 
 DATABASE, PLAN, HOST = "run.sqlite", "plan.yaml", "host.json"
-# A database that is being made.
-UNNAMED = f"{DATABASE}.tmp"
+# What SQLite calls a database without a file.
+IN_MEMORY = Path(":memory:")
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 _RUNS = Path("runs")
@@ -44,13 +44,19 @@ def claimed(out: Path | None, name: str) -> Iterator[Path]:
     """
     around = _RUNS if out is None else out
     made = [path for path in (around, *around.parents) if not path.exists()]
+    folder = around
     try:
-        folder = _new_run(name) if out is None else out
-        made = [folder, *made] if out is None else made
-        fresh_folder(folder)
+        with _creating(around):
+            around.mkdir(parents=True, exist_ok=True)
+        if out is None:
+            folder = _new_run(name)
+            made = [folder, *made]
         with locked(folder, hint="choose another --out"):
-            # A command that was quicker may have ended before the lock was ours.
-            check_empty(folder)
+            with _creating(folder):
+                empty = all(path.name == LOCK for path in folder.iterdir())
+            if not empty:
+                hint = "choose another --out; nothing was changed"
+                raise UserError(f"{folder} is not empty", where=str(folder), hint=hint)
             yield folder
     finally:
         for path in made:
@@ -63,47 +69,23 @@ def _new_run(name: str) -> Path:
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     for suffix in chain([""], map("-{}".format, count(2))):
         folder = _RUNS / f"{name}-{stamp}{suffix}"
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            if isinstance(error, FileExistsError) and folder.is_dir():
-                continue
-            raise _cannot_create(folder, error) from error
-        return folder
+        with _creating(folder), suppress(FileExistsError):
+            folder.mkdir()
+            return folder
     raise AssertionError("names do not run out")
 
 
-def check_empty(folder: Path) -> None:
-    """Checks that a directory has nothing in it, except perhaps the lock file.
+@contextmanager
+def _creating(folder: Path) -> Iterator[None]:
+    """Tells which directory cannot be made.
 
     Raises:
-        UserError: it has, or it cannot be read.
+        UserError: it cannot.
     """
     try:
-        empty = all(path.name == LOCK for path in folder.iterdir())
+        yield
     except OSError as error:
-        raise _cannot_create(folder, error) from error
-    if not empty:
-        raise UserError(
-            f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
-        )
-
-
-def fresh_folder(folder: Path) -> None:
-    """Makes a directory, unless there is an empty one.
-
-    Raises:
-        UserError: it exists and is not empty, or cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _cannot_create(folder, error) from error
-    check_empty(folder)
-
-
-def _cannot_create(folder: Path, error: OSError) -> UserError:
-    return UserError(f"cannot create {folder}: {error.strerror}", where=str(folder))
+        raise UserError(f"cannot create {folder}: {error.strerror}", where=str(folder)) from error
 
 
 def is_run(folder: Path) -> bool:
@@ -153,7 +135,7 @@ def made_in(folder: Path) -> list[Path]:
 def _is_made(folder: Path) -> bool:
     """Whether a run was made there; not in a directory that cannot be read."""
     with suppress(OSError):
-        return any((folder / name).is_file() for name in (DATABASE, UNNAMED))
+        return any(path.is_file() for path in folder.glob(f"{DATABASE}*"))
     return False
 
 

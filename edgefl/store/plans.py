@@ -13,12 +13,12 @@ from edgefl.core.arrays import Ints
 from edgefl.core.clients import NAMED, Clients
 from edgefl.core.corners import Corner
 from edgefl.core.cost import Traced, as_text, of_text
-from edgefl.core.devices import Battery, Throttling, board_of
+from edgefl.core.devices import AnyBoard, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.merging import MergeTrace, ServerWork
 from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import COLUMNS, Assumption, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -27,18 +27,27 @@ from edgefl.store.reader import Reader
 Record = TypeVar("Record", bound=Strict)
 
 
-def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
-    """What is known of a run before it starts: tables and rows of them."""
+def plan_rows(
+    plan: Plan, test_samples: Iterable[int], class_counts: Ints | None
+) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts, see ``Store.write_plan``: tables and rows of them."""
     clients = plan.clients
-    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kinds = clients.one_of_each_kind()
+    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
+    yield "kinds", zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
     kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
     own = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
     cells = (None if cell < 0 else cell for cell in clients.cell.tolist())
     users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
     yield "fleet", zip(*own, cells, users, strict=True)
     yield "cells", enumerate(clients.cells)
-    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
-    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    yield (
+        "refused_kinds",
+        [
+            (kind, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)), one.reason)
+            for kind, one in plan.refusals.items()
+        ],
+    )
     for place, prices in enumerate(plan.prices):
         facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
         yield "exchanges", [(prices.exchange, place, *facts)]
@@ -53,12 +62,10 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
     if plan.server_work is not None:
         yield "server_work", [(name, as_text(one)) for name, one in plan.server_work.traces.items()]
-
-
-def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
-    """Rows of ``class_counts``, of (clients, classes) counts: those that are not 0."""
-    clients, labels = np.nonzero(counts)
-    return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
+    if class_counts is not None:
+        where = np.nonzero(class_counts)
+        columns = (*where, class_counts[where])
+        yield "class_counts", zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
@@ -67,26 +74,14 @@ def _price_rows(prices: Prices, *key: str) -> Iterator[tuple[Any, ...]]:
     return ((prices.exchange, kind, *key, *row) for kind, row in enumerate(values))
 
 
-def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
-    """Rows of a client of each kind."""
-    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
-    return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
-
-
-def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
-    """A kind's row of one of its clients' refusals."""
-    parts = json.dumps(dict(refusal.parts))
-    return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
-
-
 def read_plan(reader: Reader) -> Plan:
     """The plan of a run, with its traces.
 
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.
     """
-    document = reader.document()
-    resolved = reader.resolved()
+    document = reader.document
+    resolved = reader.document.data
     scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server = scenario.server
@@ -97,7 +92,7 @@ def read_plan(reader: Reader) -> Plan:
         clients=clients,
         prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
-        refusals=_refusals(reader, clients),
+        refusals=_refusals(reader),
         assumed=tuple(Assumption(*of[line]) if line in of else line for line in reader.meta["assumed"]),
         server_work=None if server.device is None else _server(reader, server.device, resolved, document),
     )
@@ -105,7 +100,7 @@ def read_plan(reader: Reader) -> Plan:
 
 def _server(reader: Reader, name: str, resolved: Mapping[str, Any], document: Document) -> ServerWork:
     """The server's device and its work."""
-    board = board_of(resolved["server_device"], document, ["server_device"])
+    board = validate(AnyBoard, resolved["server_device"], document, ["server_device"])
     rows = reader.rows("server_work", "exchange")
     return ServerWork(name, board, {row["exchange"]: of_text(MergeTrace, row["content"]) for row in rows})
 
@@ -187,12 +182,11 @@ def _columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: np.array([row[key] for row in rows], dtype=kind) for key, kind in COLUMNS.items()}
 
 
-def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:
+def _refusals(reader: Reader) -> dict[int, Refusal]:
     rows = reader.query("SELECT * FROM refused_kinds JOIN kinds USING (kind)")
-    return refusals_of(clients, {row["kind"]: _refusal(row) for row in rows})
+    return {row["kind"]: _refusal(row) for row in rows}
 
 
 def _refusal(row: dict[str, Any]) -> Refusal:
-    """Of no client yet."""
     facts = {key: row[key] for key in ("device", "exchange", "needs_bytes", "has_bytes", "reason")}
-    return Refusal(client=-1, parts=json.loads(row["parts"]), **facts)
+    return Refusal(parts=json.loads(row["parts"]), **facts)

@@ -16,12 +16,10 @@ class Began:
     """A run that begins, or goes on.
 
     Attributes:
-        name: its name.
         group: the scenario's name, which all runs of a sweep share.
         number, runs: its place in its group, from 1, and how many runs there are.
         rounds: how many there will be at most; None where the scenario does not limit them.
         run_id: a digest of all that its result depends on.
-        seed: its seed.
         folder, group_folder: its directory, and that of its group; that of a single run is its own.
         settings: the resolved scenario by dotted key, such as "method.temperature": numbers, texts, booleans,
             None, or lists.
@@ -94,7 +92,6 @@ class End:
     """How a run ended.
 
     Attributes:
-        name: the run's.
         status: "done", "failed" or "interrupted".
         reason: why it failed; empty otherwise.
         round, t_s: as of the last ``Progress``.

@@ -48,7 +48,6 @@ class Params(TrackerParams):
     experiment: str | None = Field(None, description="experiment; null: the scenario's name")
 
     def build(self) -> Callbacks:
-        """What is told of runs."""
         return Mlflow(self)
 
 
@@ -62,7 +61,6 @@ class Mlflow(Callbacks):
         self._sent_s = 0.0
 
     def began(self, run: Began) -> None:
-        """Makes the run, with its settings."""
         for name, value in _DEFAULTS.items():
             os.environ.setdefault(name, value)
         from mlflow import MlflowClient
@@ -84,11 +82,9 @@ class Mlflow(Callbacks):
         self._client.log_batch(self._id, params=params)
 
     def told(self, so_far: Progress) -> None:
-        """Records what is new."""
         self._add("so_far", so_far.new, so_far.round, so_far.t_s, _EVERY_S)
 
     def ended(self, end: End) -> None:
-        """Records the final figures and the status."""
         self._add("final", end.figures(), end.round, end.t_s, 0.0)
         self._client.set_tag(self._id, "edgefl.status", end.status)
         if end.reason:

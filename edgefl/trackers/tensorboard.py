@@ -28,7 +28,6 @@ class Params(TrackerParams):
     )
 
     def build(self) -> Callbacks:
-        """What is told of runs."""
         return TensorBoard(self)
 
 
@@ -40,7 +39,6 @@ class TensorBoard(Callbacks):
         self._dir = params.dir
 
     def began(self, run: Began) -> None:
-        """Makes the file, with the settings."""
         from torch.utils.tensorboard import SummaryWriter
         from torch.utils.tensorboard.summary import hparams
 
@@ -55,11 +53,9 @@ class TensorBoard(Callbacks):
         self._file.add_text("run", "\n".join(["| | |", "|---|---|", *rows]), walltime=0.0)
 
     def told(self, so_far: Progress) -> None:
-        """Adds what is new."""
         self._add("so_far", so_far.new, so_far.round, so_far.t_s)
 
     def ended(self, end: End) -> None:
-        """Adds the final figures and the status."""
         self._add("final", end.figures(), end.round, end.t_s)
         status = f"{end.status}: {end.reason}" if end.reason else end.status
         self._file.add_text("status", status, end.round, walltime=end.t_s)

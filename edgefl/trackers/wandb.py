@@ -32,7 +32,6 @@ class Params(TrackerParams):
     tags: tuple[str, ...] = Field((), description="tags beside the method, the data set and the engine")
 
     def build(self) -> Callbacks:
-        """What is told of runs."""
         return Wandb(self)
 
 
@@ -54,7 +53,6 @@ class Wandb(Callbacks):
                 raise UserError("W&B has no API key", hint=hint)
 
     def began(self, run: Began) -> None:
-        """Makes the run, with its settings."""
         import wandb
 
         params = self._params
@@ -89,13 +87,11 @@ class Wandb(Callbacks):
         self._run.define_metric("*", step_metric="round")
 
     def told(self, so_far: Progress) -> None:
-        """Records what is new."""
         new = {f"so_far/{key}": value for key, value in so_far.new.items()}
         if new:
             self._run.log({"round": so_far.round, "virtual_s": so_far.t_s, **new})
 
     def ended(self, end: End) -> None:
-        """Records the final figures and the status."""
         final = {f"final/{key}": value for key, value in end.figures().items()}
         self._run.summary.update({**final, "status": end.status, "reason": end.reason})
         if end.status != "done":

@@ -33,12 +33,11 @@ def add_joules(rows: np.ndarray, plan: Plan) -> None:
 
 
 def _joules(rows: np.ndarray, demand: Demand) -> Iterator[tuple[str, Floats]]:
-    """The energies of jobs by name."""
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
     charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]), rows["full_power_s"])
-    for stage, charge in zip(_STAGES, charges, strict=True):
-        yield f"{stage}_j", charge.active_j
-        yield f"{stage}_idle_j", charge.idle_j
+    for stage, active_j, idle_j in zip(_STAGES, *charges, strict=True):
+        yield f"{stage}_j", active_j
+        yield f"{stage}_idle_j", idle_j
     receives, sends = rows["receive_s"] > 0, rows["transmit_s"] > 0
     yield "work_tail_j", demand.tail_j(receives & sends, rows["worked_s"] - rows["received_s"])
     first_s, since_s = np.where(receives, rows["dispatched_s"], rows["worked_s"]), rows["tail_since_s"]
@@ -51,7 +50,6 @@ class Tails:
     """When the last transfer of each client ended, and of which job it was."""
 
     def __init__(self, plan: Plan) -> None:
-        """Nobody has transferred anything."""
         self._since_s = np.full(len(plan.clients), -np.inf)
         self._jobs = np.full(len(plan.clients), -1)
         self._kind = plan.clients.kind
@@ -70,9 +68,7 @@ class Tails:
     def open_j(self, now_s: float, under_way: Sequence[Job]) -> Floats:
         """The joules of each client's tail that is charged with no job yet, (clients,).
 
-        Args:
-            now_s: until when.
-            under_way: the jobs that clients are at, as if they were broken off now.
+        Jobs under way count as if they were broken off now.
         """
         since_s = self._since_s.copy()
         for job in under_way:

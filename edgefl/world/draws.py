@@ -60,7 +60,6 @@ class Ahead:
         self._taken = [*range(len(plan.clients))]
 
     def take(self, client: int) -> Drawn:
-        """A client's next job's."""
         if not self._fresh[client]:
             self._draw(np.array(self._taken))
             self._taken.clear()

@@ -30,7 +30,6 @@ class Ended(NamedTuple):
 
     Attributes:
         by: which of ``server.until`` ended them.
-        rounds: how many there were.
         t_s: virtual seconds when all was over.
     """
 
@@ -57,7 +56,6 @@ def simulate(
     Jobs that are still in flight when the rounds are over, or when the caller closes the generator, are cut.
 
     Args:
-        plan: the plan.
         emit: called with the server's events, in order.
         ended: called with jobs that ended, as rows of ``edgefl.core.event.JOB``.
         settled: called at the end with the tails of radios that are open, as rows of
@@ -68,9 +66,6 @@ def simulate(
 
     Yields:
         What the server needs; send a ``Feedback`` to each.
-
-    Returns:
-        How the rounds ended.
 
     Raises:
         RunError: the server waits and nothing more can happen, or the policy does what it must not.

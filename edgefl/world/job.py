@@ -12,15 +12,18 @@ from collections.abc import Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.world.clock import At, Clock, Lost
-from edgefl.world.pace import FleetCurve, States
+from edgefl.world.clock import At, Lost
+from edgefl.world.pace import States
+
+if TYPE_CHECKING:
+    from edgefl.world.world import World
 
 Life: TypeAlias = Generator[simpy.Event, Any, None]
 
@@ -100,60 +103,15 @@ the client's radio was open at the dispatch, minus infinity for none.
 _row = attrgetter(*(LIVE.names or ()))
 
 
-class Links(Protocol):
-    """How transfers go; each is a part of its job's process."""
-
-    def carry(self, job: Job, way: int) -> Life:
-        """A job's download, or its uploads."""
-        ...
-
-    def charge_until(self, job: Job, now_s: float) -> None:
-        """Charges what the transfers in progress have spent until now."""
-        ...
-
-
-class Surroundings(Protocol):
-    """What a job asks of the world that it lives in; see there."""
-
-    env: Clock
-    links: Links
-    speeds: FleetCurve
-    pauses: bool
-    loses: bool
-
-    def there(self, job: Job, t_s: float) -> tuple[bool, float]:
-        """Whether a job's client is there at a time, and until when that holds at least."""
-        ...
-
-    def in_vain(self, job: Job, t_s: float) -> bool:
-        """Whether an upload arrives in vain."""
-        ...
-
-    def rested(self, job: Job, now_s: float) -> States:
-        """The states of its client's speeds, if it rests since the stage began."""
-        ...
-
-    def cools(self, job: Job, now_s: float) -> None:
-        """Its client works no more."""
-        ...
-
-    def home(self, job: Job) -> None:
-        """It arrived, or was broken off."""
-        ...
-
-
 @dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """One client's work in one exchange; its attributes say at any time what it has done and spent.
 
-    Those of ``edgefl.core.event.JOB`` but its energies, which are reckoned for many jobs at once, and:
+    Those of ``LIVE`` but its energies, which are reckoned for many jobs at once, and:
 
     Attributes:
-        world: where it happens.
-        kind, next_s, tail_since_s: see ``LIVE``.
         process: SimPy's; an event that happens when the job has arrived or ended under way.
         stage, began_s: what it does, and since when.
-        price: what it asks for.
         amount_s: its work at full speed.
         sends: how often its upload is sent.
         given_up: whether the last one is one too many that arrives with errors.
@@ -167,7 +125,7 @@ class Job:
         watches: what happens at a time unless the job is over by then.
     """
 
-    world: Surroundings
+    world: World
     price: Price
     job: int
     client: int
@@ -212,7 +170,6 @@ class Job:
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended."""
         return not self.ending
 
     @property
@@ -222,11 +179,9 @@ class Job:
 
     @property
     def in_flight(self) -> bool:
-        """Whether it is on its way."""
         return self.process.is_alive
 
     def life(self) -> Life:
-        """Receives, works and sends, unless it is broken off."""
         env, carry = self.world.env, self.world.links.carry
         try:
             yield from carry(self, DOWN)
@@ -272,7 +227,6 @@ class Job:
             raise simpy.Interrupt(GONE)
 
     def begin(self, stage: int) -> None:
-        """A stage begins now."""
         self.stage, self.began_s = stage, self.world.env.now
 
     def _work(self) -> Life:
@@ -318,7 +272,6 @@ class Job:
         """How a stage goes: through its client's absences, if it waits for them, and changes of speed.
 
         Args:
-            t_s: when it begins.
             amount_s: its length at full speed.
             working: whether it is work, to which speeds apply.
             until_s: looked at no later than this.

@@ -33,7 +33,6 @@ class Own:
     """Links that are their clients' own and do not change: how long a transfer takes is known."""
 
     def carry(self, job: Job, way: int) -> Life:
-        """A job's download, or its uploads."""
         job.begin(way)
         price = job.price
         if way == DOWN:
@@ -48,7 +47,6 @@ class Own:
         job.charge(way, end.busy_s, moved)
 
     def charge_until(self, job: Job, now_s: float) -> None:
-        """Charges what the transfers in progress have spent until now."""
         way, price = job.stage, job.price
         amount_s = price.down_s if way == DOWN else price.up_s * job.sends
         end = job.goes(job.began_s, amount_s, working=False, until_s=now_s)
@@ -108,19 +106,16 @@ class Carriage:
         return self._began_s + self.once_s * (self.completed + 1) if self.alone else None
 
     def complete(self) -> None:
-        """A transfer is complete."""
         self.completed += 1
         self.left_bits = None
 
     def pause(self, now_s: float) -> None:
-        """Its client leaves."""
         if self.left_delay_s is not None:
             self.left_delay_s -= now_s - self._held_s
         self._busy_s = self.busy_s(now_s)
         self.alone, self.paused = False, True
 
     def resume(self, now_s: float) -> None:
-        """Its client is back."""
         self._since_s, self.paused = now_s, False
 
     def busy_s(self, now_s: float) -> float:
@@ -140,7 +135,6 @@ class Shared:
         self._cells, self._traces, self._env = plan.clients.cell.tolist(), ClientTraces(plan), env
 
     def carry(self, job: Job, way: int) -> Life:
-        """A job's download, or its uploads."""
         env, world = self._env, job.world
         job.begin(way)
         one = job.carriage = Carriage(job, way, env)
@@ -192,7 +186,6 @@ class Shared:
             wakes.succeed()
 
     def charge_until(self, job: Job, now_s: float) -> None:
-        """Charges what the transfers in progress have spent until now."""
         one, way = job.carriage, job.stage
         if one is None:
             raise AssertionError("a transfer is charged that did not begin")
@@ -242,11 +235,7 @@ class Shared:
 
 
 class Way:
-    """One direction of shared links: SimPy is told when the next flow ends.
-
-    Attributes:
-        pool: the flows.
-    """
+    """One direction of shared links: SimPy is told when the next flow ends."""
 
     def __init__(self, env: Clock, pool: Pool) -> None:
         self.pool, self._env = pool, env
@@ -259,7 +248,6 @@ class Way:
         self._sleep()
 
     def stop(self, one: Carriage) -> None:
-        """No more bytes of a carriage flow."""
         if one.flow is not None:
             one.alone = one.alone and one.flow.alone_s is not None
             one.left_bits = self.pool.stop(one.flow, self._env.now)
@@ -296,7 +284,6 @@ class ClientTraces:
     """The traces of a run's clients."""
 
     def __init__(self, plan: Plan) -> None:
-        """From the run's seed."""
         clients = plan.clients
         # Of clients whose links change: the link, which of its traces, and where in it.
         self._dealt: dict[int, tuple[Link, int, float]] = {}

@@ -46,7 +46,6 @@ class _Jobs:
     """The jobs of a need, made when they are asked for: who only keeps time needs none.
 
     Attributes:
-        plan: the run's.
         late_rows: the jobs of ``completed``.
         ready_rows: gives the jobs of ``ready``, until the need is answered.
     """
@@ -72,10 +71,8 @@ class Merge(_Jobs):
 
     Attributes:
         version: the new version.
-        exchange: its name.
         round: from 0; -1 before the first, the number of rounds after the last.
         t_s: when, in virtual seconds.
-        merged_rows: gives ``rows``.
         weights: for each of its jobs, its weight in averages.
         scales: for each of them, how much of its update counts: 1 is all of it.
         correction: how an upload that is stale, or scaled, is re-expressed.
@@ -117,7 +114,6 @@ class Evaluate(_Jobs):
     scoring.
 
     Attributes:
-        version, round, t_s: as of a merge.
         totals_of: gives ``totals``, until the need is answered.
         regular: False once the rounds are over, and for an evaluation out of turn; see ``Need``.
     """
@@ -130,7 +126,6 @@ class Evaluate(_Jobs):
 
     @cached_property
     def totals(self) -> Totals:
-        """What all clients have moved, done and used so far."""
         return self.totals_of()
 
 

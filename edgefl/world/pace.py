@@ -28,7 +28,6 @@ class FleetCurve:
         return len(self._curves)
 
     def at(self, client: int, t_s: float, states: States) -> Pace:
-        """See ``SpeedCurve.at``."""
         factor, until_s, power = 1.0, math.inf, 1.0
         for curve, state in zip(self._curves, states, strict=True):
             own = curve.at(client, t_s, state)
@@ -36,6 +35,5 @@ class FleetCurve:
         return Pace(factor, until_s, power)
 
     def after(self, client: int, states: States, from_s: float, to_s: float, *, working: bool) -> States:
-        """See ``SpeedCurve.after``."""
         pairs = zip(self._curves, states, strict=True)
         return tuple([curve.after(client, state, from_s, to_s, working=working) for curve, state in pairs])

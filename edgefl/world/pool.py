@@ -80,7 +80,6 @@ class PriorityQueue(Generic[M]):
         self._most = 64
 
     def push(self, key: float, member: M) -> None:
-        """Adds a member at its present place."""
         if len(self._entries) >= self._most:
             self._entries = [entry for entry in self._entries if entry[2] == entry[3].entered]
             heapify(self._entries)
@@ -88,7 +87,6 @@ class PriorityQueue(Generic[M]):
         heappush(self._entries, _Entry(key, _ticket(), member.entered, member))
 
     def top(self) -> M | None:
-        """The first member."""
         entries = self._entries
         while entries and entries[0][2] != entries[0][3].entered:
             heappop(entries)
@@ -236,12 +234,7 @@ class Pool:
     """
 
     def __init__(self, capacity_bps: float = math.inf, cells: Iterable[float] = ()) -> None:
-        """A pool without flows.
-
-        Args:
-            capacity_bps: of the server's link; inf for no limit.
-            cells: the capacity of each cell.
-        """
+        """The capacities of the server's link, inf for no limit, and of each cell."""
         self._capacity = Capacity[Flow | _Cell](capacity_bps)
         self._cells = [_Cell(bps) for bps in cells]
         self._now_s, self.next_s, self._mark_s = 0.0, math.inf, math.inf
@@ -278,7 +271,6 @@ class Pool:
         return self._bits(flow, now_s)
 
     def rate_bps(self, flow: Flow) -> float:
-        """A flow's rate now."""
         if flow.is_within:
             return min(self._cells[flow.cell].capacity.level_bps, self._level_bps)
         return flow.limit_bps if flow.capped else self._level_bps
@@ -312,7 +304,6 @@ class Pool:
         return self._reading + self._level_bps * (now_s - self._now_s)
 
     def _remove(self, flows: Iterable[Flow]) -> None:
-        """Takes flows out."""
         touched: dict[int, None] = {}
         for flow in flows:
             if flow.is_in:
@@ -363,7 +354,6 @@ class Pool:
         return cell.reading
 
     def _join(self, member: Flow | _Cell, bits: float) -> None:
-        """Adds a member to the server's capacity."""
         self._capacity.add(member)
         self._left[member] = bits
 

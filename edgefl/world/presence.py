@@ -60,11 +60,9 @@ class Candidates(NDArrayOperatorsMixin):
         return block * _BLOCK + (upto > (places - before)[:, None]).argmax(axis=1)
 
     def has(self, client: int) -> bool:
-        """Whether a client is a member."""
         return 0 <= client < len(self._members) and bool(self._members[client])
 
     def put(self, client: int, *, inside: bool) -> None:
-        """Adds or removes one client."""
         if self._members[client] != inside:
             step = 1 if inside else -1
             self._members[client] = inside
@@ -107,7 +105,6 @@ class Presence:
         self._place = 0
 
     def advance(self, now_s: float) -> None:
-        """Goes on to now."""
         if now_s < self.next_s:
             return
         if not self._ahead:
@@ -138,7 +135,6 @@ class Presence:
             self._changed(clients)
 
     def _foresee(self) -> None:
-        """Looks up the changes of some time to come."""
         nth = min(_AHEAD, len(self.until_s) // 2)
         self._known_s = float(np.partition(self.until_s, nth)[nth])
         whom = np.flatnonzero(self.until_s < self._known_s)

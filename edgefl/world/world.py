@@ -30,7 +30,7 @@ from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock
 from edgefl.world.draws import Ahead
-from edgefl.world.job import DOWN, LOST, MERGED, Job, Links, Price, rows_of, stacked
+from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
 from edgefl.world.ledger import Ledger, Totals
 from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
@@ -50,15 +50,12 @@ class World:
     """What a policy may do: dispatch jobs, wait for them, merge or discard them.
 
     Attributes:
-        env: SimPy's clock.
-        plan: the plan.
         version: the current server version, from 0.
         round: the round in progress, from 0; -1 before the first, the number of rounds after the last.
         clients: the admitted clients, in order; read-only.
         open: the jobs that have not ended, by number.
         needs: what the caller has not answered yet, each with the event that takes the answer.
         stopped: which of ``server.until`` ended the rounds; None while they go on.
-        links: how transfers go.
         speeds: how clients' speeds change; none if they do not.
         pauses, loses: whether jobs wait for clients that leave, or are lost.
     """
@@ -127,7 +124,7 @@ class World:
         # By exchange and kind.
         self._prices: dict[tuple[int, int], Price] = {}
         self._ahead = [Ahead(plan, prices.exchange) for prices in plan.prices]
-        self.links: Links = Shared(plan, self.env) if any(shared(plan)) else Own()
+        self.links: Shared | Own = Shared(plan, self.env) if any(shared(plan)) else Own()
         self._tails = Tails(plan)
         # The states of clients' speeds when their last jobs had worked, or ended, and when that was.
         self._heat: dict[int, tuple[States, float]] = {}
@@ -156,11 +153,7 @@ class World:
         return seconds
 
     def battery(self, clients: Ints) -> Floats:
-        """The level of clients' batteries now, from 0 to 1.
-
-        Raises:
-            RunError: the fleet has no batteries.
-        """
+        """The level of clients' batteries now, from 0 to 1; a ``RunError`` if the fleet has none."""
         if self._batteries is None:
             hint = "give it availability: {name: charging}"
             raise RunError("the fleet has no batteries", where="fleet.availability", hint=hint)
@@ -213,7 +206,6 @@ class World:
         """Starts the next job of each client, from the current version.
 
         Args:
-            exchange: its name.
             clients: a client, or several different ones.
             finish_by: when the uploads are due, in virtual seconds: who would be late stops after the last
                 optimizer step that leaves time for the upload. Who cannot do one step goes on to the end.
@@ -370,10 +362,7 @@ class World:
         """Waits for the server's work on jobs that arrived, asks for their merge, and makes a new version.
 
         Args:
-            exchange: its name.
-            jobs: what is merged.
             scales: staleness in versions -> how much of an update counts; None is all of each.
-            correction: how a stale or scaled upload is re-expressed.
             equal: whether all weigh the same in averages; otherwise by their samples.
 
         Raises:
@@ -482,8 +471,8 @@ class World:
 
     def refuse(self) -> None:
         """Records who cannot take part."""
-        for refusal in self.plan.refusals:
-            self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
+        for client, refusal in self.plan.refused():
+            self._record(Kind.REFUSED, exchange=refusal.exchange, client=client)
 
     def cut(self) -> simpy.Event:
         """Ends every job that is in flight, or has arrived and was not merged; see ``discard``."""
@@ -547,7 +536,6 @@ class World:
             self._change.succeed()
 
     def _moved(self, clients: Ints) -> None:
-        """Clients came or left."""
         self._candidates.put_all(clients, self._presence.there[clients] & self._free[clients])
 
     def _end(self, job: Job, ending: int, turn: int) -> None:

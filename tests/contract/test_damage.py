@@ -18,7 +18,7 @@ from edgefl.core.errors import UserError
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
 from edgefl.protocol import flatten
-from edgefl.store import read
+from edgefl.store.reader import read
 from edgefl.store.schema import STORED
 
 SCENARIO = {**SMALL, "method": "fedclassavg", "server": {"participants": 3, "rounds": 6}}

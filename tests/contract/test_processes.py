@@ -23,7 +23,7 @@ from edgefl.protocol import flatten
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.states import States
-from edgefl.store import read
+from edgefl.store.reader import read
 
 SCENARIO = {
     **SMALL,

@@ -30,7 +30,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.link_traces import Way
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters
 
@@ -193,7 +193,7 @@ class Explainer:
     """A run's critical paths, and what changes would save; causes are (parts, ``CAUSES``) in seconds."""
 
     def __init__(self, reader: Reader, planned: Recorded) -> None:
-        """Takes a run and what it was planned of; it raises as ``explain`` does."""
+        """Raises as ``explain`` does."""
         self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
         self._found = Run(reader)
         self.rounds = rounds_of(self._found)
@@ -206,7 +206,6 @@ class Explainer:
         self._client: Ints = np.append(self._found.jobs.client, -1)[self.parts.job]
 
     def run(self, progress: Progress = lambda *_: None) -> Explanation:
-        """Why the whole run took as long as it did; see ``explain``."""
         device = np.append(self._found.clients.device, -1)[self._client]
         sizes = np.bincount(self._found.clients.device, minlength=len(self._found.device_names)).tolist()
         names = self._found.device_names
@@ -229,11 +228,7 @@ class Explainer:
         )
 
     def round(self, number: int) -> RoundExplanation:
-        """Why a round took as long as it did.
-
-        Raises:
-            UserError: there is none with this number.
-        """
+        """A ``UserError`` if there is none with this number."""
         numbers = self.rounds.number
         if number not in numbers:
             raise UserError(
@@ -272,7 +267,6 @@ class Explainer:
             yield int(who[place]), (int(rounds[place]), float(seconds[place]), *most_of_it)
 
     def _one(self, place: int) -> PathRound:
-        """A round and what held it up most."""
         rows = slice(*np.searchsorted(self.parts.round, [place, place + 1]).tolist())
         who, spent_s = self._client[rows], self._spent_s[rows]
         clients, at = np.unique(who[who >= 0], return_inverse=True)
@@ -375,14 +369,12 @@ class _Weights:
         self._kind = found.clients.kind[self._client]
 
     def moved(self, way: Way) -> Floats:
-        """Of downloads or uploads."""
         weights = np.zeros((len(self._jobs), len(CAUSES)))
         for cause, seconds in transfers(self._found, self._planned, self._jobs, way)._asdict().items():
             weights[:, _AT[cause]] = seconds
         return weights
 
     def worked(self) -> Floats:
-        """Of work."""
         busy_s, slowdown = self._of("work_s"), self._found.clients.slowdown[self._client]
         done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
         # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.

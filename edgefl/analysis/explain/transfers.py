@@ -23,7 +23,7 @@ from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9
@@ -108,8 +108,6 @@ def alone_on(
     """The handshakes of transfers alone on a link with a trace, and these with the bytes, (n,) each.
 
     Args:
-        link: their clients' link.
-        way: the direction.
         root: the run's seed.
         clients: whose transfers, (n,).
         begin_s: when they begin; NaN for those that did not, (n,).

@@ -8,7 +8,6 @@ import torch
 from pydantic import Field
 
 from edgefl.compute.engines._params import TrainingParams, Workers
-from edgefl.compute.job import Engine, EngineContext
 from edgefl.core.errors import UserError
 
 
@@ -22,16 +21,7 @@ class Params(TrainingParams):
         ),
     ] = None
 
-    def build(self, context: EngineContext) -> Engine:
-        """None: another engine is chosen in its place."""
-        raise NotImplementedError
-
     def check(self) -> None:
-        """Checks that workers can train before a run begins.
-
-        Raises:
-            UserError: there are several although the run trains on a GPU.
-        """
         gpu = torch.cuda.is_available() if self.device == "auto" else self.device != "cpu"
         if gpu and (self.workers or 1) > 1:
             raise UserError(

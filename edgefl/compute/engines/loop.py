@@ -11,5 +11,4 @@ class Params(TrainingParams):
     """Loop has no parameters of its own."""
 
     def build(self, context: EngineContext) -> Engine:
-        """The loop."""
         return Local(context, Loop(), ahead=False)

@@ -12,5 +12,4 @@ class Params(Working):
     """How many workers, and how each trains."""
 
     def build(self, context: EngineContext) -> Engine:
-        """Worker processes."""
         return Processes(context, context.setup(self.trainer()), self.workers or cores())

@@ -23,11 +23,6 @@ class Params(Working):
     ] = None
 
     def check(self) -> None:
-        """Checks the installation and the address before a run begins.
-
-        Raises:
-            UserError: Ray is not installed, or there is no cluster at the address.
-        """
         needs("ray", "the ray engine needs", where="engine.name")
         # The engine tells of a death that matters; Ray would print each, and reads this early.
         os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "A worker died or was killed")
@@ -36,11 +31,6 @@ class Params(Working):
         check_address(self.address)
 
     def build(self, context: EngineContext) -> Engine:
-        """Workers on a cluster.
-
-        Raises:
-            UserError: the cluster cannot be used.
-        """
         from edgefl.compute.on_ray import Cluster
 
         return Cluster(context, context.setup(self.trainer()), self.workers, self.address)

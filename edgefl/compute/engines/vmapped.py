@@ -11,5 +11,4 @@ class Params(Stacking):
     """How clients are stacked."""
 
     def build(self, context: EngineContext) -> Engine:
-        """Stacked training."""
         return Local(context, Vmapped(self.group, int(self.memory)), ahead=True)

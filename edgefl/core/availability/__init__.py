@@ -99,17 +99,16 @@ class OnOff(Timetable):
 
     def at(self, clients: Ints, t_s: Floats) -> Spell:
         """See ``Timetable.at``; ``until_s`` is when the state changes."""
-        came, left = self._comes.last(clients, t_s), self._leaves.last(clients, t_s)
+        came, left = self._comes.nearest(clients, t_s, -1), self._leaves.nearest(clients, t_s, -1)
         available = came > left
         until = np.empty(len(clients))
         for process, ends in ((self._leaves, available), (self._comes, ~available)):
-            until[ends] = process.next(clients[ends], t_s[ends])
+            until[ends] = process.nearest(clients[ends], t_s[ends], 1)
         return Spell(available, until)
 
     def of_one(self, client: int, t_s: float) -> tuple[bool, float]:
-        """See ``Timetable.of_one``."""
-        there = self._comes.nearest(client, t_s, -1) > self._leaves.nearest(client, t_s, -1)
-        return there, (self._leaves if there else self._comes).nearest(client, t_s, 1)
+        there = self._comes.nearest_of(client, t_s, -1) > self._leaves.nearest_of(client, t_s, -1)
+        return there, (self._leaves if there else self._comes).nearest_of(client, t_s, 1)
 
 
 def at_share(root: int, share: Floats, correlation_s: float) -> OnOff:

@@ -24,7 +24,6 @@ class Params(Speed):
     factor: Annotated[float, Field(ge=0.001, le=1, description="share of the speed that remains")] = 0.5
 
     def curve(self, clients: Clients, root: int) -> Load:
-        """See ``Speed.curve``."""
         everyone = np.ones(len(clients))
         between_s = self.length * (1 - self.share) / self.share
         loaded = OnOff(root, comes=everyone / between_s, leaves=everyone / self.length, purpose="loaded")
@@ -40,6 +39,5 @@ class Load(SpeedCurve):
         self._factor = factor
 
     def at(self, client: int, t_s: float, state: float) -> Pace:  # noqa: ARG002
-        """See ``SpeedCurve.at``."""
         loaded, until_s = self._loaded.of_one(client, t_s)
         return Pace(self._factor if loaded else 1.0, until_s)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from edgefl.analysis.summary import Summary
+from edgefl.show.texts import listed
 from edgefl.show.values import setting_text
 
 
@@ -14,11 +15,9 @@ class TableCell(NamedTuple):
     """A cell of a table.
 
     Attributes:
-        text: what it shows.
         value: what it is sorted by; None for its text.
         sign: a sign behind the text, such as that of the best.
         meaning: of the sign, for those who do not see it.
-        below: what is said below the text.
         part: whether it is the label of a part of the row before.
     """
 
@@ -36,8 +35,6 @@ class PageTable:
 
     Attributes:
         caption: what it shows; unique in the page.
-        head: the columns' headings.
-        rows: the cells.
         sorts: whether its rows can be sorted; figures of several units cannot.
         folded: whether it is shown on demand alone.
         many: whether its columns are narrow, since there are many.
@@ -61,8 +58,6 @@ def across(
     """Figures of groups: a column for each group, or a row for each where there are many.
 
     Args:
-        caption: the table's.
-        groups: their names.
         labels: the figures' names; one that begins with spaces is a part of the last that does not.
         cells: for each figure, each group's.
     """
@@ -94,10 +89,8 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 
 def once(texts: Iterable[str], most: int = 6) -> str:
     """Each text once; of many, how many more there are."""
-    found = list(dict.fromkeys(texts))
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    apart = "; " if any("," in text for text in found) else ", "
-    return apart.join(map(shortened, found[:most])) + more
+    found = list(map(shortened, dict.fromkeys(texts)))
+    return listed(found, most, "; " if any("," in text for text in found) else ", ")
 
 
 def setting(value: Any, key: str) -> str:

@@ -63,19 +63,15 @@ class Plot:
         nothing: why nothing is drawn where the frame has no rows; a sentence.
         mark: "lines" (with bands), "points", "bars" (stacked, a row for each group), "heat" (columns x and y
             are lists, z is a matrix) or "gantt" (a row for each row of one block).
-        frame: what it is of.
         x, y: columns; of several one is chosen. "points" without y have a row for each value of ``row``.
         z: of a map.
-        by: switches between blocks.
         runs: "all" for lines of all runs or of one, "one" for one at a time, "" where blocks are of groups.
         detail: a column that is empty in the lines of whole runs; of one run its other lines are drawn too.
         whole: the name of the line of a whole run beside these.
         series: a column that tells traces apart; "" for groups.
-        row: see ``y``.
         log: axes that may be logarithmic; those in capitals are at first, and "auto" is x where runs end far
             apart.
         share: whether amounts may be shown as shares of their row's.
-        step: whether lines are steps.
         looks: marks of some series, in Plotly's words.
         joined: places of groups that a line joins, by the columns of y and x; with names beside the points.
         spans: of "gantt".

@@ -17,13 +17,7 @@ from edgefl.show.page.frames import Plot
 
 
 class Read(NamedTuple):
-    """A run while it is open.
-
-    Attributes:
-        run, summary: its rows and its figures.
-        place: its place among all.
-        most_jobs: how many of its jobs are listed.
-    """
+    """A run while it is open, its place among all, and how many of its jobs are listed."""
 
     run: Run
     summary: Summary
@@ -48,21 +42,16 @@ class PageGroup:
     Attributes:
         name: a heading; it may have two lines.
         runs: their places.
-        colour, dash: see ``show.colours.styles``.
-        settings: those in which groups differ, by dotted key.
-        seeds: the runs' figures.
     """
 
     name: str
     runs: Sequence[int]
     colour: str
     dash: str
-    settings: Mapping[str, Any]
     seeds: SeedGroup
 
     @property
     def line(self) -> str:
-        """The name in one line."""
         return self.name.replace("\n", ", ")
 
     @cached_property
@@ -77,7 +66,7 @@ class Told:
 
     Attributes:
         runs, groups: all; others name them by their places.
-        scales: the scales at which runs were made; see ``compare.scales``.
+        settings: those in which groups differ, by dotted key: their values in order.
         warnings: what to beware of in the figures, a line each.
         figures: all figures of the groups, and who is ahead in those that are judged.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
@@ -87,7 +76,7 @@ class Told:
 
     runs: Sequence[RunHead]
     groups: Sequence[PageGroup]
-    scales: Sequence[str]
+    settings: Mapping[str, Sequence[Any]]
     warnings: Sequence[str]
     figures: Sequence[Judged]
     dependence: Dependence | None
@@ -117,10 +106,8 @@ class Section:
 
     Attributes:
         id, title: its address in the page, and its heading.
-        plots: its pictures.
         facts: texts by label.
         warnings: what must not be overlooked.
-        tables: its tables.
         notes: what the tables' signs mean.
         texts: long texts by title, folded.
     """

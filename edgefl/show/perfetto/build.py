@@ -26,7 +26,7 @@ from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clien
 from edgefl.show.perfetto.counters import counters, nanoseconds
 from edgefl.show.perfetto.packets import Arguments, Packets
 from edgefl.show.texts import STANDS
-from edgefl.store import Reader
+from edgefl.store.reader import Reader
 
 MOST_INTERVALS = 500_000
 """Of times away, more are not shown."""
@@ -66,12 +66,7 @@ Away = tuple[Ints, Floats, Floats]
 
 @dataclass(frozen=True)
 class Written:
-    """A timeline that was written: its file's path and size, and how much it shows.
-
-    Attributes:
-        clients: how many have a track.
-        rounds: with the exchanges before and after them.
-    """
+    """A written timeline, and what it shows: clients with a track, rounds and the exchanges around them."""
 
     file: str
     bytes: int
@@ -241,7 +236,6 @@ def _jobs(run: Run, clients: Ints, window: Window) -> dict[str, Any]:
 
 
 def _job_rows(columns: Columns, first: int, last: int) -> Iterator[dict[str, Any]]:
-    """Some rows of columns."""
     for row in zip(*(column[first:last].tolist() for column in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 

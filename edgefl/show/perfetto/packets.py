@@ -32,11 +32,7 @@ _PACKETS = 4096
 
 
 class Packets:
-    """Writes packets to a stream, some thousand at a time.
-
-    Attributes:
-        count: how many events there are.
-    """
+    """Writes packets to a stream, some thousand at a time; ``count`` is of events."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         """Begins the trace of a run of that name."""

@@ -17,11 +17,7 @@ from edgefl.world.world import World
 
 
 def check_one_exchange(plan: Plan) -> None:
-    """Refuses a method that needs more than one exchange in a round, or one with all clients.
-
-    Raises:
-        ScenarioError: it does.
-    """
+    """Raises a ``ScenarioError`` unless a method needs one exchange in a round, and not with all clients."""
     names = [prices.exchange for prices in plan.prices if prices.at == "round"]
     everyone = [prices.exchange for prices in plan.prices if prices.at == "round" and prices.everyone]
     if len(names) != 1 or everyone:
@@ -36,19 +32,10 @@ def check_one_exchange(plan: Plan) -> None:
 
 
 class Stream:
-    """Jobs of one exchange, of which a number is kept in flight.
-
-    Attributes:
-        exchange: which.
-    """
+    """Jobs of one exchange, of which a number is kept in flight."""
 
     def __init__(self, world: World, concurrency: int | None) -> None:
-        """Starts without jobs.
-
-        Args:
-            world: the world.
-            concurrency: the most clients at work at a time; None for the scenario's participants, or for all.
-        """
+        """``concurrency``: clients at work at a time; None for the scenario's participants, or for all."""
         self._world = world
         (self.exchange,) = (prices for prices in world.plan.prices if prices.at == "round")
         most = concurrency or world.plan.scenario.server.participants or len(world.clients)

@@ -53,11 +53,9 @@ class Params(Policy):
         return self.late == "merge"
 
     def lasts_s(self) -> tuple[float, float]:
-        """See ``Policy``."""
         return 0.0, self.seconds or math.inf
 
     def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: the rounds."""
         late: dict[str, list[Job]] = {prices.exchange: [] for prices in world.plan.prices}
         while world.serving:
             for exchange in world.due():

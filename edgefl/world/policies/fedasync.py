@@ -35,23 +35,18 @@ class Params(Policy):
     ] = None
 
     def merges_stale(self) -> bool:
-        """See ``Policy``."""
         return True
 
     def check(self, plan: Plan) -> None:
-        """See ``check_one_exchange``."""
         check_one_exchange(plan)
 
     def asks(self, participants: int | None) -> int | None:
-        """See ``Policy``."""
         return self.concurrency or participants
 
     def merges(self, asked: float) -> float:  # noqa: ARG002
-        """An upload each."""
         return 1.0
 
     def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: the merges."""
         stream = Stream(world, self.concurrency)
 
         def scale(behind: int) -> float:

@@ -26,11 +26,6 @@ class Params(Policy):
     factor: Annotated[float, Field(ge=1, description="times the scenario's participants")] = 1.3
 
     def check(self, plan: Plan) -> None:
-        """Refuses a scenario without participants.
-
-        Raises:
-            ScenarioError: it has none.
-        """
         if plan.scenario.server.participants is None:
             raise ScenarioError(
                 "the policy 'overselect' needs to know how many clients to merge",
@@ -43,7 +38,6 @@ class Params(Policy):
         return None if participants is None else max(1, int(participants * self.factor))
 
     def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: the rounds."""
         while world.serving:
             for exchange in world.due():
                 if exchange.everyone:

@@ -29,19 +29,15 @@ class Params(Policy):
     staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
 
     def merges_stale(self) -> bool:
-        """See ``Policy``."""
         return True
 
     def check(self, plan: Plan) -> None:
-        """See ``check_one_exchange``."""
         check_one_exchange(plan)
 
     def lasts_s(self) -> tuple[float, float]:
-        """See ``Policy``."""
         return self.interval, self.interval
 
     def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: the merges."""
         stream = Stream(world, None)
         while world.serving:
             yield from stream.refill()

@@ -17,11 +17,9 @@ from edgefl.world.world import World
 class Params(Policy):
     """Synchronous rounds have no parameters of their own."""
 
-    # What it does depends on no job's time; see ``edgefl.world.blind``.
     BLIND = True
 
     def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: the rounds."""
         while world.serving:
             for exchange in world.due():
                 yield from world.collect(exchange)

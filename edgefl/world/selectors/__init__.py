@@ -14,7 +14,17 @@ from edgefl.core.plan import Plan, Prices
 from edgefl.world.selector import Jobs, Scalars, Selector
 from edgefl.world.world import World
 
-__all__ = ["Draws", "Jobs", "Scalars", "Selector", "SelectorParams", "chooses", "lowest", "round_s", "scalar"]
+__all__ = [
+    "Draws",
+    "Jobs",
+    "Scalars",
+    "Selector",
+    "SelectorParams",
+    "chooses",
+    "lowest",
+    "reported",
+    "round_s",
+]
 
 
 class SelectorParams(Component):
@@ -36,10 +46,12 @@ class SelectorParams(Component):
         """Refuses, before the run, a plan that it cannot serve; raises a ``UserError``."""
 
 
-def scalar(jobs: Jobs, scalars: Scalars, name: str) -> Floats:
-    """A scalar of each job, (n,); NaN where training reported none."""
+def reported(jobs: Jobs, scalars: Scalars, name: str) -> tuple[Jobs, Floats]:
+    """The jobs of which training reported a scalar, and its values."""
     values = (scalars.get(job, {}).get(name, np.nan) for job in jobs["job"].tolist())
-    return np.fromiter(values, dtype=np.float64, count=len(jobs))
+    found = np.fromiter(values, dtype=np.float64, count=len(jobs))
+    known = ~np.isnan(found)
+    return jobs[known], found[known]
 
 
 def chooses(prices: Prices) -> bool:
@@ -74,7 +86,6 @@ class Draws:
     """Uniform draws for clients, new ones for each selection of a run."""
 
     def __init__(self, world: World, purpose: str) -> None:
-        """Starts before the first selection."""
         self._stream = draws.key(world.plan.scenario.seed, purpose)
         self._nth = -1
 

@@ -29,11 +29,6 @@ class Params(SelectorParams):
     minimum: Annotated[float, Field(ge=0, le=1, description="level below which a client is spared")] = 0.3
 
     def check(self, plan: Plan) -> None:
-        """Refuses a fleet without batteries.
-
-        Raises:
-            ScenarioError: the fleet's availability does not follow batteries.
-        """
         timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
         if not isinstance(timetable, Charging):
             raise ScenarioError(
@@ -43,7 +38,6 @@ class Params(SelectorParams):
             )
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return _EnergyAware(self, world)
 
 
@@ -54,7 +48,6 @@ class _EnergyAware(Selector):
         self._draws = Draws(world, "energy")
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         level = self._world.battery(candidates)
         fit = level >= self._params.minimum
         charged = candidates[fit]

@@ -15,7 +15,6 @@ class Params(SelectorParams):
     """Selection by speed has no parameters."""
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return _Fastest(world)
 
 
@@ -24,5 +23,4 @@ class _Fastest(Selector):
         self._seconds = round_s(world)
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         return lowest(self._seconds[candidates], candidates, count)

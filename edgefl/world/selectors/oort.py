@@ -47,7 +47,7 @@ from pydantic import Field
 from edgefl.core import draws
 from edgefl.core.arrays import Bools, Floats, Ints
 from edgefl.core.params import NonNegative
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, round_s, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, chooses, reported, round_s
 from edgefl.world.world import World
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -73,7 +73,6 @@ class Params(SelectorParams):
     scaled: Annotated[bool, Field(description="scale utilities to [0, 1] before adding uncertainty")] = True
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return Oort(self, world)
 
 
@@ -88,7 +87,6 @@ class Oort(Selector):
     MOST_BARRED = 0.3
 
     def __init__(self, params: Params, world: World) -> None:
-        """Knows nothing yet."""
         self._params = params
         self._world = world
         self._samples = world.plan.clients.samples.astype(np.float64)
@@ -106,7 +104,6 @@ class Oort(Selector):
         self.preferred_s = math.inf
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         self._begin(max(self._world.round, 0) + 1)
         candidates = self._allowed(count, candidates)
         explored = self._last[candidates] > 0
@@ -120,7 +117,7 @@ class Oort(Selector):
         return np.sort(chosen)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Selector``; exchanges that all clients take part in are no concern of it."""
+        """Exchanges that all clients take part in are no concern of it."""
         jobs = jobs[self._chosen[jobs["exchange"]]]
         clients, rounds = jobs["client"], np.maximum(jobs["round"], 0) + 1
         self._last[clients] = rounds
@@ -128,10 +125,9 @@ class Oort(Selector):
         took = jobs["arrived_s"] - jobs["dispatched_s"]
         arrived = np.isfinite(took)
         self._duration_s[clients[arrived]] = took[arrived]
-        loss = scalar(jobs, scalars, "loss_rms")
-        known = ~np.isnan(loss)
-        self._loss[clients[known]] = loss[known]
-        self._achieve(rounds[known], self._samples[clients[known]] * loss[known])
+        jobs, loss = reported(jobs, scalars, "loss_rms")
+        self._loss[jobs["client"]] = loss
+        self._achieve(np.maximum(jobs["round"], 0) + 1, self._samples[jobs["client"]] * loss)
 
     @property
     def epsilon(self) -> float:

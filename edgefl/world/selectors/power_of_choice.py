@@ -16,7 +16,7 @@ from pydantic import Field
 
 from edgefl.core import draws
 from edgefl.core.arrays import Ints
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, reported
 from edgefl.world.world import World
 
 
@@ -31,7 +31,6 @@ class Params(SelectorParams):
     ] = 2.0
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return _PowerOfChoice(self, world)
 
 
@@ -43,7 +42,6 @@ class _PowerOfChoice(Selector):
         self._loss = np.full(len(self._samples), np.inf)
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         considered = min(len(candidates), max(count, round(count * self._factor)))
         weights = self._samples[candidates].astype(np.float64)
         drawn = candidates[draws.sample(self._draws.next(candidates), weights, considered)]
@@ -51,7 +49,5 @@ class _PowerOfChoice(Selector):
         return np.sort(drawn[by_loss[:count]])
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Selector``."""
-        loss = scalar(jobs, scalars, "loss")
-        known = ~np.isnan(loss)
-        self._loss[jobs["client"][known]] = loss[known]
+        jobs, loss = reported(jobs, scalars, "loss")
+        self._loss[jobs["client"]] = loss

@@ -13,11 +13,9 @@ from edgefl.world.world import World
 class Params(SelectorParams):
     """Random selection has no parameters."""
 
-    # What it does depends on no job's time; see ``edgefl.world.blind``.
     BLIND = True
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return _Random(world)
 
 
@@ -28,7 +26,6 @@ class _Random(Selector):
         self._selections = 0
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         root, round_ = self._world.plan.scenario.seed, self._world.round
         if round_ == self._round:
             rng = seeds.generator(root, "another cohort", nth=self._selections)

@@ -12,11 +12,9 @@ from edgefl.world.world import World
 class Params(SelectorParams):
     """Selection in turn has no parameters."""
 
-    # What it does depends on no job's time; see ``edgefl.world.blind``.
     BLIND = True
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return _RoundRobin(world)
 
 
@@ -26,11 +24,10 @@ class _RoundRobin(Selector):
         self._asked_s = np.full(len(world.plan.clients), -np.inf)
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         chosen = lowest(self._asked_s[candidates], candidates, count)
         self._asked_s[chosen] = self._world.now_s
         return chosen
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:  # noqa: ARG002 - every observer gets them
-        """See ``Selector``; clients are also asked without a choice, where there are no others."""
+        """Clients are also asked without a choice, where there are no others."""
         np.maximum.at(self._asked_s, jobs["client"], jobs["dispatched_s"])

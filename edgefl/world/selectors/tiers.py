@@ -29,7 +29,7 @@ from edgefl.core import seeds
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.errors import ScenarioError
 from edgefl.core.plan import Plan
-from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, round_s, scalar
+from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, SelectorParams, lowest, reported, round_s
 from edgefl.world.world import World
 
 
@@ -43,11 +43,6 @@ class Params(SelectorParams):
     credits: Annotated[int, Field(gt=0, description="rounds a tier may be asked in, till all had them")] = 50
 
     def check(self, plan: Plan) -> None:
-        """Refuses more tiers than there are clients.
-
-        Raises:
-            ScenarioError: a tier would be empty from the start.
-        """
         clients = int(plan.clients.admitted.sum())
         if self.tiers > clients:
             raise ScenarioError(
@@ -57,7 +52,6 @@ class Params(SelectorParams):
             )
 
     def build(self, world: World) -> Selector:
-        """The selector of a run."""
         return Tiers(self, world)
 
 
@@ -70,7 +64,6 @@ class Tiers(Selector):
     """
 
     def __init__(self, params: Params, world: World) -> None:
-        """Equal probabilities, full credits."""
         self._params = params
         self._world = world
         self._draws = Draws(world, "tier members")
@@ -83,7 +76,6 @@ class Tiers(Selector):
         self.credits = np.full(params.tiers, params.credits)
 
     def select(self, count: int, candidates: Ints) -> Ints:
-        """See ``Selector.select``."""
         if self._world.round != self._round:
             self._round = self._world.round
             self._begin(self._round)
@@ -93,10 +85,8 @@ class Tiers(Selector):
         return lowest(rank + self._draws.next(candidates), candidates, count)
 
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:
-        """See ``Selector``."""
-        loss = scalar(jobs, scalars, "loss")
-        known = ~np.isnan(loss)
-        self._loss[jobs["client"][known]] = loss[known]
+        jobs, loss = reported(jobs, scalars, "loss")
+        self._loss[jobs["client"]] = loss
 
     def _profiled(self) -> Ints:
         """Each client's tier, 0 the fastest."""

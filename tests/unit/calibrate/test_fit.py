@@ -9,7 +9,7 @@ from plans import device, sourced
 from edgefl.calibrate import suites
 from edgefl.calibrate.fit import TimedWork, fit
 from edgefl.calibrate.workloads import FIT
-from edgefl.core.devices import Roofline
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.yamls import RESOLVED
 
 BANDWIDTH = 12e9

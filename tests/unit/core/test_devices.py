@@ -9,7 +9,8 @@ from plans import sourced as number
 
 from edgefl.core.catalogue import find
 from edgefl.core.corners import Corner, at_corner
-from edgefl.core.devices import Battery, Power, Roofline, Throttling
+from edgefl.core.devices import Battery, Power, Throttling
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.link import Radio
 from edgefl.core.notes import note

@@ -7,7 +7,7 @@ import torch
 
 from edgefl.protocol import leaves
 from edgefl.runs.states import States
-from edgefl.store import state_file
+from edgefl.store.checkpoints import state_file
 
 SIZE = 40  # bytes of ``_tree``'s tensors
 MAPS = Path("/proc/self/maps")

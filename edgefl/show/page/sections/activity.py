@@ -100,8 +100,7 @@ def _in_flight(start_s: Floats, end_s: Floats, edges: Floats) -> tuple[Floats, I
     """The mean and the largest number of some spans of time that cover a moment, between ascending edges.
 
     Args:
-        start_s: of each span, (n,).
-        end_s: likewise.
+        start_s, end_s: of each span, (n,).
         edges: (bins + 1,); the first is at most the first start, the last at least the last end.
 
     Returns:
