@@ -26,7 +26,7 @@ from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import LocalTraining
 from edgefl.core.user_code import defined_at, is_users, returned
 from edgefl.core.yamls import Document
-from edgefl.data import Arrays, Labels, Source, Spec, channels_last
+from edgefl.data import Arrays, Labels, Source, Spec
 from edgefl.data.augmentations import Augmentation
 from edgefl.data.batching import Augment
 from edgefl.data.federation import Federation, drawn_public, federate, public_images, sized
@@ -131,7 +131,7 @@ class DataAccess:
         if wanted and found.labels is None:
             try:
                 spec, arrays = source.read(self.folder, download=training and self.download)
-                found = Content(spec, channels_last(arrays), None)
+                found = Content(spec, arrays, None)
             except DataError:
                 if training or self.folder is not None:
                     raise
