@@ -14,25 +14,17 @@ from typing import Annotated, Any
 import simpy
 from pydantic import Field
 
-from edgefl.core.plan import Plan
 from edgefl.core.units import Seconds
-from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
-from edgefl.world.policies._stream import Stream, check_one_exchange
+from edgefl.world.policies._stream import Stale, Stream, Streaming
 from edgefl.world.world import World
 
 
-class Params(Policy):
+class Params(Streaming):
     """When the server merges, and how much stale updates count."""
 
     interval: Annotated[Seconds, Field(gt=0, description="between two merges")]
-    staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
-
-    def merges_stale(self) -> bool:
-        return True
-
-    def check(self, plan: Plan) -> None:
-        check_one_exchange(plan)
+    staleness: Stale = Staleness()
 
     def lasts_s(self) -> tuple[float, float]:
         return self.interval, self.interval
