@@ -116,10 +116,11 @@ class Observation:
     @cached_property
     def global_logits(self) -> Tensor:
         """The global model's logits of all test samples (n, C), float64, at temperature 1."""
-        return self.logits(self._the_global_model)
+        return self.logits(self.model)
 
     @property
-    def _the_global_model(self) -> Predictor:
+    def model(self) -> Predictor:
+        """The global model, which is there for a measure that needs it."""
         if self.global_model is None:
             raise ValueError("the method has no global model")
         return self.global_model
