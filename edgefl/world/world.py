@@ -384,13 +384,9 @@ class World:
         return (
             yield from self._ask(
                 Merge(
-                    plan=self.plan,
-                    late_rows=self._complete(),
-                    ready_rows=self._ready,
-                    version=self.version,
+                    **self._place(),
+                    regular=self.serving,
                     exchange=exchange,
-                    round=self.round,
-                    t_s=self.now_s,
                     merged_rows=partial(rows_of, some),
                     weights=tuple(1.0 if equal else float(samples[job.client]) for job in some),
                     scales=tuple(
@@ -401,7 +397,6 @@ class World:
                     live_versions=tuple(
                         sorted({self.version, *self._live, *(job.version for job in self._late)})
                     ),
-                    regular=self.serving,
                     cost=cost,
                 )
             )
@@ -464,8 +459,7 @@ class World:
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
-            late, at = self._complete(), (self.version, self.round, self.now_s)
-            need = Evaluate(self.plan, late, self._ready, *at, self.totals, in_turn and self.serving)
+            need = Evaluate(**self._place(), regular=in_turn and self.serving, totals_of=self.totals)
             feedback = yield from self._ask(need)
             self._scores = dict(feedback.scores)
 
@@ -607,6 +601,17 @@ class World:
         self._turns += 1
         round_ = -1 if kind is Kind.REFUSED else self.round
         self._emit(ServerEvent(self._turns, self.now_s, kind, exchange, round_, client, self.version))
+
+    def _place(self) -> dict[str, Any]:
+        """What a need says of the version and of the jobs that are under way."""
+        return {
+            "plan": self.plan,
+            "version": self.version,
+            "round": self.round,
+            "t_s": self.now_s,
+            "late_rows": self._complete(),
+            "ready_rows": self._ready,
+        }
 
     def _ask(self, need: Need) -> Ask:
         if self._batteries is not None or len(self._over) >= self._at_least:
