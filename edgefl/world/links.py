@@ -62,6 +62,7 @@ class Carriage:
         completed: how many are complete.
         left_bits: of the next one, when bytes last began or ceased to flow; None before it begins.
         left_delay_s: of its handshakes, when they last began or were held up; None once they are over.
+        held_s: when they last began or went on.
         flow: whose bytes flow now.
         alone: whether nothing has held up any.
         wakes: the event that its job waits for while bytes flow, or its client is away.
@@ -69,7 +70,7 @@ class Carriage:
     """
 
     __slots__ = (
-        "_began_s", "_busy_s", "_held_s", "_since_s", "alone", "bps", "completed", "delay_s", "flow",
+        "_began_s", "_busy_s", "_since_s", "alone", "bps", "completed", "delay_s", "flow", "held_s",
         "left_bits", "left_delay_s", "once_s", "paused", "size", "times", "wakes",
     )  # fmt: skip
     flow: Flow | None
@@ -84,7 +85,7 @@ class Carriage:
             self.size, self.delay_s, self.bps = price.up_bytes, price.up_delay_s, price.up_bps
         self.once_s = price.down_s if way == DOWN else price.up_s
         self.completed, self.flow, self.left_bits, self.left_delay_s = 0, None, None, None
-        self._began_s = self._since_s = self._held_s = env.now
+        self._began_s = self._since_s = self.held_s = env.now
         self._busy_s, self.alone, self.paused = 0.0, True, False
         self.wakes = env.event()
 
@@ -95,23 +96,14 @@ class Carriage:
             self.left_delay_s, _ = trace.rates.delay_s.until(now_s, trace.offset_s)
             self.alone = False
 
-    def holds_until_s(self, now_s: float) -> float:
-        """When handshakes that go on now are over."""
-        self._held_s = now_s
-        return now_s + (self.left_delay_s or 0.0)
-
     @property
     def alone_until_s(self) -> float | None:
         """When the transfer in progress ends if nothing has held up any, nor does."""
         return self._began_s + self.once_s * (self.completed + 1) if self.alone else None
 
-    def complete(self) -> None:
-        self.completed += 1
-        self.left_bits = None
-
     def pause(self, now_s: float) -> None:
         if self.left_delay_s is not None:
-            self.left_delay_s -= now_s - self._held_s
+            self.left_delay_s -= now_s - self.held_s
         self._busy_s = self.busy_s(now_s)
         self.alone, self.paused = False, True
 
@@ -142,7 +134,7 @@ class Shared:
         while one.completed < one.times:
             try:
                 yield from self._transfer(job, one)
-                one.complete()
+                one.completed, one.left_bits = one.completed + 1, None
             except simpy.Interrupt as interrupt:
                 self._ways[way].stop(one)
                 if interrupt.cause != AWAY:
@@ -164,7 +156,8 @@ class Shared:
         if one.left_bits is None:
             one.begin(env.now, trace)
         if one.left_delay_s is not None:
-            yield env.at(one.holds_until_s(env.now))
+            one.held_s = env.now
+            yield env.at(one.held_s + one.left_delay_s)
             one.left_delay_s = None
         while one.left_bits and one.left_bits > _ROUNDING * 8 * one.size:
             cap_bps = one.bps

@@ -24,5 +24,9 @@ class Selector(ABC):
     def select(self, count: int, candidates: Ints) -> Ints:
         """``count`` different ones of more candidates, in the order of clients."""
 
+    def places(self, count: int, candidates: int) -> Ints | None:  # noqa: ARG002 - most look at who they are
+        """The places of those chosen among so many, if who they are does not matter; None if it does."""
+        return None
+
     def observe(self, jobs: Jobs, scalars: Scalars) -> None:  # noqa: B027 - most do not learn
         """Learns of the jobs that ended since the last call, and of what training reported of them."""

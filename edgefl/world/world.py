@@ -164,7 +164,7 @@ class World:
 
     def candidates(self) -> Ints:
         """The clients that are free and available now, in order."""
-        return np.array(self.free())
+        return self.free().array()
 
     def free(self) -> Candidates:
         """The candidates as a set that follows the world, without going through all of them."""
@@ -188,7 +188,7 @@ class World:
             yield self.change()
         participants = count or self.plan.scenario.server.participants
         if exchange.everyone or participants is None:
-            return np.array(candidates)
+            return candidates.array()
         return self.choose(max(1, int(min(participants * factor, len(candidates)))))
 
     def choose(self, count: int) -> Ints:
@@ -199,7 +199,10 @@ class World:
         """
         candidates = self.free()
         if count >= len(candidates):
-            return np.array(candidates)
+            return candidates.array()
+        places = self._selector.places(count, len(candidates))
+        if places is not None:
+            return candidates.at(places)
         return self.checks.chosen(self._selector.select, count, candidates)
 
     def dispatch(self, exchange: str, clients: ArrayLike, *, finish_by: float | None = None) -> list[Job]:
