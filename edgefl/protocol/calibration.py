@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.errors import UserError
@@ -31,21 +31,9 @@ from edgefl.protocol.training import add_product
 from edgefl.protocol.trees import Payload, Tree, identical
 from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, When
 
-
-def _calibration(value: Any) -> Any:
-    if value not in _WORDS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ValueError(f"calibrate must be {', '.join(_WORDS)} or a number of rounds, not {value!r}")
-    return value
-
-
 _PERSONAL = ("personal", "personal_sgd")
-_WORDS = ("once", "never", *_PERSONAL)
 
-Calibration: TypeAlias = Annotated[
-    Literal["once", "never", "personal", "personal_sgd"] | int,
-    PlainValidator(_calibration),
-    WithJsonSchema({"anyOf": [{"enum": list(_WORDS)}, {"type": "integer", "exclusiveMinimum": 0}]}),
-]
+Calibration: TypeAlias = Literal["once", "never", "personal", "personal_sgd"] | Annotated[int, Field(gt=0)]
 """When a head is calibrated, and whose: see ``calibrated``."""
 
 OWN = "calibrated"
