@@ -28,8 +28,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
-from edgefl.methods import MethodParams
+from edgefl.methods import FEDAVG, MethodParams
 from edgefl.protocol import (
     Carry,
     Method,
@@ -74,9 +73,7 @@ class Params(MethodParams):
     bandwidth: Annotated[
         float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
     ] = 0.8
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = FEDAVG
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has fewer layers or the base leaves the body with its clients."""

@@ -31,8 +31,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
-from edgefl.methods import MethodParams
+from edgefl.methods import FEDAVG, MethodParams
 from edgefl.protocol import (
     Assignment,
     Carry,
@@ -56,7 +55,7 @@ class Params(MethodParams):
     temperature: Annotated[
         Temperature, Field(description="T, or what it depends on; below 1 sharpens, 1 is the base method")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method it chills")] = FEDAVG
 
     def build(self, site: Site) -> Method:
         temperature, net = self.temperature, site.net

@@ -8,24 +8,22 @@ spent by then is charged there and then.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import simpy
 
 from edgefl.core.event import ENDINGS, JOB, JOULES, Kind
 from edgefl.core.price import Demand
-from edgefl.world.clock import At, Lost
+from edgefl.world.clock import At, Lost, Process
 from edgefl.world.pace import States
 
 if TYPE_CHECKING:
     from edgefl.world.world import World
-
-Life: TypeAlias = Generator[simpy.Event, Any, None]
 
 MERGED, LATE, LOST, CUT = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT))
 GONE = LOST, 0
@@ -181,7 +179,7 @@ class Job:
     def in_flight(self) -> bool:
         return self.process.is_alive
 
-    def life(self) -> Life:
+    def life(self) -> Process:
         env, carry = self.world.env, self.world.links.carry
         try:
             yield from carry(self, DOWN)
@@ -229,7 +227,7 @@ class Job:
     def begin(self, stage: int) -> None:
         self.stage, self.began_s = stage, self.world.env.now
 
-    def _work(self) -> Life:
+    def _work(self) -> Process:
         """Trains at the device's changing speed; fewer steps if the server wants the upload by a time."""
         self.begin(WORK)
         start_s = self.began_s

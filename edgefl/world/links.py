@@ -18,8 +18,8 @@ from simpy.events import URGENT
 from edgefl.core.link import Link, Rates
 from edgefl.core.link_traces import WAYS
 from edgefl.core.plan import Plan
-from edgefl.world.clock import LOSS, Clock
-from edgefl.world.job import DOWN, GONE, UP, WORK, Job, Life
+from edgefl.world.clock import LOSS, Clock, Process
+from edgefl.world.job import DOWN, GONE, UP, WORK, Job
 from edgefl.world.pool import Flow, Pool
 
 _INF = math.inf
@@ -32,7 +32,7 @@ AWAY = "away"
 class Own:
     """Links that are their clients' own and do not change: how long a transfer takes is known."""
 
-    def carry(self, job: Job, way: int) -> Life:
+    def carry(self, job: Job, way: int) -> Process:
         job.begin(way)
         price = job.price
         if way == DOWN:
@@ -126,7 +126,7 @@ class Shared:
         )
         self._cells, self._traces, self._env = plan.clients.cell.tolist(), ClientTraces(plan), env
 
-    def carry(self, job: Job, way: int) -> Life:
+    def carry(self, job: Job, way: int) -> Process:
         env, world = self._env, job.world
         job.begin(way)
         one = job.carriage = Carriage(job, way, env)
@@ -149,7 +149,7 @@ class Shared:
         job.charge(way, seconds, one.size * one.times)
         job.heat = world.rested(job, env.now)
 
-    def _transfer(self, job: Job, one: Carriage) -> Life:
+    def _transfer(self, job: Job, one: Carriage) -> Process:
         """What is left of the next transfer: handshakes, then bytes at the rate that the link has."""
         env, way = self._env, self._ways[job.stage]
         trace = self._traces.of(job.client, job.stage)

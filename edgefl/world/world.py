@@ -28,7 +28,7 @@ from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
-from edgefl.world.clock import LATER, Clock
+from edgefl.world.clock import LATER, Clock, Process
 from edgefl.world.draws import Ahead
 from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
 from edgefl.world.ledger import Ledger, Totals
@@ -412,7 +412,7 @@ class World:
         yield self.ended(jobs)
         return (yield from self.merge(exchange.exchange, [job for job in jobs if job.arrived]))
 
-    def end_round(self) -> Generator[simpy.Event, Any, None]:
+    def end_round(self) -> Process:
         """Ends a round; evaluates every ``evaluate.every`` rounds and after the last."""
         ended = self.round + 1
         stopped = self._reached(ended)
@@ -457,7 +457,7 @@ class World:
             rows, self._tails.open_j(now_s, [job for under_way, job in jobs if under_way])
         )
 
-    def evaluate(self, *, in_turn: bool = True) -> Generator[simpy.Event, Any, None]:
+    def evaluate(self, *, in_turn: bool = True) -> Process:
         """Asks for the current version's scores, once for each version; see ``Evaluate`` for ``in_turn``."""
         if self.version != self._scored:
             self._scored = self.version

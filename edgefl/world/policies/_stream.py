@@ -13,6 +13,7 @@ from pydantic import Field
 from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
 from edgefl.core.plan import Plan
+from edgefl.world.clock import Process
 from edgefl.world.job import Job
 from edgefl.world.policies import Policy
 from edgefl.world.policies._staleness import Staleness
@@ -62,7 +63,7 @@ class Stream:
         self._arrived: list[tuple[float, int, Job]] = []
         self._at_work = 0
 
-    def refill(self) -> Generator[simpy.Event, Any, None]:
+    def refill(self) -> Process:
         """Asks clients that are free and available; waits for one if nobody is at work."""
         missing = self._missing
         clients = self._world.choose(missing) if missing > 0 else ()

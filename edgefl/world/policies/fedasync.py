@@ -6,12 +6,11 @@ method's: choose ``fedprox``. A round is a merge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any
+from typing import Annotated
 
-import simpy
 from pydantic import Field
 
+from edgefl.world.clock import Process
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Concurrency, MostStale, Stale, Stream, Streaming
 from edgefl.world.world import World
@@ -33,7 +32,7 @@ class Params(Streaming):
     def merges(self, asked: float) -> float:  # noqa: ARG002
         return 1.0
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, self.concurrency)
 
         def scale(behind: int) -> float:

@@ -6,13 +6,12 @@ s(d) = 1 / sqrt(1 + d). A client that is done is replaced at once. A round is a 
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import simpy
 from pydantic import Field
 
 from edgefl.core.params import Positive
+from edgefl.world.clock import Process
 from edgefl.world.job import Job
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Concurrency, MostStale, Stale, Stream, Streaming
@@ -37,7 +36,7 @@ class Params(Streaming):
     def merges(self, asked: float) -> float:  # noqa: ARG002
         return float(self.buffer)
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, self.concurrency)
 
         def scale(behind: int) -> float:

@@ -8,13 +8,12 @@ each merge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Annotated, Any
+from typing import Annotated
 
-import simpy
 from pydantic import Field
 
 from edgefl.core.units import Seconds
+from edgefl.world.clock import Process
 from edgefl.world.policies._staleness import Staleness
 from edgefl.world.policies._stream import Stale, Stream, Streaming
 from edgefl.world.world import World
@@ -29,7 +28,7 @@ class Params(Streaming):
     def lasts_s(self) -> tuple[float, float]:
         return self.interval, self.interval
 
-    def serve(self, world: World) -> Generator[simpy.Event, Any, None]:
+    def serve(self, world: World) -> Process:
         stream = Stream(world, None)
         while world.serving:
             yield from stream.refill()
