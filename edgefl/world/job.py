@@ -36,40 +36,6 @@ _INF = math.inf
 _ROUNDING = 1e-9
 
 
-class Price(NamedTuple):
-    """What a job of one kind of client asks for: see ``edgefl.core.price.Demand``."""
-
-    down_bytes: int
-    up_bytes: int
-    down_delay_s: float
-    up_delay_s: float
-    down_bps: float
-    up_bps: float
-    work_s: float
-    flops: int
-    steps: int
-    down_s: float
-    up_s: float
-
-    @classmethod
-    def of(cls, demand: Demand) -> Price:
-        """As plain numbers."""
-        return cls._make(np.asarray(one).item() for one in (*demand[:9], demand.down_s, demand.up_s))
-
-    def moved(self, way: int, busy_s: float) -> int:
-        """The bytes of transfers that were held up by absences alone, after some busy seconds."""
-        if way == DOWN:
-            return _moved(busy_s, self.down_delay_s, self.down_bps, self.down_bytes)
-        sent = math.floor(busy_s / self.up_s + _ROUNDING) if self.up_s > 0 else 0
-        rest_s = busy_s - sent * self.up_s
-        return sent * self.up_bytes + _moved(rest_s, self.up_delay_s, self.up_bps, self.up_bytes)
-
-
-def _moved(busy_s: float, delay_s: float, bps: float, size: int) -> int:
-    beyond_s = busy_s - delay_s
-    return int(min(size, beyond_s * bps / 8)) if beyond_s > 0 else 0
-
-
 class StageProgress(NamedTuple):
     """How far a stage goes.
 
@@ -108,6 +74,7 @@ class Job:
     Those of ``LIVE`` but its energies, which are reckoned for many jobs at once, and:
 
     Attributes:
+        price: what it asks for, as plain numbers.
         process: SimPy's; an event that happens when the job has arrived or ended under way.
         stage, began_s: what it does, and since when.
         amount_s: its work at full speed.
@@ -124,7 +91,7 @@ class Job:
     """
 
     world: World
-    price: Price
+    price: Demand
     job: int
     client: int
     kind: int
@@ -219,6 +186,15 @@ class Job:
         else:
             self.transmit_s, self.up_bytes = seconds, moved
 
+    def moved(self, way: int, busy_s: float) -> int:
+        """The bytes of transfers that were held up by absences alone, after some busy seconds."""
+        price = self.price
+        if way == DOWN:
+            return _moved(busy_s, price.down_delay_s, price.down_bps, price.down_bytes)
+        sent = math.floor(busy_s / price.up_s + _ROUNDING) if price.up_s > 0 else 0
+        rest_s = busy_s - sent * price.up_s
+        return sent * int(price.up_bytes) + _moved(rest_s, price.up_delay_s, price.up_bps, price.up_bytes)
+
     def check_in_vain(self, t_s: float) -> None:
         """Loses an upload that arrives with errors once too often, or from a client that is away then."""
         if self.given_up or self.world.in_vain(self, t_s):
@@ -302,6 +278,11 @@ class Job:
                 power_s += spent_s * power
             t_s = after_s
         return StageProgress(t_s, amount_s - left, busy_s, power_s, heat)
+
+
+def _moved(busy_s: float, delay_s: float, bps: float, size: int) -> int:
+    beyond_s = busy_s - delay_s
+    return int(min(size, beyond_s * bps / 8)) if beyond_s > 0 else 0
 
 
 for _name in (*JOULES, "waiting_j"):

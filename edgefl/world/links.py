@@ -51,7 +51,7 @@ class Own:
         amount_s = price.down_s if way == DOWN else price.up_s * job.sends
         end = job.goes(job.began_s, amount_s, working=False, until_s=now_s)
         job.heat = end.heat
-        job.charge(way, end.busy_s, price.moved(way, end.busy_s))
+        job.charge(way, end.busy_s, job.moved(way, end.busy_s))
 
 
 class Carriage:
@@ -187,7 +187,7 @@ class Shared:
             moved = one.size * one.times
             busy_s = min(busy_s, one.once_s * one.times) if one.alone else busy_s
         elif one.alone and (flow is None or flow.alone_s is not None):
-            moved = job.price.moved(way, busy_s)
+            moved = job.moved(way, busy_s)
         else:
             bits, left = 8.0 * one.size, one.left_bits
             left = self._ways[way].pool.left(flow, now_s) if flow else bits if left is None else left

@@ -24,13 +24,14 @@ from edgefl.core.availability.charging import Charging
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, JOULES, Kind, ServerEvent
 from edgefl.core.plan import Plan, Prices
+from edgefl.core.price import Demand
 from edgefl.core.user_code import returned
 from edgefl.world.accounts import Tails, add_joules
 from edgefl.world.blind import shared
 from edgefl.world.checks import Checks
 from edgefl.world.clock import LATER, Clock, Process
 from edgefl.world.draws import Ahead
-from edgefl.world.job import DOWN, LOST, MERGED, Job, Price, rows_of, stacked
+from edgefl.world.job import DOWN, LOST, MERGED, Job, rows_of, stacked
 from edgefl.world.ledger import Ledger, Totals
 from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
@@ -122,7 +123,7 @@ class World:
             self._moved(self.clients)
         self._kind = clients.kind.tolist()
         # By exchange and kind.
-        self._prices: dict[tuple[int, int], Price] = {}
+        self._prices: dict[tuple[int, int], Demand] = {}
         self._ahead = [Ahead(plan, prices.exchange) for prices in plan.prices]
         self.links: Shared | Own = Shared(plan, self.env) if any(shared(plan)) else Own()
         self._tails = Tails(plan)
@@ -241,7 +242,8 @@ class World:
     ) -> Job:
         now_s, failures, kind = self.env.now, self.plan.fleet.failures, self._kind[client]
         if (exchange, kind) not in self._prices:
-            self._prices[exchange, kind] = Price.of(self.plan.prices[exchange].demand(kind))
+            demand = self.plan.prices[exchange].demand(kind)
+            self._prices[exchange, kind] = Demand._make(np.asarray(one).item() for one in demand)
         price = self._prices[exchange, kind]
         nth, factor, sends, crashes_at, lives_s = self._ahead[exchange].take(client)
         # An upload without bytes cannot be corrupted.
