@@ -111,7 +111,7 @@ def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibrat
     if calibrate == "never":
         return base
     if calibrate == "personal_sgd":
-        return _with_own_head(base, net, _tuning(base, net, local))
+        return with_own_model(base, net, OWN, ["head"], _tuning(base, net, local))
     width, classes = net.feature_width, net.classes
     phase = gathering(net, "calibrate", _add)
     shapes = {"u": (width, classes), "v": (width, width)}
@@ -126,7 +126,7 @@ def calibrated(base: Method, net: Net, local: LocalTraining, calibrate: Calibrat
 
     if calibrate == "personal":
         solving = collection(net, phase, shapes, own, unchanged, When("end"), stateful=True)
-        return _with_own_head(base, net, solving)
+        return with_own_model(base, net, OWN, ["head"], solving)
     when = When("end") if calibrate == "once" else When("round", every=calibrate)
     return delivered(
         base, net, collection(net, phase, shapes, lambda gram, _: ({"gram": gram}, None), merge, when)
@@ -165,10 +165,6 @@ def _head(net: Net, u: Tensor, v: Tensor, ridge: float, dtype: torch.dtype) -> T
     weight = solve(u, v, ridge, dtype).to(dtype)
     names = net.parts()["head"]
     return {name: weight if name == "weight" else weight.new_zeros(net.classes) for name in names}
-
-
-def _with_own_head(base: Method, net: Net, exchange: Exchange) -> Method:
-    return with_own_model(base, net, OWN, ["head"], exchange)
 
 
 def _tuning(base: Method, net: Net, local: LocalTraining) -> Exchange:

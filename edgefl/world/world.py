@@ -37,7 +37,7 @@ from edgefl.world.links import Own, Shared
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 from edgefl.world.pace import FleetCurve, States
 from edgefl.world.presence import Candidates, Presence
-from edgefl.world.selector import Selector
+from edgefl.world.selectors import Selector
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
