@@ -48,7 +48,6 @@ from edgefl.protocol.similarities import (
     cosine,
     gaussian_gram,
     linear_gram,
-    negative_squared_distance,
 )
 
 
@@ -130,7 +129,7 @@ def _similarity(params: Params) -> tuple[Callable[[Tensor], Tensor], Callable[[T
     chosen: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
         "linear": (linear_gram, alignment),
         "kernel": (gaussian, alignment),
-        "frobenius": (torch.Tensor.contiguous, negative_squared_distance),
+        "frobenius": (torch.Tensor.contiguous, lambda x, y: -(x - y).square().sum()),
         "cosine": (torch.Tensor.flatten, cosine),
     }
     return chosen[params.similarity]

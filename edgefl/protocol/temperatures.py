@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -15,8 +15,10 @@ from torch import Tensor
 
 from edgefl.core import catalogue
 from edgefl.core.params import NonNegative, Positive, Strict
-from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
+
+_EACH = Field(description="the temperature of each name")
+_OTHERS = Field(description="the temperature of all others")
 
 
 class OfJob(Strict):
@@ -47,20 +49,24 @@ class _ByName(Strict):
 class ByDevice(_ByName, OfJob):
     """By the client's device."""
 
-    KIND: ClassVar[str] = "devices"
-
+    values: Annotated[dict[Annotated[str, NameOf("devices")], Positive], _EACH]
+    default: Annotated[Positive, _OTHERS] = 1.0
     by: Literal["device"]
 
     def of(self, job: Assignment) -> float:
         return self.values.get(job.device, self.default)
 
 
-class ByModel(_ByName):
+class ByModel(Strict):
     """By the client's model."""
 
-    KIND: ClassVar[str] = "models"
-
+    values: Annotated[dict[Annotated[str, NameOf("models")], Positive], _EACH]
+    default: Annotated[Positive, _OTHERS] = 1.0
     by: Literal["model"]
+
+    def of(self, model: str) -> float:
+        """That of a net of this name, which is its file's."""
+        return self.values.get(model.replace("_", "-"), self.default)
 
 
 class ByRound(OfJob):

@@ -13,7 +13,8 @@ from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.protocol import flatten, reexpressed
+from edgefl.protocol import flatten
+from edgefl.protocol.staleness import reexpressed
 from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
