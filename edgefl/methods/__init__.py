@@ -9,9 +9,6 @@ from typing import Any, ClassVar
 from edgefl.core.params import Component
 from edgefl.protocol import Method, Site
 
-FEDAVG = Component(name="fedavg")
-"""The base of most methods, unless another is named."""
-
 
 class MethodParams(Component):
     """The parameters of a method, among them the ``base`` that it changes, if it has one.

@@ -21,7 +21,7 @@ from pydantic import Field
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
 from edgefl.core.steps import Passes
-from edgefl.methods import FEDAVG, MethodParams
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     BUFFERS,
     Method,

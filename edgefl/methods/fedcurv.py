@@ -29,7 +29,7 @@ from torch import Tensor
 from edgefl.core.components import AnyMethod
 from edgefl.core.params import NonNegative
 from edgefl.core.steps import Passes
-from edgefl.methods import FEDAVG, MethodParams
+from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
     Batch,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import torch
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -15,10 +15,8 @@ from torch import Tensor
 
 from edgefl.core import catalogue
 from edgefl.core.params import NonNegative, Positive, Strict
+from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
-
-_EACH = Field(description="the temperature of each name")
-_OTHERS = Field(description="the temperature of all others")
 
 
 class OfJob(Strict):
@@ -49,24 +47,20 @@ class _ByName(Strict):
 class ByDevice(_ByName, OfJob):
     """By the client's device."""
 
-    values: Annotated[dict[Annotated[str, NameOf("devices")], Positive], _EACH]
-    default: Annotated[Positive, _OTHERS] = 1.0
+    KIND: ClassVar[str] = "devices"
+
     by: Literal["device"]
 
     def of(self, job: Assignment) -> float:
         return self.values.get(job.device, self.default)
 
 
-class ByModel(Strict):
+class ByModel(_ByName):
     """By the client's model."""
 
-    values: Annotated[dict[Annotated[str, NameOf("models")], Positive], _EACH]
-    default: Annotated[Positive, _OTHERS] = 1.0
-    by: Literal["model"]
+    KIND: ClassVar[str] = "models"
 
-    def of(self, model: str) -> float:
-        """That of a net of this name, which is its file's."""
-        return self.values.get(model.replace("_", "-"), self.default)
+    by: Literal["model"]
 
 
 class ByRound(OfJob):
