@@ -10,7 +10,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
-from edgefl.core.price import ENERGIES, Demand, WorkingDraw, above_idle_between
+from edgefl.core.price import ENERGIES, Demand, above_idle_between
 from edgefl.core.totals import known
 from edgefl.planning.pricer import Pricer
 
@@ -49,8 +49,7 @@ class Price:
         """The bounds of the energy by phase."""
         ends = self.corners or (self, self)
         found = {name: self.between(lambda one, of=name: getattr(one.energy, of)) for name in ENERGIES}
-        draws = ((one.compute_s, one.demand.compute_w, one.demand.idle_w) for one in ends)
-        return found | {"compute_j": above_idle_between(*(WorkingDraw(*draw) for draw in draws))}
+        return found | {"compute_j": above_idle_between(*(one.demand for one in ends))}
 
 
 def priced(pricer: Pricer, cost: Cost, link: Link, steps: int = 0) -> Price:

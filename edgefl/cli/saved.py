@@ -127,7 +127,7 @@ def replay(
         Path | None,
     ] = None,
     steps: Steps = quiet,
-) -> Replay:
+) -> "Replay":  # noqa: UP037 - the module is not loaded where annotations are read
     """Cost what runs have learned on other fleets, without data and without training.
 
     Accuracies are those of the runs; times, bytes and energies are those of the same learning elsewhere.
@@ -155,7 +155,7 @@ def replay(
     pairs = [(folder, each) for each in fleets for folder in folders]
     refused: list[NotReplayed] = []
     mistakes: list[UserError] = []
-    with Replayer(None if out is None else Path(out)) as replayer:
+    with Replayer(None if out is None else Path(out), alone=len(pairs) == 1) as replayer:
         for number, (folder, each) in enumerate(pairs):
             name = fleet_name(each.value.data) if each else None
             steps(f"replaying {folder}{f' on {name}' if name else ''}", number, len(pairs))

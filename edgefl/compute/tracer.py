@@ -15,8 +15,9 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
-from edgefl.protocol import Carry, is_carry, leaves
+from edgefl.protocol import Carry, leaves
 from edgefl.protocol.modules import layer_of
+from edgefl.protocol.training import is_carry
 from edgefl.protocol.whole import Dispatched
 
 PARAMETERS = "parameters"

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest, one_of, short
 from edgefl.core.notes import note
@@ -113,7 +114,7 @@ def user_file(file: str) -> Path:
     """The absolute path of a data file, looked for in the working directory and those on EDGEFL_PATH.
 
     Raises:
-        PydanticCustomError: there is none.
+        UnknownNameError: there is none.
     """
     for folder in (Path(), *user_folders()):
         # A name that is too long, or the home of nobody, is no file either.
@@ -121,13 +122,8 @@ def user_file(file: str) -> Path:
             path = folder / Path(file).expanduser()
             if path.is_file():
                 return path.absolute()
-    from pydantic_core import PydanticCustomError
-
-    context = {
-        "what": f"no file {short(file)!r}",
-        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
-    }
-    raise PydanticCustomError("unknown_name", "{what}", context)
+    hint = "give a path relative to the working directory or to a directory on EDGEFL_PATH"
+    raise UnknownNameError(f"no file {short(file)!r}", hint=hint)
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
@@ -274,10 +270,10 @@ def singular(kind: str) -> str:
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 
-def base_of(kind: str) -> tuple[str, str]:
-    """The class that a kind's Params derive from: its module and its name."""
+def base_of(kind: str) -> Any:
+    """The class that a kind's Params derive from."""
     folder, name = _CODE[kind]
-    return f"edgefl.{folder.replace('/', '.')}", name
+    return getattr(importlib.import_module(f"edgefl.{folder.replace('/', '.')}"), name)
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:

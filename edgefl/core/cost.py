@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -116,24 +116,17 @@ def places(x: Sequence[int]) -> int:
     return x[0] * prod(x[2:])
 
 
-# JSON's keys are texts, so what has others is written as pairs.
-_Kernels: TypeAlias = Annotated[
-    Mapping[Kernel, int],
-    PlainValidator(lambda pairs: {Kernel(*kernel): count for kernel, count in pairs}),
-    PlainSerializer(lambda kernels: list(kernels.items())),
-]
-_Peaks: TypeAlias = Annotated[
-    Mapping[tuple[int, ...], Mapping[str, int]],
-    PlainValidator(lambda pairs: {tuple(sizes): peak for sizes, peak in pairs}),
-    PlainSerializer(lambda peaks: list(peaks.items())),
-]
+def _pairs(key: Callable[[Any], Any]) -> tuple[PlainValidator, PlainSerializer]:
+    """JSON's keys are texts, so what has others is written as pairs."""
+    read = PlainValidator(lambda pairs: {key(one): value for one, value in pairs})
+    return read, PlainSerializer(lambda mapping: list(mapping.items()))
 
 
 @dataclass(frozen=True)
 class Work:
     """A multiset of kernels."""
 
-    kernels: _Kernels = field(default_factory=dict)
+    kernels: Annotated[Mapping[Kernel, int], *_pairs(Kernel._make)] = field(default_factory=dict)
 
     @classmethod
     def of(cls, kernels: Iterable[Kernel]) -> Work:
@@ -191,16 +184,6 @@ class Cost:
             for kernel, count in work:
                 total[kernel] += count * times
         return Work(total)
-
-    @property
-    def down_bytes(self) -> int:
-        """Bytes received."""
-        return sum(self.down.values())
-
-    @property
-    def up_bytes(self) -> int:
-        """Bytes sent."""
-        return sum(self.up.values())
 
     @property
     def peak_bytes(self) -> int:
@@ -265,7 +248,7 @@ class Trace:
     start: Work
     phases: tuple[PhaseTrace, ...]
     finish: Work
-    peaks: _Peaks
+    peaks: Annotated[Mapping[tuple[int, ...], Mapping[str, int]], *_pairs(tuple)]
 
     def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
         """A job's cost, from how many steps of each batch size each phase takes."""

@@ -1,23 +1,13 @@
 """CSV: how all of it is read, and files that records name and whose content they keep as text.
 
-The content is part of a run's identity, and a run that is read back needs no file. A record with a ``file``
-and ``rows`` is written as::
-
-    @model_validator(mode="before")
-    @classmethod
-    def _content(cls, value: Any) -> Any:
-        return kept(value, of_file, of_rows, cls.model_fields)
-
-``of_file`` makes the rows of a file's text, and ``of_rows`` makes them of such rows, in one canonical form;
-both raise ``RowError`` for a mistake, and ``of_file`` is a function of a module's top level: its answers are
-cached. Paths are relative to the working directory or to a directory on EDGEFL_PATH.
+The content is part of a run's identity, and a run that is read back needs no file. Paths are relative to the
+working directory or to a directory on EDGEFL_PATH.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import Any, TypeVar
@@ -101,13 +91,14 @@ def _check_names(names: list[str], row: Any, *, others: bool) -> None:
 def kept(
     value: Any, of_file: Callable[[str], str], of_rows: Callable[[str], str], known: Container[str]
 ) -> Any:
-    """A record's plain data with ``rows`` in canonical form in place of the file; see above.
+    """For a record's validator: its plain data, with ``rows`` in canonical form in place of the ``file``.
 
-    Data with a key that is not known is left as it is: pydantic tells it.
+    ``of_file`` makes rows of a file's text, ``of_rows`` of such rows; both raise ``RowError``. Data with an
+    unknown key are left as they are: pydantic tells it.
 
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
-        PydanticCustomError: there is no such file.
+        UnknownNameError: there is no such file.
         UserError: the file is wrong.
     """
     if not isinstance(value, dict) or any(key not in known for key in value):
@@ -121,31 +112,20 @@ def kept(
 
 
 def file_rows(file: str, of_file: Callable[..., T], *settings: Any) -> T:
-    """What ``of_file`` makes of a file's text and of ``settings``.
+    """What ``of_file``, a function of a module's top level, makes of a file's text and of ``settings``.
 
     Raises:
         UserError: a row is wrong.
     """
     path = user_file(file)
-    found: T = _cached(text_of(path), str(path), of_file, *settings)
+    found: T = rows_of(text_of(path), str(path), of_file, *settings)
     return found
 
 
 @lru_cache(maxsize=64)
-def _cached(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
-    """Cached, as the runs of a sweep share files."""
-    with placed(file):
-        return of_file(text, *settings)
-
-
-@contextmanager
-def placed(file: str) -> Iterator[None]:
-    """Gives mistakes in a file's rows their place, FILE:LINE.
-
-    Raises:
-        UserError: a row is wrong.
-    """
+def rows_of(text: str, file: str, of_file: Callable[..., Any], *settings: Any) -> Any:
+    """As ``file_rows``, of a text; cached, as the runs of a sweep share files. Mistakes are at FILE:LINE."""
     try:
-        yield
+        return of_file(text, *settings)
     except RowError as error:
         raise UserError(str(error), where=f"{file}:{error.line}") from None

@@ -82,8 +82,8 @@ class ScenarioError(UserError):
     """A value in a scenario, profile or device file is wrong."""
 
 
-class UnknownNameError(UserError):
-    """An unknown name."""
+class UnknownNameError(UserError, ValueError):
+    """An unknown name. A record's validators may raise it: pydantic collects what are ``ValueError``."""
 
 
 class DataError(UserError):

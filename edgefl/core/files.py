@@ -30,10 +30,8 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
     with ExitStack() as stack:
         for path, content in files.items():
             temporary = stack.enter_context(replacing(path))
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            temporary.write_bytes(content)
+            on_disk(temporary)
 
 
 def cache_folder() -> Path:

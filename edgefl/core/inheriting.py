@@ -6,19 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.core.sourced import UNSOURCED, Sourced, changed, replaced, sourced
+from edgefl.core.sourced import UNSOURCED, Record, Sourced, changed, replaced, sourced
 from edgefl.core.units import show_count
 from edgefl.core.validation import item_at
 from edgefl.core.yamls import Document, dump
-
-Record = TypeVar("Record", bound=BaseModel)
 
 # Numbers without a source that a note names.
 _NAMED = 3
@@ -60,15 +56,10 @@ def _over(own: Document, base: Document, *, deep: bool) -> Document:
         if deep and part.data is None:
             base = base.without(str(key))
             continue
-        if (
-            below is not None
-            and _is_number(part.data)
-            and isinstance(below.data, dict)
-            and "capacity" in below.data
-        ):
+        if below and _is_number(part.data) and isinstance(below.data, dict) and "capacity" in below.data:
             # A battery's number alone is its capacity.
             found = below.put(["capacity"], {**below.data, "capacity": part.data}, part)
-        elif below is not None and not (_is_number(part.data) or _is_number(below.data)):
+        elif below and not (_is_number(part.data) or _is_number(below.data)):
             found = _over(part, below, deep=True)
         base = base.put([key], {**base.data, key: found.data}, found)
     return base

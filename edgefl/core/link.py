@@ -19,7 +19,7 @@ from pydantic import (
 from edgefl.core import units
 from edgefl.core.arrays import Floats
 from edgefl.core.link_traces import LinkTrace, Way
-from edgefl.core.params import Strict
+from edgefl.core.params import NonNegative, Strict
 from edgefl.core.piecewise import Piecewise
 from edgefl.core.sourced import NEEDED, Costs, Sourced
 from edgefl.core.yamls import RESOLVED
@@ -32,8 +32,6 @@ Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
 RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
 Rate = Annotated[units.BitsPerSecond, Field(ge=1)]
 
-PerMbps = Annotated[float, Field(ge=0)]
-
 
 class Radio(Strict):
     """Power a radio draws above the idle device (the form of Huang et al. 2012, MobiSys, section 4).
@@ -44,8 +42,8 @@ class Radio(Strict):
 
     COSTS: ClassVar[Costs] = Costs.MORE
 
-    up_w_per_mbps: PerMbps = 0.0
-    down_w_per_mbps: PerMbps = 0.0
+    up_w_per_mbps: NonNegative = 0.0
+    down_w_per_mbps: NonNegative = 0.0
     base: units.Watts
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0
@@ -118,7 +116,7 @@ class Link(Strict):
             trace = LinkTrace.model_validate(value["trace"], context=info.context)
         except ValidationError:
             # Told at its own place; what would come from it is not missing.
-            return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
+            return {"down": "1 bit/s", "up": "1 bit/s", "latency": "0 s", **value}
         means = dict(_sourced_means(trace))
         if both := [name for name in means if name in value]:
             raise ValueError(f"the trace gives {' and '.join(map(repr, both))}: leave that out")
@@ -176,11 +174,6 @@ def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
             raise ValueError(f"{name!r} must be at least 1 bit/s in the mean over its traces' time")
         number = {"value": mean, "status": "derived", "source": source}
         yield name, kind.model_validate(number, context=RESOLVED)
-
-
-# In place of what a trace gives that is wrong itself.
-_NOTHING_BPS = Sourced[Rate].model_validate("1 bit/s")
-_NOTHING_S = Sourced[units.Seconds].model_validate("0 s")
 
 
 def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:

@@ -84,11 +84,8 @@ def written(t_s: Floats, value: Floats) -> str:
     """A series as text; rows that change nothing are left out."""
     kept = np.ones(len(t_s), dtype=bool)
     kept[1:-1] = value[1:-1] != value[:-2]
-    return " ".join(map(",".join, zip(_decimals(t_s[kept]), _decimals(value[kept]), strict=True)))
-
-
-def _decimals(values: Floats) -> list[str]:
-    return [repr(value).removesuffix(".0") for value in values.tolist()]
+    rows = zip(t_s[kept].tolist(), value[kept].tolist(), strict=True)
+    return " ".join(",".join(repr(number).removesuffix(".0") for number in row) for row in rows)
 
 
 def check_rates(rates: Piecewise, way: str, *, held: bool) -> None:
@@ -210,16 +207,11 @@ class Mahimahi(Strict):
     up: Files
     bin: Annotated[units.Seconds, Field(ge=0.001, le=3600)] = 0.1
 
-    @property
-    def bin_ms(self) -> int:
-        """``bin`` in milliseconds."""
-        return round(self.bin * 1000)
-
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if len(_several(self.down)) != len(_several(self.up)):
             raise ValueError("give as many files for 'down' as for 'up'")
-        if not math.isclose(self.bin * 1000, self.bin_ms):
+        if not math.isclose(self.bin * 1000, round(self.bin * 1000)):
             raise ValueError("'bin' must be a whole number of milliseconds")
         return self
 
@@ -260,7 +252,7 @@ class LinkTrace(Strict):
             for file in _several(self.csv):
                 yield TraceRows(**file_rows(file, of_csv, self.holds))
         if self.mahimahi is not None:
-            bin_ms = self.mahimahi.bin_ms
+            bin_ms = round(self.mahimahi.bin * 1000)
             for files in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
                 down, up = (file_rows(file, of_mahimahi, bin_ms) for file in files)
                 yield TraceRows(down=down, up=up)

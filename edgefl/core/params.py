@@ -86,7 +86,7 @@ def _tuples(value: Any) -> Any:
 
 
 class Component(Strict):
-    """The base of every component's ``Params``, and a component by its name alone, such as a default.
+    """The base of every component's ``Params``.
 
     Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. A field that names one has the
     ``Params`` of its file: it is annotated with a kind, as in ``components.AnyMethod``.

@@ -75,9 +75,7 @@ class Demand(NamedTuple):
         idle_w: power throughout the job; of this and the others, NaN if it is unknown.
         compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
-        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
-        tail_w: after a transfer.
-        tail_s: the longest tail.
+        tail_w, tail_s: after a transfer, and how long at most.
     """
 
     down_bytes: Any
@@ -100,7 +98,7 @@ class Demand(NamedTuple):
     @classmethod
     def of(cls, cost: Cost, bounds: Bounds, link: Link, power: Power | None = None, steps: int = 0) -> Demand:
         """The demand of a cost on a link and a device, None for unknown power, whose work takes so long."""
-        down_bytes, up_bytes = cost.down_bytes, cost.up_bytes
+        down_bytes, up_bytes = sum(cost.down.values()), sum(cost.up.values())
         delays_s = link.delay_s if down_bytes else 0.0, link.delay_s if up_bytes else 0.0
         rates = link.down_bps, link.up_bps
         found = cls(down_bytes, up_bytes, *delays_s, *rates, bounds.seconds, cost.work.flops, steps)
@@ -109,13 +107,19 @@ class Demand(NamedTuple):
         found = found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds), tail_s=0.0)
         if (radio := link.radio.value) is None:
             return found
-        return found._replace(
-            radio_w=radio.base,
-            receive_j_per_mbit=radio.down_w_per_mbps,
-            transmit_j_per_mbit=radio.up_w_per_mbps,
-            tail_w=radio.tail,
-            tail_s=radio.tail_time,
-        )
+        carrying = {"receive_j_per_mbit": radio.down_w_per_mbps, "transmit_j_per_mbit": radio.up_w_per_mbps}
+        return found._replace(radio_w=radio.base, tail_w=radio.tail, tail_s=radio.tail_time, **carrying)
+
+    @classmethod
+    def working(cls, bounds: Bounds, power: Power) -> Demand:
+        """The demand of work without transfers."""
+        found = cls(0, 0, 0.0, 0.0, math.inf, math.inf, bounds.seconds, flops=0, steps=0)
+        return found._replace(idle_w=_watts(power.idle), compute_w=_above_idle(power, bounds))
+
+    @property
+    def working_j(self) -> Reals:
+        """Joules of the whole device while it works."""
+        return times(self.compute_w + self.idle_w, self.work_s)
 
     @property
     def down_s(self) -> Reals:
@@ -177,36 +181,13 @@ def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any
     return np.minimum(size_bytes, carried).astype(np.int64)
 
 
-class WorkingDraw(NamedTuple):
-    """The time and the mean power of some work; NaN for unknown ones."""
-
-    seconds: float
-    above_idle_w: float
-    idle_w: float
-
-    @classmethod
-    def of(cls, power: Power, bounds: Bounds) -> WorkingDraw:
-        """That of work on a device of some power."""
-        return cls(bounds.seconds, _above_idle(power, bounds), _watts(power.idle))
-
-    @property
-    def above_idle_j(self) -> float:
-        """Joules above idle power."""
-        return float(times(self.above_idle_w, self.seconds))
-
-    @property
-    def joules(self) -> float:
-        """Joules of the whole device."""
-        return float(times(self.above_idle_w + self.idle_w, self.seconds))
-
-
-def above_idle_between(cheap: WorkingDraw, costly: WorkingDraw) -> Interval:
-    """The bounds of the joules above idle power, from the work at both corners.
+def above_idle_between(cheap: Demand, costly: Demand) -> Interval:
+    """The bounds of the joules of work above idle power, from both corners.
 
     They are most where the idle power is least, and the other way about.
     """
-    least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
-    return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
+    least_j = cheap.working_j - times(costly.idle_w, cheap.work_s)
+    return Interval.of(max(0.0, least_j), costly.working_j - times(cheap.idle_w, costly.work_s))
 
 
 def in_dtype(size_bytes: int, dtype: str) -> int:

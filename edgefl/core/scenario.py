@@ -81,9 +81,9 @@ class TaskSpec(Strict):
     """
 
     dataset: Annotated[Any, OfKind("datasets")]
-    partition: Annotated[Any, OfKind("partitions"), DEFAULT] = Component(name="iid")
+    partition: Annotated[Any, OfKind("partitions"), DEFAULT] = "iid"
     clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
-    augment: OneOrMany[AnyAugmentation] = Component(name="none")
+    augment: OneOrMany[AnyAugmentation] = "none"
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     pooled: Annotated[float, Field(gt=0, lt=1)] | None = None
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -151,8 +151,8 @@ class Server(Strict):
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
 
-    policy: Annotated[Any, OfKind("policies"), DEFAULT] = Component(name="sync")
-    selector: Annotated[Any, OfKind("selectors"), DEFAULT] = Component(name="random")
+    policy: Annotated[Any, OfKind("policies"), DEFAULT] = "sync"
+    selector: Annotated[Any, OfKind("selectors"), DEFAULT] = "random"
     participants: Count | None = None
     uplink: Rate | None = None
     downlink: Rate | None = None
@@ -165,12 +165,11 @@ class Server(Strict):
         if not isinstance(value, Mapping) or "rounds" not in value:
             return value
         until = value.get("until") or {}
-        rest = {key: each for key, each in value.items() if key != "rounds"}
-        if not isinstance(until, Mapping):
-            return {**rest, "until": until}
-        if "rounds" in until:
-            raise ValueError("give rounds, or until with its own rounds, not both")
-        return {**rest, "until": {**until, "rounds": value["rounds"]}}
+        if isinstance(until, Mapping):
+            if "rounds" in until:
+                raise ValueError("give rounds, or until with its own rounds, not both")
+            until = {**until, "rounds": value["rounds"]}
+        return {**{key: each for key, each in value.items() if key != "rounds"}, "until": until}
 
 
 class Evaluation(Strict):
@@ -215,8 +214,8 @@ class Wire(Strict):
         down: a component: the codec of downloads.
     """
 
-    up: Annotated[Any, OfKind("codecs"), DEFAULT] = Component(name="raw")
-    down: Annotated[Any, OfKind("codecs"), DEFAULT] = Component(name="raw")
+    up: Annotated[Any, OfKind("codecs"), DEFAULT] = "raw"
+    down: Annotated[Any, OfKind("codecs"), DEFAULT] = "raw"
 
 
 def _null_is_a_name(value: Any) -> Any:
@@ -393,9 +392,7 @@ class Scenario(LearningSpec):
         Discriminator(lambda value: "<fleet>" if isinstance(value, Mapping | Fleet) else "<name>"),
     ]
     server: Server = Field(default_factory=Server)
-    engine: Annotated[Any, OfKind("engines", "auto"), DEFAULT, BeforeValidator(_null_is_a_name)] = Component(
-        name="auto"
-    )
+    engine: Annotated[Any, OfKind("engines", "auto"), DEFAULT, BeforeValidator(_null_is_a_name)] = "auto"
     checkpoint: Checkpointing = Checkpointing()
     costs: Tariffs | None = None
     name: str = "scenario"

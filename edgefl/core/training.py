@@ -76,14 +76,8 @@ class LocalTraining(Strict):
 
     @property
     def size(self) -> int:
-        """The batch size as a number.
-
-        Raises:
-            TypeError: it is still "fit": planning has not replaced it.
-        """
-        if isinstance(self.batch_size, str):
-            raise TypeError("the batch size is not planned yet")
-        return self.batch_size
+        """The batch size as a number, which planning has made of "fit"."""
+        return int(self.batch_size)
 
     @property
     def fit(self) -> Fit | None:

@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from types import CodeType, UnionType
@@ -236,16 +236,16 @@ def returned(
 
 
 @contextmanager
-def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
+def user_code() -> Iterator[None]:
     """Around calls of a user's code, as a block or a decorator: what it raises becomes one message.
 
     Raises:
-        EdgeflError: of class ``failure``, see ``explained``; what no user's code raised is raised as it is.
+        UserError: see ``explained``; what no user's code raised is raised as it is.
     """
     try:
         yield
     except BaseException as error:
-        told = explained(error, failure)
+        told = explained(error)
         if told is None:
             raise
         raise told from error
@@ -293,22 +293,13 @@ def asked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def hints_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The annotations of a function's arguments, but for those whose names are not loaded."""
-    hints = {}
-    for name, text in function.__annotations__.items():
-        with suppress(NameError):
-            hints[name] = eval(text, function.__globals__)  # noqa: S307 - our own
-    return hints
-
-
 def _check_kinds(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Checks the arguments whose annotations are of simple kinds alone.
 
     Raises:
         UserError: one is of another.
     """
-    hints = hints_of(function)
+    hints = inspect.get_annotations(function, eval_str=True)
     for name, value in arguments.items():
         hint = hints.get(name)
         kind = getattr(hint, "__origin__", hint)  # within Annotated

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from edgefl.core.errors import Mistakes, ScenarioError, closest, nearest, quoted
+from edgefl.core.errors import Mistakes, ScenarioError, UserError, closest, nearest, quoted
 from edgefl.core.params import Strict, Unknown
 from edgefl.core.yamls import Document
 
@@ -45,7 +45,7 @@ def validate(record: type[T], value: Any, document: Document, prefix: Path = ())
 
 
 # Of errors that a record's own checks raise.
-_OWN_WORDS = frozenset({"value_error", "assertion_error", "unknown_name"})
+_OWN_WORDS = frozenset({"value_error", "assertion_error"})
 
 
 @cache
@@ -64,10 +64,9 @@ def _told(
         what, hint = f"unknown key {key!r}", _known_key(record, key, given.known)
     elif kind == "missing":
         what = f"{key!r} is missing"
-    elif kind in {"value_error", "assertion_error"}:
-        what = str(context["error"])
-    elif kind == "unknown_name":
-        what, hint = first["msg"], context["hint"]
+    elif kind in _OWN_WORDS:
+        error = context["error"]
+        what, hint = (error.what, error.hint) if isinstance(error, UserError) else (str(error), "")
     else:
         each = dict.fromkeys(_words(one["msg"]) for one in errors)
         asked = " or ".join(each).replace(" or should ", " or ")

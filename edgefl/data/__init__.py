@@ -5,7 +5,7 @@ augmentation; the names here are those that a dataset's file needs. ``federation
 and a partition; ``batching.Together`` gives clients their training batches.
 """
 
-from edgefl.data.dataset import Arrays, Labels, Source, Spec, channels_last, stratified
+from edgefl.data.dataset import Arrays, Labels, Source, Spec, stratified
 from edgefl.data.images import decoded_once
 
-__all__ = ["Arrays", "Labels", "Source", "Spec", "channels_last", "decoded_once", "stratified"]
+__all__ = ["Arrays", "Labels", "Source", "Spec", "decoded_once", "stratified"]

@@ -55,15 +55,8 @@ class Together:
     ) -> None:
         """Takes a phase and a job's seed for each client; phases differ in length only.
 
-        Args:
-            federation: with pixels.
-            clients: their numbers.
-            phases: "train" data are shuffled anew in every pass and augmented; "plain" data are neither.
-                "public" data are the same for every client, treated like "plain" ones, and y is each
-                sample's place.
-            batch_size: B.
-            seeds: of the jobs.
-            augment: of "train" data, the phase's own or else the task's; None for none.
+        "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public" data
+        are the same for every client, treated like "plain" ones, and y is each sample's place.
 
         Raises:
             DataError: the federation was planned without files.
@@ -96,7 +89,7 @@ class Together:
                 yield self._augmented(0, step)
             else:
                 x, y = self._from_block(self._starts[0][step], size)
-                yield Batch(x[0] if self._phase.views == 1 else torch.stack([x[0]] * self._phase.views), y[0])
+                yield Batch(_stacked([x[0]] * self._phase.views), y[0])
 
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batch of each of the chosen clients, stacked along a new first dimension.
@@ -129,21 +122,18 @@ class Together:
             self._generators[place] = nth, torch.Generator().manual_seed(seed)
         start = self._starts[place][step]
         rows = self._orders[place, start : start + size]
-        x = _floats(_gathered(self._images, rows))
-        x = _views(self._spec, self._phase, self._augment, x, self._generators[place][1])
+        images, generator = _gathered(self._images, rows), self._generators[place][1]
+        x = prepared(self._spec, self._phase, self._augment, images, generator)
         return Batch(x, self._labels.index_select(0, rows))
 
     def _from_block(self, start: int, size: int) -> Batch:
         """All clients' next batches, cut from a block that holds those of many steps."""
         if self._block is None or start + size > self._block[0] + self._block[1].y.shape[1]:
-            self._block = start, self._batch(self._orders[:, start : start + max(size, self._ahead())])
+            ahead = _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._spec.shape))
+            self._block = start, self._batch(self._orders[:, start : start + max(size, ahead)])
         first, (x, y) = self._block
         inside = slice(start - first, start - first + size)
         return Batch(x[:, inside], y[:, inside])
-
-    def _ahead(self) -> int:
-        """How many samples of each client a block may hold."""
-        return max(1, _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._spec.shape)))
 
     def _batch(self, rows: Tensor) -> Batch:
         """Images and labels of (clients, B) rows."""
@@ -228,22 +218,15 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 def prepared(
     spec: Spec, phase: Phase, augment: Augment | None, images: Tensor, generator: torch.Generator
 ) -> Tensor:
-    """A batch's x of images (B, C, H, W) as a device has them, in the dataset's type."""
+    """A batch's x of images (B, C, H, W), which are in the dataset's type, as a device makes it."""
     x = _floats(images).to(memory_format=torch.channels_last)
     if augment is None or phase.data != "train":
-        x = _normalised(spec, x)
-    return _views(spec, phase, augment, x, generator)
+        return _stacked([_normalised(spec, x)] * phase.views)
+    return _stacked([_normalised(spec, augment(x.clone(), generator)) for _ in range(phase.views)])
 
 
-def _views(
-    spec: Spec, phase: Phase, augment: Augment | None, x: Tensor, generator: torch.Generator
-) -> Tensor:
-    """A batch's views: augmented and then normalised, or all the same of images that are normalised."""
-    if augment is None or phase.data != "train":
-        views = [x] * phase.views
-    else:
-        views = [_normalised(spec, augment(x.clone(), generator)) for _ in range(phase.views)]
-    return views[0] if phase.views == 1 else torch.stack(views)
+def _stacked(views: list[Tensor]) -> Tensor:
+    return views[0] if len(views) == 1 else torch.stack(views)
 
 
 def _floats(images: Tensor) -> Tensor:
@@ -253,11 +236,7 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
-    """A split's images, (N, C, H, W).
-
-    Raises:
-        DataError: the federation was planned without files.
-    """
+    """A split's images, (N, C, H, W)."""
     x = federation.train_x if split == "train" else federation.test_x
     if x is None:
         raise DataError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import pydantic.dataclasses
 from numpy.typing import NDArray
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from edgefl.core.arrays import Ints
 from edgefl.core.errors import DataError
@@ -30,8 +30,7 @@ class Spec:
 
     Attributes:
         shape: one image's (channels, height, width).
-        classes: how many there are; labels run from 0 to ``classes - 1``.
-        class_names: in the order of labels.
+        class_names: in the order of labels, which are numbers from 0.
         mean, std: of the training pixels in [0, 1], one per channel; empty if computed when they are read.
         content: a hash of the images and labels if the name does not say which they are, else empty.
         signals: whether samples are float32 signals instead of images of bytes.
@@ -39,20 +38,22 @@ class Spec:
 
     name: str
     shape: tuple[PositiveInt, PositiveInt, PositiveInt]
-    classes: PositiveInt
     train_size: PositiveInt
     test_size: PositiveInt
-    class_names: tuple[str, ...]
+    class_names: Annotated[tuple[str, ...], Field(min_length=1)]
     mean: tuple[float, ...] = ()
     std: tuple[PositiveFloat, ...] = ()
     content: str = ""
     signals: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.class_names) != self.classes:
-            raise ValueError(f"there are {len(self.class_names)} class_names and {self.classes} classes")
         if not len(self.mean) == len(self.std) in {0, self.shape[0]}:
             raise ValueError("mean and std need a number for each channel, or both none, to be computed")
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return len(self.class_names)
 
     @property
     def dtype(self) -> type[np.generic]:
@@ -117,6 +118,8 @@ class Source:
     def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
         """The images, and the spec with everything that is computed of them; see ``load``.
 
+        A pixel's channels lie side by side in memory, which suits convolutions.
+
         Raises:
             DataError: the files are missing or unreadable, or do not fit the spec.
         """
@@ -129,7 +132,11 @@ class Source:
         if not spec.mean:
             mean, std = (arrays.mean, arrays.std) if arrays.mean else moments(arrays.train_x)
             spec = replace(spec, mean=mean, std=std)
-        return spec, arrays
+        train_x, test_x = (
+            np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+            for x in (arrays.train_x, arrays.test_x)
+        )
+        return spec, replace(arrays, train_x=train_x, test_x=test_x)
 
 
 def _check(spec: Spec, part: str, x: Pixels, y: Ints, users: Ints | None, where: str) -> None:
@@ -196,12 +203,3 @@ def stratified(labels: Ints, share: float, rng: np.random.Generator, *, least: i
         count = min(max(round(share * len(members)), least), len(members) - least)
         held[rng.permutation(members)[:count]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
-
-
-def channels_last(arrays: Arrays) -> Arrays:
-    """The same images with a pixel's channels side by side in memory, which suits convolutions."""
-    train_x, test_x = (
-        np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-        for x in (arrays.train_x, arrays.test_x)
-    )
-    return replace(arrays, train_x=train_x, test_x=test_x)

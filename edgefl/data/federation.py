@@ -243,12 +243,7 @@ def sized(spec: Spec, samples: Ints) -> Federation:
 def _dealt(
     partition: Split, keys: Ints, kinds: int, clients: int, rng: np.random.Generator, share: float
 ) -> tuple[Ints, ...]:
-    """A partition's parts: every client has one, and all are of indices of samples, each at most once.
-
-    Raises:
-        UserError: there are too few samples, or the parts are not so, which only a partition of the user's
-            own can do.
-    """
+    """A partition's parts: every client has one, and all are of indices of samples, each at most once."""
     samples, more = len(keys), "raise task.share, or use fewer clients"
     if clients > samples:
         what = f"cannot split {samples} training samples among {clients} clients"

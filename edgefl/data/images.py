@@ -102,14 +102,9 @@ def decoded(images: Iterable[Encoded], count: int, shape: tuple[int, int, int], 
     """``count`` images as (N, C, H, W), a pixel's channels side by side in memory.
 
     They are made grey or coloured as the channels ask; transparency is dropped, and 16-bit grey keeps its
-    upper byte. One after another: for small images PIL spends most of its time in Python, reading headers,
-    and threads would only wait for each other.
-
-    Args:
-        images: as many.
-        count: N.
-        shape: (channels, height, width) of each.
-        fit: whether they are turned upright and resized, too; if not, one of another size is an error.
+    upper byte. With ``fit``, they are turned upright and resized to (channels, height, width), too; without,
+    one of another size is an error. One after another: for small images PIL spends most of its time in
+    Python, reading headers, and threads would only wait for each other.
 
     Raises:
         DataError: an image cannot be decoded or does not fit, or all of them would not fit in memory.
@@ -138,11 +133,7 @@ def header(source: bytes | Path, name: str) -> tuple[str, int, int]:
 
 @contextmanager
 def _opened(source: bytes | Path, name: str) -> Iterator[Image.Image]:
-    """An image whose header is read.
-
-    Raises:
-        DataError: it is none, too large or an animation, or what is done with it fails.
-    """
+    """An image whose header is read."""
     from PIL import Image
 
     file = BytesIO(source) if isinstance(source, bytes) else source

@@ -91,8 +91,6 @@ def decoded_pictures(train: Pictures, test: Pictures, shape: tuple[int, int, int
 
 
 def _absolute(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("'path' must name a folder")
     return str(Path(os.path.expanduser(text)).absolute())  # noqa: PTH111 - a Path fails without such a user
 
 
@@ -152,7 +150,7 @@ class OwnImages(Dataset):
         known = [names, train.labels.tolist(), test.labels.tolist()]
         content = hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
         sizes = len(train.labels), len(test.labels)
-        spec = Spec(name, shape, len(names), *sizes, names, content=content)
+        spec = Spec(name, shape, *sizes, names, content=content)
         users = None
         if train.users is not None and test.users is not None:
             # Numbered in the order of their names.
@@ -165,11 +163,7 @@ class OwnImages(Dataset):
         return Source(spec, load, self.path, labels=(train.labels, test.labels), users=users)
 
     def _size(self, parts: list[Pictures], name: str) -> tuple[int, int]:
-        """The height and width that images are resized to: where none is given, that of some of them.
-
-        Raises:
-            DataError: one of them cannot be read.
-        """
+        """The height and width that images are resized to: where none is given, that of some of them."""
         if self.size is not None:
             return (self.size, self.size) if isinstance(self.size, int) else self.size
         size, *others = set(chain.from_iterable(part.sizes() for part in parts))

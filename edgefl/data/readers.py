@@ -46,39 +46,29 @@ def known(spec: Spec, dataset: str, make: Callable[..., Any] | None = None) -> S
     def load(folder: Path | None, *, download: bool) -> Arrays:
         places = _places(folder, below)
         by_torchvision = next((place for place in places if (place / inside).is_dir()), None)
-        in_parquet = next((place for place in places if any(parquet_files(place))), None)
+        in_parquet = next((place for place in places if all(parquet_files(place))), None)
         if by_torchvision is None and in_parquet is not None:
-            return _of_parquet(spec, in_parquet)
+            train, test = map(image_parquet, parquet_files(in_parquet))
+            found = decoded_pictures(train, test, spec.shape, fit=False)
+            # The dataset's name says which images they are.
+            return replace(found, content="", where=str(in_parquet))
         if by_torchvision is None and not download:
             ways = "pass --data-dir DIR, or allow the download"
             recipe = f"it needs {inside} (torchvision), or train*.parquet and test*.parquet: {ways}"
             raise _absent(spec.name, places, recipe)
-        place, what, hint = (
-            by_torchvision,
-            "is unreadable or incomplete",
-            f"remove {inside} and allow the download",
-        )
-        if place is None:
-            place, what, hint = places[0], "could not be downloaded", "pass --data-dir DIR with its files"
-            place.mkdir(parents=True, exist_ok=True)
+        place, what, hint = places[0], "could not be downloaded", "pass --data-dir DIR with its files"
+        if by_torchvision is not None:
+            place, what = by_torchvision, "is unreadable or incomplete"
+            hint = f"remove {inside} and allow the download"
+        place.mkdir(parents=True, exist_ok=True)
         # NumPy warns of CIFAR's pickles of 2009, and tarfile of archives whose md5 torchvision has checked.
         with explained(f"{spec.name} {what}", str(place), hint), warnings.catch_warnings(action="ignore"):
             # torchvision takes a second to import, and most layouts do not need it.
             part = make or getattr(torchvision().datasets, dataset)
-            train, test = (_arrays(part(place, train=one, download=download)) for one in (True, False))
-        return Arrays(*train, *test, where=str(place))
+            parts = [_arrays(part(place, train=one, download=download)) for one in (True, False)]
+        return Arrays(*parts[0], *parts[1], where=str(place))
 
     return Source(spec, load)
-
-
-def _of_parquet(spec: Spec, place: Path) -> Arrays:
-    train, test = parquet_files(place)
-    if not train or not test:
-        missing = "test*.parquet" if train else "train*.parquet"
-        raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
-    found = decoded_pictures(image_parquet(train), image_parquet(test), spec.shape, fit=False)
-    # The dataset's name says which images they are.
-    return replace(found, content="", where=str(place))
 
 
 def _arrays(part: Any) -> tuple[Pixels, Ints]:
@@ -119,11 +109,7 @@ def unpacked(
 
 
 def _places(folder: Path | None, below: Sequence[str]) -> list[Path]:
-    """Where a dataset is looked for: the data folder first, then its folders of some names.
-
-    Raises:
-        DataError: the data folder does not exist.
-    """
+    """Where a dataset is looked for: the data folder first, then its folders of some names."""
     if folder is not None and not folder.is_dir():
         raise DataError(
             f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"

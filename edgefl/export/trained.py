@@ -25,7 +25,7 @@ class TrainedVersion:
 
     Attributes:
         meta: facts about the run, as the store keeps them.
-        status: how the run stands; see ``store.Reader.status``.
+        status: how the run stands; see ``store.reader.Reader.status``.
         models: the names of the clients' models.
         last: whether it is the run's last version, to which the clients' states belong.
         round: the round that produced it, from 0; -1 before the first.

@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -57,7 +57,7 @@ class Params(MethodParams):
     epochs: Annotated[int, Field(gt=0, description="of fine-tuning")] = 10
     batch_size: Annotated[int, Field(gt=0, description="of fine-tuning")] = 64
     seed: Annotated[int, Field(ge=0, description="of virtual features and their order")] = 0
-    base: Annotated[AnyMethod, Field(description="what trains the model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the model")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""

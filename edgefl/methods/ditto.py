@@ -19,7 +19,7 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, NonNegative
+from edgefl.core.params import NonNegative
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -59,7 +59,7 @@ class Params(MethodParams):
             description="epochs of the personal model; null is the length of local training, 0 leaves it out",
         ),
     ] = None
-    base: Annotated[AnyMethod, Field(description="the method of the global model")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method of the global model")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no global model of the net's parts, or the head is fixed."""

@@ -24,7 +24,6 @@ from torch.nn import functional as F
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Seen, Site, chilled
 
@@ -40,9 +39,7 @@ class Params(MethodParams):
     width: Annotated[
         float, Field(gt=0, le=1, description="share of the last stage's channels in the second run, omega")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has no stage that can be run at a part of its width."""

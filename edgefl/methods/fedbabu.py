@@ -20,7 +20,6 @@ from pydantic import Field
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -48,7 +47,7 @@ class Params(MethodParams):
     ] = 5
     parts: Annotated[Literal["head", "body", "all"], Field(description="what fine-tuning changes")] = "all"
     train_head: Annotated[bool, Field(description="whether heads are trained and shared, too")] = False
-    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base on a net with a fixed head, between the head's announcement and the fine-tuning.

@@ -28,7 +28,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
@@ -49,7 +48,6 @@ from edgefl.protocol.similarities import (
     cosine,
     gaussian_gram,
     linear_gram,
-    negative_squared_distance,
 )
 
 
@@ -74,9 +72,7 @@ class Params(MethodParams):
     bandwidth: Annotated[
         float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
     ] = 0.8
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has fewer layers or the base leaves the body with its clients."""
@@ -133,7 +129,7 @@ def _similarity(params: Params) -> tuple[Callable[[Tensor], Tensor], Callable[[T
     chosen: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
         "linear": (linear_gram, alignment),
         "kernel": (gaussian, alignment),
-        "frobenius": (torch.Tensor.contiguous, negative_squared_distance),
+        "frobenius": (torch.Tensor.contiguous, lambda x, y: -(x - y).square().sum()),
         "cosine": (torch.Tensor.flatten, cosine),
     }
     return chosen[params.similarity]

@@ -31,7 +31,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.core.components import AnyAugmentation
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     BUFFERS,
@@ -67,7 +66,7 @@ class Params(MethodParams):
     augment: Annotated[
         AnyAugmentation | None,
         Field(validate_default=True, description="what makes the views; null is the task's own augmentation"),
-    ] = Component(name="contrastive")
+    ] = "contrastive"
 
     def build(self, site: Site) -> Method:
         net, views = site.net, 1

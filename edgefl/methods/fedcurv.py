@@ -27,7 +27,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, NonNegative
+from edgefl.core.params import NonNegative
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -64,7 +64,7 @@ class Params(MethodParams):
 
     penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0
     samples: Annotated[int, Field(gt=0, description="how many samples the Fisher information is of")] = 500
-    base: Annotated[AnyMethod, Field(description="the method that it pulls")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it pulls")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base averages no trained part."""

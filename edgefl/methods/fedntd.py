@@ -21,7 +21,6 @@ from torch import Tensor
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Net, Seen, Site, anchored, frozen, needs_received
 
@@ -40,9 +39,7 @@ class Params(MethodParams):
     distance: Annotated[
         Literal["kl", "mse"], Field(description="between softmaxes (kl) or between logits (mse)")
     ] = "kl"
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base whose objective has the distillation.

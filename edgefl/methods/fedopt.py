@@ -23,7 +23,7 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive, Share
+from edgefl.core.params import Positive, Share
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -57,9 +57,7 @@ class Params(MethodParams):
     ] = None
     beta2: Annotated[Share, Field(description="decay of the squared moves, for adam and yogi")] = 0.99
     eps: Annotated[Positive, Field(description="how adaptive it is: added to the root of v")] = 1e-3
-    base: Annotated[AnyMethod, Field(description="the method whose merge gives the move")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose merge gives the move")] = "fedavg"
 
     @property
     def rate(self) -> float:

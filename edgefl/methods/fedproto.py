@@ -23,7 +23,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Arrival,
@@ -55,7 +54,7 @@ class Params(MethodParams):
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
     ] = "prototype"
-    base: Annotated[AnyMethod, Field(description="what it is added to")] = Component(name="local")
+    base: Annotated[AnyMethod, Field(description="what it is added to")] = "local"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base changes the features that prototypes are means of."""

@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import Method, Site, anchored, needs_received, proximal_term
 
@@ -22,9 +21,7 @@ class Params(MethodParams):
     NEUTRAL: ClassVar = {"mu": 0.0}
 
     mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
-    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective is pulled")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if clients of the base receive none of the trained parts."""

@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features
 
@@ -22,7 +21,7 @@ class Params(CalibrationParams, MethodParams):
 
     NEUTRAL: ClassVar = {"calibrate": "never"}
 
-    base: Annotated[AnyMethod, Field(description="what trains the features")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what trains the features")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base has no common features, or no head that can be calibrated."""

@@ -31,7 +31,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Assignment,
@@ -56,7 +55,7 @@ class Params(MethodParams):
     temperature: Annotated[
         Temperature, Field(description="T, or what it depends on; below 1 sharpens, 1 is the base method")
     ] = 0.25
-    base: Annotated[AnyMethod, Field(description="the method it chills")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method it chills")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         temperature, net = self.temperature, site.net
@@ -66,7 +65,7 @@ class Params(MethodParams):
         if isinstance(temperature, BySample):
             return site.base(_by_sample(net, temperature.of))
         if isinstance(temperature, ByModel):
-            temperature = temperature.values.get(net.name, temperature.default)
+            temperature = temperature.values.get(net.name.replace("_", "-"), temperature.default)
         return site.base(replace(net, temperature=net.temperature * temperature))
 
 

@@ -22,7 +22,6 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component
 from edgefl.methods import MethodParams
 from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, with_previous
 from edgefl.protocol.similarities import contrast, cosine
@@ -35,9 +34,7 @@ class Params(MethodParams):
 
     mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
     tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 0.5
-    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = Component(
-        name="fedavg"
-    )
+    base: Annotated[AnyMethod, Field(description="the method whose objective has the term")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the base leaves the body with its clients."""

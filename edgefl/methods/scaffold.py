@@ -27,7 +27,7 @@ import torch
 from pydantic import Field
 
 from edgefl.core.components import AnyMethod
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
@@ -77,7 +77,7 @@ class Params(MethodParams):
     corrected: Annotated[
         bool, Field(description="whether gradients are corrected; if not, c and c_k are 0")
     ] = True
-    base: Annotated[AnyMethod, Field(description="the method that it corrects")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="the method that it corrects")] = "fedavg"
 
     def build(self, site: Site) -> Method:
         """The base with corrected gradients and its own merge.

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from edgefl.core.components import AnyMethod
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Positive
+from edgefl.core.params import Positive
 from edgefl.methods import MethodParams
 from edgefl.protocol import (
     CalibrationParams,
@@ -62,7 +62,7 @@ class Params(CalibrationParams, MethodParams):
     loss: Annotated[Literal["mse", "cross_entropy"], Field(description="what a client minimises")] = "mse"
     scale: Annotated[Positive, Field(description="s, what cross-entropy multiplies the logits by")] = 1.0
     normalise: Annotated[bool, Field(description="whether features have unit length")] = True
-    base: Annotated[AnyMethod, Field(description="what merges the body")] = Component(name="fedavg")
+    base: Annotated[AnyMethod, Field(description="what merges the body")] = "fedavg"
 
     @model_validator(mode="after")
     def _scaled(self) -> Params:

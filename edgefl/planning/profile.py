@@ -35,7 +35,7 @@ from edgefl.core.host import machine_title
 from edgefl.core.link import Link
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan
-from edgefl.core.price import ENERGIES, Demand, WorkingDraw, above_idle_between, in_dtype, times
+from edgefl.core.price import ENERGIES, Demand, above_idle_between, in_dtype, times
 from edgefl.core.scenario import LearningSpec, TaskSpec
 from edgefl.core.totals import known
 from edgefl.core.units import show_bytes
@@ -241,8 +241,7 @@ def _priced(ends: Sequence[Demand], pricer: Pricer, cost: Cost) -> dict[str, Any
         each["battery_share"] = each["joules"] / capacity_j if capacity_j else None
     here, cheap, costly = found
     if not here == cheap == costly:
-        works = (WorkingDraw(one.work_s, one.compute_w, one.idle_w) for one in ends[1:])
-        cheap["compute_j"], costly["compute_j"] = above_idle_between(*works)
+        cheap["compute_j"], costly["compute_j"] = above_idle_between(*ends[1:])
     return {**dict(zip(_BOUND_BY, pricer.time(cost), strict=True)), **_bounded(here, cheap, costly)}
 
 

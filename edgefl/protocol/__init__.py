@@ -9,7 +9,6 @@ from edgefl.core.steps import Passes as Passes
 from edgefl.protocol.aggregation import averaging as averaging
 from edgefl.protocol.aggregation import local_training as local_training
 from edgefl.protocol.aggregation import starting as starting
-from edgefl.protocol.calibration import Calibration as Calibration
 from edgefl.protocol.calibration import CalibrationParams as CalibrationParams
 from edgefl.protocol.calibration import calibrated as calibrated
 from edgefl.protocol.calibration import check_features as check_features
@@ -30,14 +29,11 @@ from edgefl.protocol.nets import Carry as Carry
 from edgefl.protocol.nets import Net as Net
 from edgefl.protocol.nets import Predictor as Predictor
 from edgefl.protocol.nets import Seen as Seen
-from edgefl.protocol.nets import Stage as Stage
-from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
 from edgefl.protocol.observation import Observation as Observation
 from edgefl.protocol.observation import Participant as Participant
 from edgefl.protocol.observation import Row as Row
 from edgefl.protocol.own_models import fine_tuning as fine_tuning
-from edgefl.protocol.own_models import own_model as own_model
 from edgefl.protocol.own_models import with_own_model as with_own_model
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
@@ -50,7 +46,6 @@ from edgefl.protocol.requirements import only_sgd as only_sgd
 from edgefl.protocol.requirements import shared_parts as shared_parts
 from edgefl.protocol.requirements import trained_net as trained_net
 from edgefl.protocol.requirements import training_phase as training_phase
-from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.statistics import collection as collection
 from edgefl.protocol.statistics import gathering as gathering
 from edgefl.protocol.statistics import one_hot as one_hot
@@ -64,7 +59,6 @@ from edgefl.protocol.training import chilled as chilled
 from edgefl.protocol.training import fit as fit
 from edgefl.protocol.training import fit_loss as fit_loss
 from edgefl.protocol.training import gradients_of as gradients_of
-from edgefl.protocol.training import is_carry as is_carry
 from edgefl.protocol.training import plain_objective as plain_objective
 from edgefl.protocol.training import sgd as sgd
 from edgefl.protocol.training import trainer as trainer
@@ -74,15 +68,12 @@ from edgefl.protocol.trees import Tree as Tree
 from edgefl.protocol.trees import bytes_by_part as bytes_by_part
 from edgefl.protocol.trees import flatten as flatten
 from edgefl.protocol.trees import leaves as leaves
-from edgefl.protocol.trees import matched as matched
 from edgefl.protocol.trees import nbytes as nbytes
 from edgefl.protocol.trees import parts_of as parts_of
 from edgefl.protocol.trees import rebuild as rebuild
 from edgefl.protocol.trees import shapes as shapes
 from edgefl.protocol.trees import structure as structure
 from edgefl.protocol.trees import tree_map as tree_map
-from edgefl.protocol.trees import unflatten as unflatten
-from edgefl.protocol.trees import unstacked as unstacked
 from edgefl.protocol.trees import weighted_mean as weighted_mean
 from edgefl.protocol.trees import zeros as zeros
 from edgefl.protocol.values import Arrival as Arrival

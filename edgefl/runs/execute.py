@@ -45,7 +45,6 @@ class Execution:
 
     Attributes:
         folder: its directory, in which it was planned or begun.
-        options: the engine.
         meta: facts about what there is of it; empty where it begins.
         checkpoint: where it goes on; None where it begins, or begins again.
         longer: whether it is to be longer than it was planned.

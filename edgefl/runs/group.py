@@ -88,11 +88,10 @@ _SHORT = {
 
 
 def as_overrides(given: Overrides, **short: Any) -> list[Override]:
-    """Settings as they were given, each with its key.
+    """Settings as they were given, each with its key; ``short`` has by option what it sets, None for nothing.
 
-    Args:
-        short: by option, what it sets; None for one that was not given. An engine and a model come first, as
-            a name or as a mapping with parameters: other options and settings are their parameters.
+    An engine and a model come first, as a name or as a mapping with parameters: other options and settings
+    are their parameters.
 
     Raises:
         ScenarioError: one is not KEY=VALUE.

@@ -20,8 +20,9 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import TrainingJob
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data.batching import normalised
-from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, reexpressed, tree_map
+from edgefl.protocol import Arrival, Predictor, Row, Tree, read_tree, tree_map
 from edgefl.protocol.sample_losses import summarised
+from edgefl.protocol.staleness import reexpressed
 from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer, Trained

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,9 +14,7 @@ from edgefl.store.events import EventDigest, event_rows
 from edgefl.store.reader import Reader
 from edgefl.store.sums import content_damage
 from edgefl.world.job import stacked
-from edgefl.world.needs import Evaluate, Feedback, Merge, Need
-
-_AT_ONCE = 500
+from edgefl.world.needs import Feedback, Merge, Need
 
 
 class Answers:
@@ -30,67 +27,33 @@ class Answers:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.last: dict[int, int] = {}
-        rows = reader.query("SELECT exchange FROM exchanges WHERE stateful")
-        self._stateful = {row["exchange"] for row in rows}
 
     def to(self, need: Need) -> Feedback:
         """What the run answered to the need that is its own in the same place."""
         rows = need.late_rows
         if isinstance(need, Merge):
             rows = np.concatenate([need.rows, rows]) if len(rows) else need.rows
-        self._note_states(need, rows)
-        scalars = _Scalars(self.reader, np.sort(rows["job"]).tolist())
-        return Feedback(scalars, self._scores.get(need.version, {}) if isinstance(need, Evaluate) else {})
-
-    def _note_states(self, need: Need, rows: np.ndarray) -> None:
-        stateful = [prices.exchange in self._stateful for prices in need.plan.prices]
-        if any(stateful):
-            wrote = rows[np.array(stateful)[rows["exchange"]]]
-            wrote = wrote[np.argsort(wrote["job"])]
-            self.last.update(zip(wrote["client"].tolist(), wrote["job"].tolist(), strict=True))
-
-    @cached_property
-    def _scores(self) -> dict[int, dict[str, float]]:
-        """By version, its accuracies by model."""
-        found: dict[int, dict[str, float]] = {}
-        for row in self.reader.query("SELECT version, model, accuracy FROM evaluations ORDER BY rowid"):
-            found.setdefault(row["version"], {})[row["model"]] = row["accuracy"]
-        return found
-
-
-class _Scalars(Mapping[int, Mapping[str, float]]):
-    """The scalars of jobs, read when somebody asks for them: most selectors never do."""
-
-    def __init__(self, reader: Reader, jobs: list[int]) -> None:
-        self._reader = reader
-        self._jobs = jobs
-
-    @cached_property
-    def _found(self) -> dict[int, Mapping[str, float]]:
-        found: dict[int, Mapping[str, float]] = {}
-        for start in range(0, len(self._jobs), _AT_ONCE):
-            some = self._jobs[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            sql = f"SELECT job, scalars FROM jobs WHERE scalars IS NOT NULL AND job IN ({marks}) ORDER BY job"  # noqa: S608 - numbers
-            found |= {row["job"]: json.loads(row["scalars"]) for row in self._reader.query(sql, *some)}
-        return found
-
-    def __getitem__(self, job: int) -> Mapping[str, float]:
-        return self._found[job]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+        stateful = np.array([prices.stateful for prices in need.plan.prices])
+        wrote = rows[stateful[rows["exchange"]]]
+        wrote = wrote[np.argsort(wrote["job"])]
+        self.last.update(zip(wrote["client"].tolist(), wrote["job"].tolist(), strict=True))
+        sql = (
+            "SELECT job, scalars FROM jobs WHERE scalars IS NOT NULL "
+            "AND job IN (SELECT value FROM json_each(?)) ORDER BY job"
+        )
+        found = self.reader.query(sql, json.dumps(rows["job"].tolist()))
+        scalars = {row["job"]: json.loads(row["scalars"]) for row in found}
+        if isinstance(need, Merge):
+            return Feedback(scalars)
+        sql = "SELECT model, accuracy FROM evaluations WHERE version = ? ORDER BY rowid"
+        scored = self.reader.query(sql, need.version)
+        return Feedback(scalars, {row["model"]: row["accuracy"] for row in scored})
 
 
 class Past:
     """What happened until a checkpoint.
 
     Attributes:
-        checkpoint: where it ends.
-        answers: what the run answered.
         jobs: those that have ended so far.
         turn: the server's last turn so far.
     """
@@ -132,11 +95,9 @@ class Past:
 
 
 def whole(reader: Reader, note: Callable[[str], None], *, raised: bool) -> Checkpoint | None:
-    """The newest checkpoint of which nothing is damaged; None to begin again.
+    """The newest checkpoint of which nothing is damaged, each that is being noted; None to begin again.
 
-    Args:
-        note: called with a line for each that is damaged.
-        raised: whether the run is to be longer than it was to be, so that it must be a regular one.
+    Where the run is ``raised``, to be longer than it was to be, it must be a regular one.
     """
     name = reader.folder.name
     for checkpoint in checkpoints_of(reader):

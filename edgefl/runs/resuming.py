@@ -152,16 +152,6 @@ def _engine_of(reader: Reader, given: Sequence[Override]) -> EngineOptions:
     return options if "engine" in _set(given) else replace(options, why="as before")
 
 
-def _checkpoints_of(reader: Reader, given: Sequence[Override]) -> Checkpoints:
-    """When a run is saved.
-
-    Raises:
-        UserError: a setting is wrong.
-    """
-    document = _overridden("checkpoint", {"minutes": reader.meta["checkpoint_minutes"]}, given)
-    return validate(Checkpoints, document.data["checkpoint"], document, ["checkpoint"])
-
-
 def _set(given: Sequence[Override]) -> set[str]:
     """What they set, of all that is not the limits of a run."""
     return {one.keys[0] for one in given} & {"engine", "checkpoint"}
@@ -200,7 +190,8 @@ def _execution(
             )
         done = meta["status"] == "done"
         limits = [one for one in given if not _set([one])]
-        checkpoints = _checkpoints_of(reader, given)
+        document = _overridden("checkpoint", {"minutes": meta["checkpoint_minutes"]}, given)
+        checkpoints = validate(Checkpoints, document.data["checkpoint"], document, ["checkpoint"])
         if not done or limits:
             options = _engine_of(reader, given)
             plan = read_plan(reader)

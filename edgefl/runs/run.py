@@ -122,8 +122,6 @@ class RunInProgress:
         if self._needs < checkpoint.place.needs:
             return answer
         past.check()
-        # What is read later would be read from a closed file.
-        answer = Feedback(dict(answer.jobs), answer.scores)
         if self.learner is not None:
             self.learner.restore(checkpoint, past.reader, past.answers.last)
         self._last = self.so_far.place = checkpoint.place

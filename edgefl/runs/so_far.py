@@ -23,7 +23,6 @@ class SoFar:
         ledger: what the jobs that ended have cost.
         engine: what trains, for ``Progress``.
         place: that of the last merge or evaluation.
-        figures: what is known, by key.
     """
 
     def __init__(self, plan: Plan, callbacks: Callbacks) -> None:

@@ -54,7 +54,6 @@ class TaskBuilder:
         learning: data, nets and methods, on the device that trains.
         device: of all tensors.
         class_counts: each client's samples of each class, (classes,) float32.
-        samples: each client's number of training samples.
     """
 
     learning: Learning

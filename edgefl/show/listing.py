@@ -27,7 +27,7 @@ from edgefl.store.removal import size_of
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
-"""How a run may stand: as of ``store.Reader.status``, or it cannot be read."""
+"""How a run may stand: as of ``store.reader.Reader.status``, or it cannot be read."""
 _UNFINISHED = ("planned", "killed", "interrupted")
 _STYLES = dict.fromkeys(("failed", DAMAGED, OTHER_FORMAT), "red") | dict.fromkeys(_UNFINISHED, "yellow")
 # Of reasons and of commands, so many are shown; more methods are counted.

@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,9 +65,9 @@ class Saved:
     """
 
     servers: Mapping[int, Any]
-    states: Mapping[int, tuple[int, SavedFile]] = field(default_factory=dict)
-    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
-    content: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[int, tuple[int, SavedFile]]
+    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]]
+    content: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,10 @@ def _file(row: Mapping[str, Any]) -> SavedFile:
     return SavedFile(row["file"], row["sha256"])
 
 
-def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0) -> None:
+def keep_newest(database: sqlite3.Connection, count: int = _KEPT) -> None:
     """Removes older checkpoints, and versions, outcomes and states that none of those that are left needs.
 
-    Args:
-        database: the run's.
-        count: how many are kept, beside the newest regular one.
-        since: the oldest checkpoint when this was done last; states of later ones are looked at.
+    So many are kept beside the newest regular one.
     """
     database.execute(
         "DELETE FROM checkpoints WHERE checkpoint NOT IN "
@@ -147,9 +144,8 @@ def keep_newest(database: sqlite3.Connection, count: int = _KEPT, since: int = 0
     # A client's state is needed until a newer one was there at the oldest checkpoint.
     database.execute(
         "DELETE FROM states WHERE job IN (SELECT old.job FROM states AS newer JOIN states AS old "
-        "USING (client) WHERE newer.checkpoint > ? AND newer.checkpoint <= "
-        "(SELECT MIN(checkpoint) FROM checkpoints) AND old.job < newer.job)",
-        (since,),
+        "USING (client) WHERE newer.checkpoint <= (SELECT MIN(checkpoint) FROM checkpoints) "
+        "AND old.job < newer.job)"
     )
 
 

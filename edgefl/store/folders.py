@@ -31,13 +31,9 @@ _RUNS = Path("runs")
 
 @contextmanager
 def claimed(out: Path | None, name: str) -> Iterator[Path]:
-    """A directory that no other command writes into meanwhile.
+    """A directory for one command alone: a new or an empty one, or a new one under ``runs/``, named after it.
 
     At the end, what was made for it is removed as far as it is empty.
-
-    Args:
-        out: the directory, new or empty; None for a new one under ``runs/``.
-        name: begins the new one's name.
 
     Raises:
         UserError: it is not empty, in use, or cannot be written.
@@ -77,11 +73,7 @@ def _new_run(name: str) -> Path:
 
 @contextmanager
 def _creating(folder: Path) -> Iterator[None]:
-    """Tells which directory cannot be made.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Tells which directory cannot be made, as a UserError."""
     try:
         yield
     except OSError as error:
@@ -195,17 +187,11 @@ def lost_from(folder: Path) -> dict[Path, str]:
     for group in [folder, *folders_in(folder)]:
         # A list that is damaged, or may not be read, names nobody.
         with suppress(UserError, OSError):
-            runs = read_group(group)[1] if is_group(group) else []
-            found |= {group / run: why for run in runs if (why := _lost(group / run))}
+            for run in map(group.joinpath, read_group(group)[1]):
+                if not (run / DATABASE).is_file():
+                    gone = "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
+                    found[run] = f"it has no {DATABASE}" if run.is_dir() else gone
     return found
-
-
-def _lost(run: Path) -> str:
-    if (run / DATABASE).is_file():
-        return ""
-    if run.is_dir():
-        return f"it has no {DATABASE}"
-    return "it is a link to nowhere" if run.is_symlink() else "its folder is gone"
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:
@@ -214,13 +200,10 @@ def read_group(folder: Path) -> tuple[str, list[str]]:
     Raises:
         UserError: the list is damaged.
     """
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
-        sha256 = data.pop("sha256")
-        if sha256 == _digest(data):
+        if data.pop("sha256") == _digest(data):
             return data["name"], data["runs"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
     raise UserError(
         f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
     )

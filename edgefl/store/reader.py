@@ -38,13 +38,10 @@ class Reader:
     def __init__(
         self, folder: Path, database: sqlite3.Connection | None = None, *, trusted: bool = False
     ) -> None:
-        """Opens a run directory, or reads an open database.
+        """Opens a run directory, or reads a database that is open.
 
-        Args:
-            folder: the directory.
-            database: the database; None for the directory's.
-            trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
-                this process writes, and reads again and again while it does.
+        Where it is ``trusted``, no damage is looked for, which takes as long as reading all rows: for a run
+        that this process writes, and reads again and again while it does.
 
         Raises:
             UserError: it is not one, of another format, or damaged.
@@ -152,12 +149,7 @@ class Reader:
             return [dict(row) for row in self._db.execute(sql, named or values)]
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
-        """The columns of a SELECT as arrays, for tables that are long; reals alone may be NULL, which is NaN.
-
-        Args:
-            sql: the SELECT.
-            dtypes: each column's name and type, in order.
-        """
+        """The columns of a SELECT as arrays, by name and type; reals alone may be NULL, which is NaN."""
         cursor = self._db.cursor()
         cursor.row_factory = None
         with self._reading():

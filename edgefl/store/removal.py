@@ -84,7 +84,7 @@ def _made(path: Path) -> list[Path]:
     Raises:
         UserError: it has none, or cannot be meant.
     """
-    what, hint = "", "name runs, groups or a folder of them"
+    hint = "name runs, groups or a folder of them"
     if path.is_symlink():
         what, hint = "is a link", "name the directory itself"
     elif not path.is_dir():

@@ -33,19 +33,17 @@ from edgefl.store.plans import plan_rows
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.removal import discard
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
-from edgefl.store.sums import STAMP, settle
+from edgefl.store.sums import STAMP, filed, settle
 
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
-# The files of tables, by number.
-_NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
 
 
 class Store:
     """One run's directory, open for writing; ``read`` opens it for reading.
 
-    Once a row could not be written, none is written any more but the run's end, so that what is there is a
-    whole commit.
+    What cannot be written is a RunError, which ends the run: no other row is written any more but its end, so
+    that what is there is a whole commit.
     """
 
     def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
@@ -63,14 +61,7 @@ class Store:
     @classmethod
     @contextmanager
     def planned(cls, folder: Path) -> Iterator[Store]:
-        """Makes a run's directory, to be planned in the block; nothing is left where that fails.
-
-        Args:
-            folder: the directory, new or empty.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Makes a run's directory, which is planned in the block; nothing of it is left on failure."""
         try:
             with _telling(folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +100,6 @@ class Store:
 
         Raises:
             UserError: it is not a run directory.
-            RunError: it cannot be written.
         """
         check_run(folder)
         works_on(folder)
@@ -126,8 +116,9 @@ class Store:
             with store._db as database:
                 begins = "UPDATE meta SET value = ? WHERE key = 'status' AND value = ?"
                 database.execute(begins, ('"running"', '"planned"'))
-            # It may be lost or damaged.
-            store._write_plan_file()
+                # Its file may be lost or damaged.
+                for (content,) in database.execute("SELECT content FROM plan").fetchall():
+                    store._write_plan(content)
             return store
 
     def reader(self) -> Reader:
@@ -137,11 +128,7 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What fails to be written ends the run; rows since the last commit are dropped.
-
-        Raises:
-            RunError: a row cannot be written, now or before.
-        """
+        """Around all that writes rows: where that fails, those since the last commit are dropped."""
         if self._broken is not None:
             raise self._broken
         try:
@@ -155,11 +142,7 @@ class Store:
             raise
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
-        """Sets facts about the whole run, as JSON values.
-
-        Raises:
-            RunError: they cannot be written; so do all methods that add something.
-        """
+        """Sets facts about the whole run, as JSON values."""
         with self._writing():
             self._set_meta(values)
 
@@ -221,16 +204,13 @@ class Store:
     ) -> None:
         """Writes what is known before the run starts: its settings, clients, refusals and prices.
 
-        Args:
-            plan: the plan.
-            resolved: the settings, as of ``Reader.resolved``.
-            test_samples: each client's number of personal test samples.
-            class_counts: its training samples of each class, (clients, classes); None to leave them out.
+        Each client has ``test_samples``, a number, and ``class_counts``, its training samples of each class,
+        (clients, classes), which None leaves out.
         """
         for table, rows in plan_rows(plan, test_samples, class_counts):
             self.insert(table, rows)
         with self._writing():
-            self._write_plan(resolved)
+            self._write_plan(json.dumps(resolved))
 
     def replace_plan(self, resolved: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
         """Replaces the settings of a run that is to be longer; a kill leaves the old ones or the new ones.
@@ -238,28 +218,19 @@ class Store:
         What exists only because the run was to end must be gone before: see ``rewind``. Otherwise a run that
         is killed just after this would go on from there.
 
-        Args:
-            resolved: the settings.
-            facts: about the run, those that follow from its plan.
-
-        Raises:
-            RunError: it cannot be written; the run has one of the two plans.
+        The facts are those that follow from its plan.
         """
         with self._writing():
-            self._db.execute("DELETE FROM plan")
-            self._write_plan(resolved)
+            self._write_plan(json.dumps(resolved))
             self._set_meta(facts)
             self._commit_to_disk()
 
-    def _write_plan(self, resolved: Mapping[str, Any]) -> None:
-        self._db.execute("INSERT INTO plan VALUES (?)", (json.dumps(resolved),))
-        self._write_plan_file()
-
-    def _write_plan_file(self) -> None:
-        """Writes ``plan.yaml``, the settings for people."""
-        for (content,) in self._db.execute("SELECT content FROM plan"):
-            if self.folder != IN_MEMORY:
-                atomically(self.folder / PLAN, dump(json.loads(content)).encode())
+    def _write_plan(self, content: str) -> None:
+        """Writes the settings, and ``plan.yaml``, which has them for people."""
+        self._db.execute("DELETE FROM plan")
+        self._db.execute("INSERT INTO plan VALUES (?)", (content,))
+        if self.folder != IN_MEMORY:
+            atomically(self.folder / PLAN, dump(json.loads(content)).encode())
 
     def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
         """Goes back to a checkpoint, or to the start; the run's status becomes "running".
@@ -270,7 +241,7 @@ class Store:
             turn: the server's last turn by then.
 
         Raises:
-            RunError: it cannot be written, or jobs or events are damaged; the run is as it was.
+            RunError: jobs or events are damaged, too; the run is as it was.
         """
         with self._writing():
             rewind(self._db, to, jobs, turn)
@@ -287,64 +258,40 @@ class Store:
     ) -> None:
         """Saves what the run needs to go on from here, and commits everything so far.
 
-        Args:
-            place: where in the run this is.
-            saved: what it needs.
-            write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
-            best: whether this is the best version so far.
-
-        Raises:
-            RunError: something cannot be written; what was saved before stays as it was.
+        Trees are written by ``write``, atomically, which returns the file's SHA-256. The version may be the
+        ``best`` so far. Where something cannot be written, what was saved before stays as it was.
         """
-        # The files before their rows: a failure leaves no row that close() would commit.
+        with self._writing():
+            known = filed(self._db)
+        new: dict[str, dict[int, SavedFile]] = {"versions": {}, "outcomes": {}}
         outcomes = {number: tree for number, (tree, _) in saved.outcomes.items()}
-        new = {
-            table: self._write_new(table, trees, write)
-            for table, trees in (("versions", saved.servers), ("outcomes", outcomes))
-        }
+        for table, trees in (("versions", saved.servers), ("outcomes", outcomes)):
+            for number, tree in trees.items():
+                name = f"{table}/{number:06d}.safetensors"
+                if name not in known:
+                    # Before its row: a failure leaves none that close() would commit.
+                    new[table][number] = SavedFile(name, write(self.folder / name, tree))
         files = [*new["versions"].values(), *new["outcomes"].values()]
         files += [file for _, file in saved.states.values()]
         with self._writing():
             all_on_disk(self.folder / name for name in [*(file.file for file in files), *FILES])
-            sql = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint"
-            kept = self._db.execute(sql).fetchall() or [(0, None)]
-            number, chosen = kept[-1][0] + 1, place.version if best else kept[-1][1]
+            newest = "SELECT checkpoint, best FROM checkpoints ORDER BY checkpoint DESC LIMIT 1"
+            before, chosen = self._db.execute(newest).fetchone() or (0, None)
+            chosen = place.version if best else chosen
             versions = {*saved.servers, *([] if chosen is None else [chosen])}
-            lists = map(json.dumps, (sorted(versions), sorted(saved.outcomes), dict(saved.content)))
-            self.insert("checkpoints", [(number, *place, chosen, self._events.text(), *lists)])
+            lists = map(json.dumps, (sorted(versions), sorted(outcomes), dict(saved.content)))
+            self.insert("checkpoints", [(before + 1, *place, chosen, self._events.text(), *lists)])
             self.insert("versions", [(version, *file) for version, file in new["versions"].items()])
-            self.insert(
-                "outcomes",
-                [
-                    (outcome, *file, json.dumps(dict(saved.outcomes[outcome][1])))
-                    for outcome, file in new["outcomes"].items()
-                ],
-            )
-            states = [(job, client, *file, number) for client, (job, file) in saved.states.items()]
+            plain = {number: json.dumps(dict(data)) for number, (_, data) in saved.outcomes.items()}
+            self.insert("outcomes", [(one, *file, plain[one]) for one, file in new["outcomes"].items()])
+            states = [(job, client, *file, before + 1) for client, (job, file) in saved.states.items()]
             self.insert("states", states)
-            keep_newest(self._db, since=kept[0][0])
+            keep_newest(self._db)
             self._commit_to_disk()
         sweep(self.folder, self._db)
 
-    def _write_new(
-        self, table: str, trees: Mapping[int, Any], write: Callable[[Path, Any], str]
-    ) -> dict[int, SavedFile]:
-        """Writes those of the trees of a table that have no file yet."""
-        with self._writing():
-            key = next(iter(STORED[table]))
-            known = {number for (number,) in self._db.execute(f"SELECT {key} FROM {table}")}  # noqa: S608 - our own names
-        names = {number: f"{table}/{_NAMES[table].format(number)}" for number in trees if number not in known}
-        return {
-            number: SavedFile(name, write(self.folder / name, trees[number]))
-            for number, name in names.items()
-        }
-
     def commit(self) -> None:
-        """Makes everything added so far durable.
-
-        Raises:
-            RunError: it cannot be written.
-        """
+        """Makes everything added so far durable."""
         with self._writing():
             self._commit()
 
@@ -371,10 +318,7 @@ class Store:
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
 
-        Where rows could not be written, what was added since the last commit is dropped.
-
-        Raises:
-            RunError: this could not be written; what was committed stays, as of a run that was killed.
+        Where this cannot be written, what was committed stays, as of a run that was killed.
         """
         try:
             with _telling(self.folder):
@@ -390,11 +334,7 @@ class Store:
 
 @contextmanager
 def _telling(folder: Path) -> Iterator[None]:
-    """Tells which run's directory cannot be written.
-
-    Raises:
-        RunError: it cannot.
-    """
+    """Tells which run's directory cannot be written."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:

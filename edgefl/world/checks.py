@@ -33,7 +33,7 @@ class Checks:
 
     def chosen(self, select: Callable[[int, Any], ArrayLike], count: int, candidates: Candidates) -> Ints:
         """A selector's answer: ``count`` different ones of the candidates, which are in order."""
-        answer = select(count, candidates)
+        answer = select(count, candidates.array())
         chosen = np.atleast_1d(np.asarray(answer))
         valid = 0
         if chosen.ndim == 1 and np.issubdtype(chosen.dtype, np.integer):

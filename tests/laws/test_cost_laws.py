@@ -40,5 +40,5 @@ def test_a_job_is_its_start_its_steps_and_its_finish(start, step, short, many, f
     cost = trace.cost([steps])
     assert cost.work == sum([step] * many + [short] * few, start)
     assert cost.peak_bytes == (9 if many else 2 if few else 1)
-    assert (cost.down_bytes, cost.up_bytes) == (3, 4)
+    assert (cost.down, cost.up) == ({"w": 3}, {"w": 4})
     assert math.isclose(cost.work.flops, start.flops + many * step.flops + few * short.flops)

@@ -70,12 +70,9 @@ class Intervals(Timetable):
     """Intervals in flat arrays, looked up by bisection."""
 
     def __init__(self, table: Floats, period_s: float, user: Ints) -> None:
-        """Takes recorded times.
+        """Takes rows (number, start_s, end_s) by number and start, (n, 3); inf is no period.
 
-        Args:
-            table: rows (number, start_s, end_s) sorted by number and start, (n, 3).
-            period_s: after which they repeat; inf for never.
-            user: each client's number in the table, or more, (clients,).
+        ``user`` is each client's number in the table, or more, (clients,).
         """
         self._number, self._start_s, self._end_s = table.T
         self._period_s = period_s

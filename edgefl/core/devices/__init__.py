@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
 
 @dataclass
 class KernelClock:
-    """Times work on a device in one number type, kernel by kernel, and remembers the kernels it has timed.
+    """Times work on a device in one number type, kernel by kernel.
 
     Attributes:
         roofs: one kernel's seconds of arithmetic and of memory traffic.
@@ -70,19 +70,16 @@ class KernelClock:
     roofs: Callable[[Kernel], tuple[float, float]]
     launch_s: float
     backward_s: float = 0.0
-    _known: dict[Kernel, tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
 
     def time(self, work: Work) -> Bounds:
         """The time of the work's kernels, run one after another, each bound by the slower of its roofs."""
         compute_s = memory_s = 0.0
         for kernel, count in work:
-            one = self._known.get(kernel)
-            if one is None:
-                one = self._known[kernel] = self.roofs(kernel)
-            if one[0] > one[1]:
-                compute_s += one[0] * count
+            arithmetic_s, traffic_s = self.roofs(kernel)
+            if arithmetic_s > traffic_s:
+                compute_s += arithmetic_s * count
             else:
-                memory_s += one[1] * count
+                memory_s += traffic_s * count
         launch_s = self.launch_s * work.launches + self.backward_s * work.backwards
         return Bounds(compute_s, memory_s, launch_s)
 
@@ -121,7 +118,6 @@ class Battery(Strict):
     """A device's battery. A number alone is read as its capacity: ``battery: {value: 17.8 Wh, ...}``.
 
     Attributes:
-        capacity: energy of a full battery.
         charge_power: what the charger delivers.
         charge_efficiency: share of it that is stored; all of it by default.
         cut_off: level below which the device takes no work.
@@ -280,21 +276,15 @@ class Board(Strict):
         """
         supported = self.dtypes(inference=inference)
         if dtype not in supported:
-            raise UserError(
-                f"device {name!r} has no figure for {dtype}",
-                where=name,
-                hint=f"it has {', '.join(supported)}",
-            )
+            hint = f"it has {', '.join(supported)}"
+            raise UserError(f"device {name!r} has no figure for {dtype}", where=name, hint=hint)
         areas = self.areas(dtype, inference=inference)
-        numbers = [(key, number.value) for key, number in sourced(self) if _within(key, areas)]
-        missing = [key for key, value in numbers if value is None]
-        if missing:
-            raise UserError(
-                f"device {name!r} cannot be priced: no value for {', '.join(missing)}",
-                where=name,
-                hint=f"add it to a device like it: edgefl new device NAME --like {name}",
-            )
-        return {key: float(value) for key, value in numbers if value is not None}
+        numbers = {key: number for key, number in sourced(self) if _within(key, areas)}
+        if missing := [key for key, number in numbers.items() if number.value is None]:
+            what = f"device {name!r} cannot be priced: no value for {', '.join(missing)}"
+            hint = f"add it to a device like it: edgefl new device NAME --like {name}"
+            raise UserError(what, where=name, hint=hint)
+        return {key: float(number.known) for key, number in numbers.items()}
 
 
 def _within(key: str, areas: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ Such times come and go as a two-state Markov chain in continuous time; they are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -30,14 +31,13 @@ class Params(Speed):
         return Load(loaded, self.factor)
 
 
+@dataclass
 class Load(SpeedCurve):
-    """Slower while loaded."""
+    """Slower while loaded, by a factor."""
 
-    def __init__(self, loaded: OnOff, factor: float) -> None:
-        """When clients are loaded, and the factor of their speed then."""
-        self._loaded = loaded
-        self._factor = factor
+    loaded: OnOff
+    factor: float
 
     def at(self, client: int, t_s: float, state: float) -> Pace:  # noqa: ARG002
-        loaded, until_s = self._loaded.of_one(client, t_s)
-        return Pace(self._factor if loaded else 1.0, until_s)
+        loaded, until_s = self.loaded.of_one(client, t_s)
+        return Pace(self.factor if loaded else 1.0, until_s)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
 
@@ -31,15 +32,6 @@ from edgefl.core.speed import Pace, Speed, SpeedCurve
 _DEFAULTS = (180.0, 60.0, 0.7, 240.0)
 # Heat this close below a step has reached it: times are sums of rounded numbers.
 _ROUNDING_S = 1e-6
-
-
-class Heating(NamedTuple):
-    """How a device slows down: as ``Throttling``, in seconds, and a share of the speed."""
-
-    onset: float
-    fall: float
-    floor: float
-    recovery: float
 
 
 class Params(Speed):
@@ -64,36 +56,39 @@ class Params(Speed):
         names = [name for name, device in pairs if self._of(device) is None]
         return (f"thermal: no throttling known of {', '.join(names)}",) if names else ()
 
-    def _of(self, device: Throttling | None) -> Heating | None:
-        """Of a device; None for one that does not slow down."""
+    def _of(self, device: Throttling | None) -> tuple[float, ...] | None:
+        """Onset, fall, floor and recovery of a device; None for one that does not slow down."""
         given = self.onset, self.fall, self.floor, self.recovery
         if device is None and given == (None,) * 4:
             return None
         own = _DEFAULTS if device is None else device.numbers
-        return Heating._make(mine if one is None else one for one, mine in zip(given, own, strict=True))
+        return tuple(mine if one is None else one for one, mine in zip(given, own, strict=True))
 
 
+@dataclass
 class Thermal(SpeedCurve):
-    """A client's state is its heat."""
+    """How devices slow down, and which one each client has; a client's state is its heat."""
 
-    def __init__(self, heating: Sequence[Heating | None], device: Sequence[int], steps: int) -> None:
-        """How devices slow down, which one each client has, and the steps of a fall."""
-        self._heating, self._device, self._steps = heating, device, steps
+    heating: Sequence[tuple[float, ...] | None]
+    device: Sequence[int]
+    steps: int
 
     def at(self, client: int, t_s: float, state: float) -> Pace:
-        of, steps = self._heating[self._device[client]], self._steps
+        of, steps = self.heating[self.device[client]], self.steps
         if of is None:
             return Pace(1.0, math.inf)
+        onset, fall, floor, _ = of
         # Of the bounds onset + fall x k / steps, as many as the heat has reached.
-        place = min(max(math.floor((state + _ROUNDING_S - of.onset) * (steps / of.fall)) + 1, 0), steps + 1)
+        place = min(max(math.floor((state + _ROUNDING_S - onset) * (steps / fall)) + 1, 0), steps + 1)
         if place > steps:
-            return Pace(of.floor, math.inf, of.floor)
-        factor = 1 - (1 - of.floor) * (place - 0.5) / steps if place else 1.0
-        return Pace(factor, t_s + (of.onset + of.fall * place / steps - state), factor)
+            return Pace(floor, math.inf, floor)
+        factor = 1 - (1 - floor) * (place - 0.5) / steps if place else 1.0
+        return Pace(factor, t_s + (onset + fall * place / steps - state), factor)
 
     def after(self, client: int, state: float, from_s: float, to_s: float, *, working: bool) -> float:
-        of, passed_s = self._heating[self._device[client]], to_s - from_s
+        of, passed_s = self.heating[self.device[client]], to_s - from_s
         if of is None:
             return 0.0
-        most_s = of.onset + of.fall
-        return min(state + passed_s, most_s) if working else max(state - most_s / of.recovery * passed_s, 0.0)
+        onset, fall, _, recovery = of
+        cooled = (onset + fall) / recovery * passed_s
+        return min(state + passed_s, onset + fall) if working else max(state - cooled, 0.0)

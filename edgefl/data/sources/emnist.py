@@ -36,7 +36,7 @@ class Params(Dataset):
     def build(self) -> Source:
         """The split: torchvision's layout or Parquet; see ``edgefl.data.readers``."""
         names, train, test = _SPLITS[self.split]
-        spec = Spec(f"emnist-{self.split}", (1, 28, 28), len(names), train, test, tuple(names))
+        spec = Spec(f"emnist-{self.split}", (1, 28, 28), train, test, tuple(names))
 
         def dataset(root: Path, **how: Any) -> Any:
             found = torchvision().datasets.EMNIST(root, self.split, **how)

@@ -20,7 +20,7 @@ from edgefl.data.readers import unpacked
 from edgefl.data.sources import Dataset
 
 _NAMES = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
-SPEC = Spec("femnist", (1, 28, 28), len(_NAMES), 724_737, 80_526, _NAMES)
+SPEC = Spec("femnist", (1, 28, 28), 724_737, 80_526, _NAMES)
 
 _WRITERS = 3550
 _BRIGHTEST = 255
@@ -46,11 +46,7 @@ class Params(Dataset):
 
 
 def _read(root: Path) -> Arrays:
-    """LEAF's files.
-
-    Raises:
-        DataError: there are none, or one is not LEAF's.
-    """
+    """LEAF's files."""
     parts = [sorted((root / part).glob("*.json")) for part in ("train", "test")]
     if not all(parts):
         raise DataError("there are no *.json files in train/ and test/", where=str(root), hint=_RECIPE)

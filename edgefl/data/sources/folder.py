@@ -54,11 +54,7 @@ class Params(OwnImages):
 
 
 def _classes(folder: Path) -> list[str]:
-    """The names of the folders in a folder.
-
-    Raises:
-        DataError: the folder cannot be read, or a name is not Unicode text.
-    """
+    """The names of the folders in a folder."""
     names = sorted(path.name for path in _entries(folder) if path.is_dir())
     for name in names:
         if os.fsencode(name).decode(errors="replace") != name:
@@ -98,10 +94,6 @@ def _images(folder: Path) -> Iterator[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What a folder holds, without hidden files and those that systems leave.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """What a folder holds, without hidden files and those that systems leave."""
     with explained("cannot read the folder", str(folder)):
         return [one for one in folder.iterdir() if one.name[0] != "." and one.name.lower() not in _SYSTEMS]

@@ -9,7 +9,6 @@ from edgefl.data.sources import Dataset
 SPEC = Spec(
     name="mnist",
     shape=(1, 28, 28),
-    classes=10,
     train_size=60_000,
     test_size=10_000,
     class_names=tuple("0123456789"),

@@ -50,11 +50,7 @@ class Params(OwnImages):
         return self.source(self._names(parts), *parts)
 
     def _names(self, parts: list[Pictures]) -> tuple[str, ...]:
-        """The classes' names: those of the metadata, or their numbers.
-
-        Raises:
-            DataError: labels are not numbers from 0, or do not fit the names.
-        """
+        """The classes' names: those of the metadata, or their numbers."""
         names, labels = parts[0].names, np.concatenate([part.labels for part in parts])
         if not len(labels):
             raise DataError("the files hold no images", where=self.path)
@@ -63,8 +59,6 @@ class Params(OwnImages):
         if least < 0 or most >= classes or classes > _MOST_CLASSES:
             what = f"labels run from {least} to {most}; they must be numbers of classes, from 0"
             raise DataError(what + (f" to {classes - 1}" if names else ""), where=self.path)
-        if len(set(names)) < len(names):
-            raise DataError("two classes have the same name", where=self.path)
         return names or tuple(map(str, range(classes)))
 
 

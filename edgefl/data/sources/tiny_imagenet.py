@@ -20,7 +20,7 @@ from edgefl.data.sources.folder import tree
 _CLASSES = 200
 _RECIPE = "unpack there, from http://cs231n.stanford.edu/tiny-imagenet-200.zip, wnids.txt, train/ and val/"
 _NAMES = tuple(f"class {number}" for number in range(_CLASSES))
-SPEC = Spec("tiny-imagenet", (3, 64, 64), _CLASSES, 100_000, 10_000, _NAMES)
+SPEC = Spec("tiny-imagenet", (3, 64, 64), 100_000, 10_000, _NAMES)
 
 
 class Params(Dataset):

@@ -19,7 +19,7 @@ from edgefl.data.sources import Dataset
 
 _SIGNALS = [f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
 _NAMES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
-SPEC = Spec("uci-har", (len(_SIGNALS), 1, 128), len(_NAMES), 7_352, 2_947, _NAMES, signals=True)
+SPEC = Spec("uci-har", (len(_SIGNALS), 1, 128), 7_352, 2_947, _NAMES, signals=True)
 
 _RECIPE = "unpack there https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip"
 
@@ -41,11 +41,7 @@ class Params(Dataset):
 
 
 def _read(root: Path) -> Arrays:
-    """Signals, activities and people, of whom the latter two begin at 1 in the files.
-
-    Raises:
-        DataError: a file is not UCI HAR's, or the signals have different numbers of samples.
-    """
+    """Signals, activities and people, of whom the latter two begin at 1 in the files."""
     parts = []
     for part in ("train", "test"):
         signals = [f"Inertial Signals/{name}_{part}.txt" for name in _SIGNALS]

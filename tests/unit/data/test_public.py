@@ -15,7 +15,7 @@ from edgefl.data.federation import federate
 from edgefl.data.partitions import iid
 from edgefl.protocol import Phase
 
-SPEC = Spec("toy", (2, 3, 3), 2, 40, 10, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
+SPEC = Spec("toy", (2, 3, 3), 40, 10, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
 IID = iid.Params().split
 SHIFT = shift.Params(pixels=1).augment
 NINE = Passes(epochs=2, samples=9)

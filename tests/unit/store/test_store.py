@@ -51,7 +51,7 @@ def _checkpoint(store, version, states, *, best):
     place = CheckpointPlace(
         needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
     )
-    store.checkpoint(place, Saved({version: _tree(version)}, saved), write_tree, best=best)
+    store.checkpoint(place, Saved({version: _tree(version)}, saved, {}, {}), write_tree, best=best)
 
 
 def _same(tree, other):
