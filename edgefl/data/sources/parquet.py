@@ -47,10 +47,6 @@ class Params(OwnImages):
             DataError: the files are not there, or are not image Parquet.
         """
         parts = [image_parquet(part, self.label, self.user) for part in _files(self.root()) if part]
-        return self.source(self._names(parts), *parts)
-
-    def _names(self, parts: list[Pictures]) -> tuple[str, ...]:
-        """The classes' names: those of the metadata, or their numbers."""
         names, labels = parts[0].names, np.concatenate([part.labels for part in parts])
         if not len(labels):
             raise DataError("the files hold no images", where=self.path)
@@ -59,7 +55,7 @@ class Params(OwnImages):
         if least < 0 or most >= classes or classes > _MOST_CLASSES:
             what = f"labels run from {least} to {most}; they must be numbers of classes, from 0"
             raise DataError(what + (f" to {classes - 1}" if names else ""), where=self.path)
-        return names or tuple(map(str, range(classes)))
+        return self.source(names or tuple(map(str, range(classes))), *parts)
 
 
 def _files(root: Path) -> tuple[list[Path], list[Path]]:
