@@ -209,7 +209,6 @@ def _apart() -> Iterator[None]:
 
 
 def _begin(driver: int) -> None:
-    """A worker's start."""
     torch.set_num_threads(1)
     keep_freed_memory()
     # A worker's memory grows with its largest unit: that is no leak, for which loky would replace it.

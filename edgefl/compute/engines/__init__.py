@@ -14,6 +14,7 @@ class EngineParams(Component):
     TRAINS: ClassVar[bool] = True
 
     def build(self, context: EngineContext) -> Engine:
+        """The engine of a run."""
         raise NotImplementedError
 
     def check(self) -> None:
