@@ -68,11 +68,9 @@ class Users(Strict):
 
     @property
     def count(self) -> int:
-        """How many users there are."""
         return (self.rows or "").count("\n")
 
     def table(self) -> UserTable:
-        """The recorded users."""
         return _table(self.rows or "")
 
     def without(self, column: str) -> Self | None:
