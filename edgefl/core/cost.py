@@ -153,7 +153,6 @@ class Work:
 
     @property
     def backwards(self) -> int:
-        """The number of backward passes."""
         return sum(kernel.backward * count for kernel, count in self)
 
 

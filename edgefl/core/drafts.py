@@ -179,7 +179,6 @@ def _without(runs: Sequence[_SweptRun], overrides: Sequence[Override]) -> list[_
 
 
 def _repeated(runs: Sequence[_SweptRun], document: Document, count: int) -> list[_SweptRun]:
-    """The runs with each of so many seeds."""
     where = f"--seeds {short(str(count))}"
     if not 1 <= count <= MOST_RUNS:
         what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"

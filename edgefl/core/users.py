@@ -79,7 +79,6 @@ class Users(Strict):
         return self.model_copy(update={"rows": _text(left)}) if left else None
 
     def renamed(self, column: str, names: Mapping[str, str]) -> Self:
-        """The users with other names in a column."""
         if all(old == new for old, new in names.items()):
             return self
         columns = _columns(self.rows or "")

@@ -43,7 +43,7 @@ class Optimizer(Component):
 
     @abstractmethod
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
-        """Updates the weights ``values`` and the lists of the state in place; returns the state after the step.
+        """Updates the weights ``values`` and the lists of the state in place, and returns the new state.
 
         Args:
             gradients: already clipped; not to be written to.
