@@ -28,7 +28,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError, closest, nearest
 from edgefl.core.params import Component, Strict
 from edgefl.core.validation import validate
-from edgefl.core.yamls import RECORDED, Document
+from edgefl.core.yamls import RECORDED, WRITTEN, Document
 
 
 class _Recorded(Component):
@@ -135,8 +135,8 @@ class NameOf:
     kind: str
 
     def _read(self, name: str, info: ValidationInfo) -> str:
-        # Those of a record that is made in Python are what its maker says.
-        if info.context in (None, RECORDED):
+        # Others are spelled right already; and a cluster's worker may lack the user's own.
+        if info.context != WRITTEN:
             return name
         return as_its_file(self.kind, name, _OWN.get().get(self.kind, ()))
 

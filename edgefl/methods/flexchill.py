@@ -65,7 +65,7 @@ class Params(MethodParams):
         if isinstance(temperature, BySample):
             return site.base(_by_sample(net, temperature.of))
         if isinstance(temperature, ByModel):
-            temperature = temperature.values.get(net.name.replace("_", "-"), temperature.default)
+            temperature = temperature.of(net.name)
         return site.base(replace(net, temperature=net.temperature * temperature))
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import torch
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from edgefl.core import catalogue
+from edgefl.core.components import NameOf
 from edgefl.core.params import NonNegative, Positive, Strict
-from edgefl.core.yamls import by_hand
 from edgefl.protocol.values import Assignment
+
+_EACH = Field(description="the temperature of each name")
+_OTHERS = Field(description="the temperature of all others")
 
 
 class OfJob(Strict):
@@ -27,40 +29,27 @@ class OfJob(Strict):
         """The job's temperature."""
 
 
-class _ByName(Strict):
-    """A temperature for each name of a kind, and one for all others."""
-
-    KIND: ClassVar[str]
-
-    values: Annotated[dict[str, Positive], Field(description="the temperature of each name")]
-    default: Annotated[Positive, Field(description="the temperature of all others")] = 1.0
-
-    @field_validator("values")
-    @classmethod
-    def _known(cls, values: dict[str, float], info: ValidationInfo) -> dict[str, float]:
-        # A worker of a cluster validates what the driver wrote out, and may lack the user's files.
-        if not by_hand(info.context):
-            return values
-        return {catalogue.find(cls.KIND, name).name: temperature for name, temperature in values.items()}
-
-
-class ByDevice(_ByName, OfJob):
+class ByDevice(OfJob):
     """By the client's device."""
 
-    KIND: ClassVar[str] = "devices"
-
+    values: Annotated[dict[Annotated[str, NameOf("devices")], Positive], _EACH]
+    default: Annotated[Positive, _OTHERS] = 1.0
     by: Literal["device"]
 
     def of(self, job: Assignment) -> float:
         return self.values.get(job.device, self.default)
 
 
-class ByModel(_ByName):
+class ByModel(Strict):
     """By the client's model."""
 
-    KIND: ClassVar[str] = "models"
-
+    values: Annotated[dict[Annotated[str, NameOf("models")], Positive], _EACH]
+    default: Annotated[Positive, _OTHERS] = 1.0
     by: Literal["model"]
+
+    def of(self, model: str) -> float:
+        """That of a net of this name, which is its file's."""
+        return self.values.get(model.replace("_", "-"), self.default)
 
 
 class ByRound(OfJob):
