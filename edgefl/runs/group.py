@@ -173,28 +173,17 @@ def run(
     overrides = as_overrides(overrides, engine=engine, model=model, seed=seed, link=link)
     with shown(callbacks, progress, trackers) as watching:
         drafted = drafts(scenario, overrides, seeds)
-        return _run(drafted, data_dir, watching, out, download=not offline)
-
-
-def _run(
-    drafted: Sequence[Draft],
-    data_dir: str | Path | None,
-    callbacks: Callbacks,
-    out: str | Path | None,
-    *,
-    download: bool,
-) -> Result:
-    engines = [engine_options(draft) for draft in drafted]
-    folder = Path(data_dir) if data_dir else None
-    training = any(options.trains for options in engines)
-    access = DataAccess(folder, download=download, need="pixels" if training else "labels")
-    with claimed(Path(out) if out else None, slug(drafted[0].group)) as group:
-        planned = [plan(draft, access) for draft in drafted]
-        pairs = list(zip(planned, engines, strict=True))
-        notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
-        assumed = in_short(line for each in planned for line in each.plan.assumed)
-        executions = _prepared(pairs, group, folder, drafted[0].group)
-        return executed(executions, drafted[0].group, group, callbacks, [*assumed, *notes])
+        engines = [engine_options(draft) for draft in drafted]
+        folder, name = Path(data_dir) if data_dir else None, drafted[0].group
+        training = any(options.trains for options in engines)
+        access = DataAccess(folder, download=not offline, need="pixels" if training else "labels")
+        with claimed(Path(out) if out else None, slug(name)) as group:
+            planned = [plan(draft, access) for draft in drafted]
+            pairs = list(zip(planned, engines, strict=True))
+            notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
+            assumed = in_short(line for each in planned for line in each.plan.assumed)
+            executions = _prepared(pairs, group, folder, name)
+            return executed(executions, name, group, watching, [*assumed, *notes])
 
 
 def _prepared(

@@ -77,14 +77,11 @@ def resume(
     given = as_overrides(overrides, engine=engine)
     access = DataAccess(Path(data_dir) if data_dir else None, download=not offline)
     with shown(callbacks, progress, trackers) as watching:
-        return _resume(folder_of(run), given, access, watching)
-
-
-def _resume(folder: Path, given: Sequence[Override], access: DataAccess, callbacks: Callbacks) -> Result:
-    name, runs = _runs_of(folder)
-    with locked(folder):
-        executions = [_execution(run, given, access, alone=len(runs) == 1) for run in runs]
-        return executed(executions, name, folder, callbacks, _notes(executions))
+        folder = folder_of(run)
+        name, runs = _runs_of(folder)
+        with locked(folder):
+            executions = [_execution(one, given, access, alone=len(runs) == 1) for one in runs]
+            return executed(executions, name, folder, watching, _notes(executions))
 
 
 def _notes(executions: Sequence[Execution | RunResult]) -> list[str]:
