@@ -7,8 +7,10 @@ from builders import MOMENTUM, build_method
 
 from edgefl.protocol import (
     BUFFERS,
+    GradientStep,
     Method,
     Net,
+    NetObjective,
     Phase,
     Site,
     Within,
@@ -18,8 +20,6 @@ from edgefl.protocol import (
     frozen,
     layers_of,
     local_training,
-    plain_objective,
-    sgd,
     shifted,
     trainer,
     tree_map,
@@ -30,7 +30,7 @@ def phases_by_part(net: Net) -> Method:
     """First the head alone, then the body alone."""
     site = Site(net, MOMENTUM, None)
     phases = [
-        Phase(part, sgd(plain_objective(net), MOMENTUM.optimizer, [part]), MOMENTUM.passes)
+        Phase(part, GradientStep(NetObjective(net), MOMENTUM.optimizer, (part,)), MOMENTUM.passes)
         for part in ("head", "body")
     ]
     return averaging(site, *phases, shared=(*net.trained, BUFFERS))
@@ -39,9 +39,9 @@ def phases_by_part(net: Net) -> Method:
 def with_second_model(net: Net) -> Method:
     """FedAvg whose clients train a second model besides, pulled to nothing, and keep it."""
     site = Site(net, MOMENTUM, None)
-    step = sgd(plain_objective(net), MOMENTUM.optimizer, net.trained)
+    step = GradientStep(NetObjective(net), MOMENTUM.optimizer, net.trained)
     return extended(
-        averaging(site, local_training(site, plain_objective(net)), shared=(*net.trained, BUFFERS)),
+        averaging(site, local_training(site, NetObjective(net)), shared=(*net.trained, BUFFERS)),
         "second",
         client=lambda initial: initial,
         start=lambda carry, _, state, ctx: {

@@ -25,7 +25,9 @@ from edgefl.methods import MethodParams
 from edgefl.protocol import (
     Carry,
     Ctx,
+    GradientStep,
     Method,
+    NetObjective,
     Payload,
     Phase,
     Predictor,
@@ -35,9 +37,7 @@ from edgefl.protocol import (
     extended,
     needs_plain_model,
     needs_trained,
-    plain_objective,
     proximal_term,
-    sgd,
     starting,
     structure,
     trainer,
@@ -84,9 +84,9 @@ class Params(MethodParams):
             received = starting(net, payload, state)
             return {**carry, "ditto": {**personal, "anchor": {part: received[part] for part in net.trained}}}
 
-        objective = plain_objective(replace(net, terms=()).with_term(proximal_term(net, self.lam)))
+        objective = NetObjective(replace(net, terms=()).with_term(proximal_term(net, self.lam)))
         length = site.local.passes if self.personal_epochs is None else Passes(epochs=self.personal_epochs)
-        step = Within("ditto", sgd(objective, optimizer, net.trained))
+        step = Within("ditto", GradientStep(objective, optimizer, net.trained))
         method = extended(
             base,
             "ditto",

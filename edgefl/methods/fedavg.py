@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from edgefl.methods import MethodParams
-from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
+from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, local_training
 
 
 class Params(MethodParams):
@@ -18,5 +18,5 @@ class Params(MethodParams):
     NEUTRAL: ClassVar = {}
 
     def build(self, site: Site) -> Method:
-        train = local_training(site, plain_objective(site.net))
+        train = local_training(site, NetObjective(site.net))
         return averaging(site, train, shared=(*site.net.trained, BUFFERS))

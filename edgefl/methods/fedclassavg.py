@@ -36,13 +36,13 @@ from edgefl.protocol import (
     BUFFERS,
     Carry,
     Method,
+    NetObjective,
     Seen,
     Site,
     anchored,
     averaging,
     leaves,
     local_training,
-    plain_objective,
 )
 
 Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
@@ -76,7 +76,7 @@ class Params(MethodParams):
         pulled = self.rho > 0 and "head" in net.trained
         if pulled:
             net = net.with_term(_pull(self.rho))
-        train = replace(local_training(site, plain_objective(net)), views=views, augment=self.augment)
+        train = replace(local_training(site, NetObjective(net)), views=views, augment=self.augment)
         method = averaging(
             site,
             train,

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from edgefl.methods import MethodParams
-from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
+from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, local_training
 
 
 class Params(MethodParams):
@@ -23,6 +23,6 @@ class Params(MethodParams):
     share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
-        train = local_training(site, plain_objective(site.net))
+        train = local_training(site, NetObjective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_head else ("body", BUFFERS)
         return averaging(site, train, shared=shared)

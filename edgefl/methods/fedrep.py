@@ -17,7 +17,7 @@ from pydantic import Field
 
 from edgefl.core.steps import Passes
 from edgefl.methods import MethodParams
-from edgefl.protocol import BUFFERS, Method, Phase, Site, averaging, needs_trained, plain_objective, sgd
+from edgefl.protocol import BUFFERS, GradientStep, Method, NetObjective, Phase, Site, averaging, needs_trained
 
 
 class Params(MethodParams):
@@ -32,8 +32,8 @@ class Params(MethodParams):
     def build(self, site: Site) -> Method:
         """Raises a ``UserError`` if the net has no body, or its head is fixed."""
         needs_trained("fedrep", site.net, "head", "body")
-        objective, optimizer = plain_objective(site.net), site.local.optimizer
+        objective, optimizer = NetObjective(site.net), site.local.optimizer
         length = site.local.passes if self.body_epochs is None else Passes(epochs=self.body_epochs)
-        head = Phase("head", sgd(objective, optimizer, ("head",)), Passes(epochs=self.head_epochs))
-        body = Phase("body", sgd(objective, optimizer, ("body",)), length)
+        head = Phase("head", GradientStep(objective, optimizer, ("head",)), Passes(epochs=self.head_epochs))
+        body = Phase("body", GradientStep(objective, optimizer, ("body",)), length)
         return averaging(site, head, body, shared=("body", BUFFERS))

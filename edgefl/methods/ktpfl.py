@@ -48,8 +48,10 @@ from edgefl.protocol import (
     Ctx,
     Exchange,
     Fold,
+    GradientStep,
     Method,
     Net,
+    NetObjective,
     Objective,
     Passes,
     Payload,
@@ -62,8 +64,6 @@ from edgefl.protocol import (
     leaves,
     local_training,
     needs_public,
-    plain_objective,
-    sgd,
     starting,
     weighted_mean,
 )
@@ -92,12 +92,12 @@ class Params(MethodParams):
         """Raises a ``UserError`` if the task has no public images."""
         net, images = site.net, needs_public(NAME, site)
         shared = tuple(net.parts()) if self.share_weights else ()
-        distil = sgd(distilling(net, self.temperature), site.local.optimizer, net.trained)
+        distil = GradientStep(distilling(net, self.temperature), site.local.optimizer, net.trained)
         predict = on_public("predict", predicting(net, self.temperature), images)
         alone = averaging(
             site,
             on_public("distil", distil, images, self.distill_epochs),
-            local_training(site, plain_objective(net)),
+            local_training(site, NetObjective(net)),
             shared=(),
         )
         (train,) = alone.exchanges

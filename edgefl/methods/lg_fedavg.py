@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from edgefl.methods import MethodParams
-from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
+from edgefl.protocol import BUFFERS, Method, NetObjective, Site, averaging, local_training
 
 
 class Params(MethodParams):
@@ -28,6 +28,6 @@ class Params(MethodParams):
     share_body: Annotated[bool, Field(description="whether the body is averaged too; true is FedAvg")] = False
 
     def build(self, site: Site) -> Method:
-        train = local_training(site, plain_objective(site.net))
+        train = local_training(site, NetObjective(site.net))
         shared = (*site.net.trained, BUFFERS) if self.share_body else ("head",)
         return averaging(site, train, shared=shared)

@@ -7,11 +7,11 @@ and a server that merges nothing, it is FedAvg.
 from __future__ import annotations
 
 from edgefl.methods import MethodParams
-from edgefl.protocol import Method, Site, averaging, local_training, plain_objective
+from edgefl.protocol import Method, NetObjective, Site, averaging, local_training
 
 
 class Params(MethodParams):
     """Local training has no parameters of its own."""
 
     def build(self, site: Site) -> Method:
-        return averaging(site, local_training(site, plain_objective(site.net)), shared=())
+        return averaging(site, local_training(site, NetObjective(site.net)), shared=())

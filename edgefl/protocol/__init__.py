@@ -51,6 +51,7 @@ from edgefl.protocol.statistics import gathering as gathering
 from edgefl.protocol.statistics import one_hot as one_hot
 from edgefl.protocol.statistics import summed as summed
 from edgefl.protocol.training import GradientStep as GradientStep
+from edgefl.protocol.training import NetObjective as NetObjective
 from edgefl.protocol.training import Objective as Objective
 from edgefl.protocol.training import Within as Within
 from edgefl.protocol.training import add_product as add_product
@@ -59,8 +60,6 @@ from edgefl.protocol.training import chilled as chilled
 from edgefl.protocol.training import fit as fit
 from edgefl.protocol.training import fit_loss as fit_loss
 from edgefl.protocol.training import gradients_of as gradients_of
-from edgefl.protocol.training import plain_objective as plain_objective
-from edgefl.protocol.training import sgd as sgd
 from edgefl.protocol.training import trainer as trainer
 from edgefl.protocol.trees import BUFFERS as BUFFERS
 from edgefl.protocol.trees import Payload as Payload

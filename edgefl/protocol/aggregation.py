@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from edgefl.protocol.nets import Carry, Net, Predictor
-from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
+from edgefl.protocol.training import GradientStep, Objective, trainer
 from edgefl.protocol.trees import BUFFERS, Payload, Tree, weighted_mean
 from edgefl.protocol.values import TRAIN, Arrival, Ctx, Exchange, Fold, Method, Phase, Site
 
 
 def local_training(site: Site, objective: Objective) -> Phase:
     """The scenario's local training on single views of the training data."""
-    return Phase(TRAIN, sgd(objective, site.local.optimizer, site.net.trained), site.local.passes)
+    return Phase(TRAIN, GradientStep(objective, site.local.optimizer, site.net.trained), site.local.passes)
 
 
 def averaging(

@@ -11,7 +11,7 @@ from torch import Tensor
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.protocol.nets import Net, Predictor, cross_entropy
 from edgefl.protocol.own_models import unchanged
-from edgefl.protocol.training import plain_objective, sgd, trainer
+from edgefl.protocol.training import GradientStep, NetObjective, trainer
 from edgefl.protocol.trees import BUFFERS, Tree, tree_map
 from edgefl.protocol.values import Batch, Exchange, Fold, Method, When
 
@@ -93,7 +93,7 @@ def tuned_head(
         sample_temperature=None,
     )
     optimizer = Sgd(lr=lr, momentum=0.9)
-    step = sgd(plain_objective(above), optimizer, ("head",))
+    step = GradientStep(NetObjective(above), optimizer, ("head",))
     wide = tree_map(lambda leaf: leaf.to(torch.float64), head)
     carry = trainer({"head": wide, BUFFERS: {}}, optimizer, ("head",), lr)
     generator = torch.Generator().manual_seed(seed)

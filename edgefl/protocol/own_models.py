@@ -13,7 +13,7 @@ from edgefl.core.steps import Passes
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.composition import beside
 from edgefl.protocol.nets import Carry, Net, Predictor
-from edgefl.protocol.training import plain_objective, sgd, trainer
+from edgefl.protocol.training import GradientStep, NetObjective, trainer
 from edgefl.protocol.trees import Payload, Tree, leaves, tree_map
 from edgefl.protocol.values import Arrival, Ctx, Exchange, Fold, Method, Phase, When
 
@@ -66,7 +66,7 @@ def fine_tuning(
         phase: the name of the exchange and its phase, and the length.
         name: see ``with_own_model``.
     """
-    step = sgd(plain_objective(replace(net, terms=())), optimizer, trained)
+    step = GradientStep(NetObjective(replace(net, terms=())), optimizer, tuple(trained))
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
         return trainer(starting(net, payload, state), optimizer, trained, ctx.lr)

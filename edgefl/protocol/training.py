@@ -38,11 +38,6 @@ class NetObjective:
         return fit(self.net, seen, carry), buffers
 
 
-def plain_objective(net: Net) -> Objective:
-    """The net's own loss on the batch and its terms; see ``NetObjective``."""
-    return NetObjective(net)
-
-
 def fit(net: Net, seen: Seen, carry: Carry) -> Tensor:
     """The net's loss of a forward pass as training sees it, and its terms."""
     loss = fit_loss(net, seen.logits, seen.y, carry)
@@ -163,11 +158,6 @@ class Within:
 
     def __call__(self, carry: Carry, batch: Batch) -> Carry:
         return {**carry, self.key: self.step(carry[self.key], batch)}
-
-
-def sgd(objective: Objective, optimizer: Optimizer, trained: Sequence[str]) -> GradientStep:
-    """One optimizer step on the objective; see ``GradientStep``."""
-    return GradientStep(objective, optimizer, tuple(trained))
 
 
 def trainer(

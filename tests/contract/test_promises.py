@@ -155,10 +155,10 @@ OBJECTIVES = {
 def test_what_an_objective_returns_is_checked(broken, tmp_path, returned):
     """A loss alone, no buffers, a loss for each sample: the finding names the objective's line."""
     mistake = f"""
-    from edgefl.protocol import averaging, local_training, plain_objective
+    from edgefl.protocol import NetObjective, averaging, local_training
 
     def objective(weights, batch, carry):
-        loss, _ = plain_objective(site.net)(weights, batch, carry)
+        loss, _ = NetObjective(site.net)(weights, batch, carry)
         return {returned}
 
     return averaging(site, local_training(site, objective), shared=("body", "head", "buffers"))

@@ -14,7 +14,7 @@ from test_stacking import NAMES, SIZES, batches_of, group, initial_of, together
 from edgefl.compute import loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
-from edgefl.protocol import Exchange, Net, Tree, chilled, flatten, sgd
+from edgefl.protocol import Exchange, GradientStep, Net, Tree, chilled, flatten
 from edgefl.protocol.sample_losses import SQUARES, measured, summarised
 
 pytestmark = pytest.mark.usefixtures("preloaded_processes")
@@ -117,7 +117,7 @@ def test_an_objective_that_does_not_tell_is_named():
         return net.loss(net.head(weights["head"], features), batch.y), buffers
 
     (phase,) = train.work.phases
-    own = replace(phase, step=sgd(objective, MOMENTUM.optimizer, net.trained))
+    own = replace(phase, step=GradientStep(objective, MOMENTUM.optimizer, net.trained))
     exchange = with_losses(replace(train, work=replace(train.work, phases=(own,))))
     given = group(exchange, net, federated.server(initial_of(net)), [None] * 2, SIZES[:2])
     with pytest.raises(RunError, match="does not tell samples' losses"):

@@ -91,14 +91,14 @@ PAIRS = """
 from dataclasses import replace
 import torch
 from edgefl.methods import MethodParams
-from edgefl.protocol import averaging, leaves, local_training, plain_objective
+from edgefl.protocol import NetObjective, averaging, leaves, local_training
 
 class Params(MethodParams):
     how: str = "pairs"
 
     def build(self, site):
         shared = tuple(site.net.parts())
-        base = averaging(site, local_training(site, plain_objective(site.net)), shared=shared)
+        base = averaging(site, local_training(site, NetObjective(site.net)), shared=shared)
         (train,) = base.exchanges
         def merge(server, arrivals):
             every = [[leaf.flatten() for leaf in leaves(one.upload)] for one in arrivals]

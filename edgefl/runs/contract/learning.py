@@ -179,7 +179,7 @@ def objective(setting: Setting) -> Broken | Inapplicable | None:
     return None if learns else Inapplicable("no step learns from labels")
 
 
-_FIT = "make the loss with plain_objective(net), or with fit(net, seen, carry) of what forward() has seen"
+_FIT = "make the loss with NetObjective(net), or with fit(net, seen, carry) of what forward() has seen"
 
 
 def _learns(step: _Step) -> bool:

@@ -12,7 +12,18 @@ from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.adam import Params as Adam
 from edgefl.core.optimizers.adamw import Params as AdamW
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.protocol import BUFFERS, Batch, Carry, Net, Tree, flatten, leaves, plain_objective, sgd, trainer
+from edgefl.protocol import (
+    BUFFERS,
+    Batch,
+    Carry,
+    GradientStep,
+    Net,
+    NetObjective,
+    Tree,
+    flatten,
+    leaves,
+    trainer,
+)
 
 STEPS = 10
 RATE = 0.1
@@ -62,7 +73,7 @@ def test_steps_are_those_of_torch(net: Net, key: str):
     ours, kind, settings = OPTIMIZERS[key]
     weights = net.init(0)
     carry = trainer(weights, ours, net.trained, RATE)
-    step = sgd(plain_objective(net), ours, net.trained)
+    step = GradientStep(NetObjective(net), ours, net.trained)
     module = net.module(weights).train()
     theirs = kind(module.parameters(), lr=RATE, **settings)
     total = 0.0
@@ -105,7 +116,7 @@ def test_gradients_may_share_memory(objective: Any, key: str):
     values = {name: value.clone().requires_grad_() for name, value in start.items()}
     theirs = kind(values.values(), lr=RATE, **settings)
     for _ in range(3):
-        carry = sgd(objective, ours, ("body",))(carry, batch)
+        carry = GradientStep(objective, ours, ("body",))(carry, batch)
         theirs.zero_grad()
         objective({"body": values, BUFFERS: {}}, batch, {})[0].backward()
         if ours.clip_norm:
@@ -123,7 +134,7 @@ def test_untrained_parts_stay(net: Net):
     assert carry["weights"]["body"] is weights["body"]
     assert carry["weights"]["head"]["weight"] is not weights["head"]["weight"]
     assert len(carry["slots"]["head"]["momentum"]) == 2
-    step = sgd(plain_objective(net), OPTIMIZERS["momentum"][0], ("head",))
+    step = GradientStep(NetObjective(net), OPTIMIZERS["momentum"][0], ("head",))
     for batch in batches()[:2]:
         carry = step(carry, batch)
     after = flatten(carry["weights"])
