@@ -20,7 +20,7 @@ PLAIN = LocalTraining(optimizer=Sgd(lr=RATE))
 BY_JOB: dict[str, tuple[dict[str, Any], float]] = {
     "device": ({"by": "device", "values": {"raspberry-pi-5": 0.4}}, 0.4),
     "other device": ({"by": "device", "values": {"laptop-cpu": 0.4}, "default": 0.7}, 0.7),
-    "model": ({"by": "model", "values": {"MLP": 0.3}}, 0.3),
+    "model": ({"by": "model", "values": {"mlp": 0.3}}, 0.3),
     "other model": ({"by": "model", "values": {"cnn2": 0.3}, "default": 2.0}, 2.0),
     "linear": ({"by": "round", "start": 0.2, "end": 1.0}, 0.2 + 0.8 * 3 / 8),
     "cosine": (
