@@ -8,14 +8,14 @@ from the end of the transfer that it follows until it is over, whichever job is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
 from edgefl.analysis.history import Reached
-from edgefl.analysis.repricing import Taken, chunks
+from edgefl.analysis.repricing import Taken
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
@@ -50,7 +50,7 @@ def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Re
     region = dealt(carbon, len(run.clients.kind), run.reader.meta["seed"])
     times = [ended, *(one.until for one in reached.values())]
     until = [math.inf, *(one.t_s for one in reached.values())]
-    sums = sums_of(run, [end.by_job(ended.t_s) for end in run.corners], region, grid, until)
+    sums = sums_of(run, [end.taken(ended.t_s) for end in run.corners], region, grid, until)
     if has_interval(carbon) and not run.corners:
         sums = [each * 3 for each in sums]
     whole, *targets = (_emissions(run, carbon, grid, each, t) for each, t in zip(sums, times, strict=True))
@@ -161,71 +161,56 @@ class Sums(NamedTuple):
 
 
 def sums_of(
-    run: Run,
-    corners: Sequence[Iterator[tuple[slice, Taken]]],
-    region: Ints,
-    grid: Intensities,
-    until: Sequence[float],
+    run: Run, corners: Sequence[Taken], region: Ints, grid: Intensities, until: Sequence[float]
 ) -> list[list[Sums]]:
     """The sums over what was over at given times, by time: the run's own, then one at each corner.
 
     Hours are those of the run everywhere, at which its jobs began and ended.
 
     Args:
-        corners: what they took at corners of the devices' and links' numbers; see ``Repriced.by_job``.
+        corners: what its jobs took at corners of the devices' and links' numbers.
         region: each client's, (clients,).
     """
-    clients = len(region)
-    own = [Sums(*(np.zeros(clients) for _ in Sums._fields)) for _ in until]
-    sums = [
-        [one, *(one._replace(devices_g=np.zeros(clients), busy_s=np.zeros(clients)) for _ in corners)]
-        for one in own
-    ]
-    for (places, spans, joules), *ends in zip(_charged(run), *corners, strict=True):
-        some = run.repriced[places]
-        ends_s = [end_s for _, end_s in spans]
-        per_kwh = [grid.mean(region[some.client], *span) for span in spans]
-        per_j = [intensity / J_PER_KWH for intensity in per_kwh]
-        gigabytes = (moved / _B_PER_GB for moved in (some.down_bytes, 0 * some.down_bytes, some.up_bytes))
-        busy_s = some.receive_s, some.work_s, some.transmit_s
-        ways = [(joules[:-1], busy_s), *(((*at.stage_j, *at.tail_j), at.busy_s) for _, at in ends)]
-        # Of which sums, of which way, how much, and when it was over.
-        amounts: list[tuple[str, int, Floats, Floats]] = [
-            ("jobs", 0, np.ones(len(some.client)), some.dispatched_s),
-            ("waiting_g", 0, joules[-1] * per_j[-1], ends_s[-1]),
-            *(("traffic", 0, one * per_kwh[place], ends_s[place]) for place, one in enumerate(gigabytes)),
-        ]
-        for way, (drawn_j, lasted_s) in enumerate(ways):
-            amounts += [
-                ("devices_g", way, one * per_j[place], ends_s[place]) for place, one in enumerate(drawn_j)
-            ]
-            amounts += [("busy_s", way, one, ends_s[place]) for place, one in enumerate(lasted_s)]
-        for t_s, each in zip(until, sums, strict=True):
-            for name, way, values, end_s in amounts:
-                over, total = end_s <= t_s, getattr(each[way], name)
-                total += np.bincount(some.client[over], weights=values[over], minlength=clients)
-    return sums
+    jobs = run.repriced
+    spans, joules = _charged(run)
+    ends_s = [end_s for _, end_s in spans]
+    per_kwh = [grid.mean(region[jobs.client], *span) for span in spans]
+    per_j = [intensity / J_PER_KWH for intensity in per_kwh]
+    busy_s = jobs.receive_s, jobs.work_s, jobs.transmit_s
+    ways = [(joules[:-1], busy_s), *(((*at.stage_j, *at.tail_j), at.busy_s) for at in corners)]
+
+    def over(t_s: float, amounts: Iterable[Floats], when: Sequence[Floats] = ends_s) -> Floats:
+        """Of amounts of each job, in the order of the spans, the sums by client of what was over by then."""
+        found = np.zeros(len(region))
+        for values, end_s in zip(amounts, when, strict=False):
+            mine = end_s <= t_s
+            found += np.bincount(jobs.client[mine], weights=values[mine], minlength=len(region))
+        return found
+
+    found = []
+    for t_s in until:
+        jobs_begun = over(t_s, [np.ones(len(jobs))], [jobs.dispatched_s])
+        moved = (size / _B_PER_GB * per_kwh[at] for size, at in ((jobs.down_bytes, 0), (jobs.up_bytes, 2)))
+        traffic = over(t_s, moved, [ends_s[0], ends_s[2]])
+        waiting_g = over(t_s, [joules[-1] * per_j[-1]], [ends_s[-1]])
+        ends = []
+        for drawn_j, lasted_s in ways:
+            devices_g = over(t_s, map(np.multiply, drawn_j, per_j))
+            ends.append(Sums(jobs_begun, devices_g, traffic, over(t_s, lasted_s), waiting_g))
+        found.append(ends)
+    return found
 
 
-def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], list[Floats]]]:
-    """When a run's jobs drew energy, from and to, and how much; some jobs at a time.
+def _charged(run: Run) -> tuple[list[tuple[Floats, Floats]], list[Floats]]:
+    """When a run's jobs drew energy, from and to, and how much.
 
     Of the stages; of the tails before the first transfer, between the two and open in the end; and of
     waiting.
     """
-    rows, jobs = run.jobs, run.repriced
-    settled_s, settled_j = np.full(len(rows), np.nan), np.zeros(len(rows))
-    last = np.searchsorted(rows.job, run.tails.job)
+    jobs = run.repriced
+    settled_s, settled_j = np.full(len(jobs), np.nan), np.zeros(len(jobs))
+    last = np.searchsorted(jobs.job, run.tails.job)
     settled_s[last], settled_j[last] = run.tails.t_s, run.tails.joules
-    joules = [
-        rows.receive_j + rows.receive_idle_j,
-        rows.work_j + rows.work_idle_j,
-        rows.transmit_j + rows.transmit_idle_j,
-        rows.earlier_tail_j,
-        rows.work_tail_j,
-        settled_j,
-        rows.waiting_j,
-    ]
     received_s, worked_s, arrived_s = map(run.over_s, ("received_s", "worked_s", "arrived_s"))
     moved_s = np.where(jobs.transmit_s > 0, arrived_s, received_s)
     first_s = np.where(jobs.receive_s > 0, jobs.dispatched_s, worked_s)
@@ -236,21 +221,16 @@ def _charged(run: Run) -> Iterator[tuple[slice, list[tuple[Floats, Floats]], lis
         # NaN cuts none short.
         return since_s, np.fmin(since_s + tail_s, until_s)
 
-    spans = [
-        (jobs.dispatched_s, received_s),
-        (received_s, worked_s),
-        (worked_s, arrived_s),
-        tail(np.where(jobs.earlier < 0, first_s, moved_s[jobs.earlier]), first_s),
-        tail(received_s, worked_s),
-        tail(moved_s, settled_s),
-        (arrived_s, jobs.ended_s),
+    charges = [
+        (jobs.receive_j + jobs.receive_idle_j, (jobs.dispatched_s, received_s)),
+        (jobs.work_j + jobs.work_idle_j, (received_s, worked_s)),
+        (jobs.transmit_j + jobs.transmit_idle_j, (worked_s, arrived_s)),
+        (jobs.earlier_tail_j, tail(np.where(jobs.earlier < 0, first_s, moved_s[jobs.earlier]), first_s)),
+        (jobs.work_tail_j, tail(received_s, worked_s)),
+        (settled_j, tail(moved_s, settled_s)),
+        (jobs.waiting_j, (arrived_s, jobs.ended_s)),
     ]
-    for places in chunks(jobs):
-        yield (
-            places,
-            [(start_s[places], end_s[places]) for start_s, end_s in spans],
-            [one[places] for one in joules],
-        )
+    return [span for _, span in charges], [joules for joules, _ in charges]
 
 
 class Intensities:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
@@ -289,7 +289,7 @@ def _device_use(run: Run) -> dict[str, DeviceUse]:
     admitted = np.bincount(device[run.clients.admitted], minlength=len(run.device_names)).tolist()
     unknown = set(device[run.took_part & ~run.known].tolist())
     known_j = np.where(run.known[run.jobs.client], run.joules, 0.0)
-    taken = zip(run.device_names, admitted, *_drained(run, [(slice(None), known_j)]), strict=True)
+    taken = zip(run.device_names, admitted, *_drained(run, known_j), strict=True)
     for place, (name, clients, whole_j, round_j) in enumerate(taken):
         if clients:
             figures = (None, None) if place in unknown else (whole_j, round_j)
@@ -297,14 +297,11 @@ def _device_use(run: Run) -> dict[str, DeviceUse]:
     return found
 
 
-def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[float], list[float | None]]:
+def _drained(run: Run, joules: Floats) -> tuple[list[float], list[float | None]]:
     """What jobs took by device, given each one's joules: all, and a round's in the mean, None without one."""
     shape = len(run.device_names), len(run.names)
     group, size = run.clients.device[run.jobs.client] * shape[1] + run.jobs.exchange, shape[0] * shape[1]
-    counts, sums_j = np.bincount(group, minlength=size).reshape(shape), np.zeros(size)
-    for places, some_j in joules:
-        sums_j += np.bincount(group[places], some_j, size)
-    sums_j = sums_j.reshape(shape)
+    counts, sums_j = (np.bincount(group, each, size).reshape(shape) for each in (None, joules))
     # Of an exchange that is not in each round, its part.
     every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
     in_rounds = (counts > 0) & (every > 0)
@@ -316,11 +313,8 @@ def _drained(run: Run, joules: Iterable[tuple[slice, Floats]]) -> tuple[list[flo
 def _battery_use(run: Run, devices: Mapping[str, DeviceUse], virtual_s: float) -> dict[str, BatteryUse]:
     """What a run's jobs took from batteries, by device; of those with a known capacity, but for laptops."""
     capacities: dict[str, float] = run.reader.meta.get("batteries", {})
-    ends = [end.by_job(virtual_s) for end in run.corners] if capacities else []
-    rounds = [
-        _drained(run, ((places, sum((*one.stage_j, *one.tail_j), np.zeros(1))) for places, one in end))[1]
-        for end in ends
-    ]
+    ends = [end.taken(virtual_s) for end in run.corners] if capacities else []
+    rounds = [_drained(run, sum((*end.stage_j, *end.tail_j), np.zeros(1)))[1] for end in ends]
     found = {}
     for name, capacity_j in capacities.items():
         if name not in devices:

@@ -193,7 +193,7 @@ def test_a_tail_emits_when_it_is_drawn(case):
     with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
         corner = Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)
-        sums = sums_of(run, [corner.by_job(case.end_s)], region, Seconds(), times)
+        sums = sums_of(run, [corner.taken(case.end_s)], region, Seconds(), times)
     for t_s, each in zip(times, sums, strict=True):
         drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
         expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
