@@ -10,7 +10,7 @@ same model are compared in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from edgefl.core.arrays import Floats
 from edgefl.core.cost import Cost
-from edgefl.core.devices import Bounds
+from edgefl.core.devices import Board, Bounds
 from edgefl.core.errors import UserError
-from edgefl.planning.recorded import Recorded
+from edgefl.core.plan import Plan
 from edgefl.planning.repricing import pricers_of, rows_of
 
 # Times that differ by less, relatively, are the same.
@@ -34,12 +34,12 @@ Changes: TypeAlias = dict[int, list[dict[str, float]]]
 class Medians:
     """The medians of a run's fleet, and what bounds its clients' work."""
 
-    def __init__(self, recorded: Recorded) -> None:
-        self._prices, self._links = recorded.plan.prices, recorded.links
-        clients = recorded.plan.clients
+    def __init__(self, plan: Plan, devices: Mapping[str, Board]) -> None:
+        """Takes a plan that has its traces, and its devices by name."""
+        self._prices, self._links, clients = plan.prices, plan.fleet.links, plan.clients
         self._kinds = clients.one_of_each_kind()
         self._rows = list(rows_of(self._kinds))
-        self._pricers = pricers_of(recorded.devices)
+        self._pricers = pricers_of(devices)
         count = np.bincount(clients.kind[clients.admitted], minlength=len(self._rows))
         # The kinds that have an admitted client, and how many.
         self._here: list[int] = np.flatnonzero(count).tolist()

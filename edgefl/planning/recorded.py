@@ -1,31 +1,14 @@
-"""A run's plan, devices and links, as its directory has them."""
+"""A run's devices and fleet, as its directory has them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from edgefl.core.devices import Board, board_of
 from edgefl.core.fleet import Fleet
-from edgefl.core.link import Link
-from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
-from edgefl.store import Reader, read_plan
-
-
-class Recorded(NamedTuple):
-    """What a run was planned of: its plan with its traces; its devices and links by name."""
-
-    plan: Plan
-    devices: Mapping[str, Board]
-    links: dict[str, Link]
-
-
-def recorded(reader: Reader) -> Recorded:
-    """What a run was planned of; a ``UserError`` if that is damaged, or a component that it names is gone."""
-    plan = read_plan(reader)
-    return Recorded(plan, recorded_devices(reader), dict(plan.fleet.links))
+from edgefl.store import Reader
 
 
 @lru_cache(maxsize=1)

@@ -25,12 +25,14 @@ from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_o
 from edgefl.analysis.explain.transfers import transfers
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
+from edgefl.core.devices import Board
 from edgefl.core.documents import INLINE
 from edgefl.core.errors import UserError
 from edgefl.core.link_traces import Way
+from edgefl.core.plan import Plan
 from edgefl.planning.medians import Medians
-from edgefl.planning.recorded import Recorded, recorded
-from edgefl.store import Reader
+from edgefl.planning.recorded import recorded_devices
+from edgefl.store import Reader, read_plan
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters
 
@@ -185,23 +187,23 @@ def explain(
     Raises:
         UserError: there is no such round, nothing was merged yet, or a device cannot be priced.
     """
-    explainer = Explainer(reader, recorded(reader))
+    explainer = Explainer(reader, read_plan(reader), recorded_devices(reader))
     return explainer.run(progress) if round_ is None else explainer.round(round_)
 
 
 class Explainer:
     """A run's critical paths, and what changes would save; causes are (parts, ``CAUSES``) in seconds."""
 
-    def __init__(self, reader: Reader, planned: Recorded) -> None:
+    def __init__(self, reader: Reader, plan: Plan, devices: Mapping[str, Board]) -> None:
         """Raises as ``explain`` does."""
-        self._plan, self._meta, self._where = planned.plan, reader.meta, reader.where
+        self._plan, self._meta, self._where = plan, reader.meta, reader.where
         self._found = Run(reader)
         self.rounds = rounds_of(self._found)
         if not len(self.rounds.number):
             raise UserError(f"{self._meta['name']}: nothing was merged yet", where=reader.where)
         self.parts = critical_paths(self._found)
-        self._medians = Medians(planned)
-        self.causes = by_cause(self._found, planned, self._medians, self.parts)
+        self._medians = Medians(plan, devices)
+        self.causes = by_cause(self._found, plan, self._medians, self.parts)
         self._spent_s: Floats = self.causes.sum(axis=1)
         self._client: Ints = np.append(self._found.jobs.client, -1)[self.parts.job]
 
@@ -336,14 +338,14 @@ def _most_first(seconds: Sequence[float]) -> dict[str, float]:
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
-def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> Floats:
+def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
     """The seconds of each part by ``CAUSES``, (n, causes); an unknown number of a device is a UserError."""
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
     for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer"), ("server", "server")):
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
-    weights = _Weights(found, planned, medians, jobs)
+    weights = _Weights(found, plan, medians, jobs)
     stages = weights.moved("down"), weights.worked(), weights.moved("up")
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
@@ -362,15 +364,14 @@ def by_cause(found: Run, planned: Recorded, medians: Medians, parts: Parts) -> F
 class _Weights:
     """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
 
-    def __init__(self, found: Run, planned: Recorded, medians: Medians, jobs: Ints) -> None:
-        self._found, self._jobs, self._planned, self._medians = found, jobs, planned, medians
-        self._plan = planned.plan
+    def __init__(self, found: Run, plan: Plan, medians: Medians, jobs: Ints) -> None:
+        self._found, self._jobs, self._plan, self._medians = found, jobs, plan, medians
         self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
         self._kind = found.clients.kind[self._client]
 
     def moved(self, way: Way) -> Floats:
         weights = np.zeros((len(self._jobs), len(CAUSES)))
-        for cause, seconds in transfers(self._found, self._planned, self._jobs, way)._asdict().items():
+        for cause, seconds in transfers(self._found, self._plan, self._jobs, way)._asdict().items():
             weights[:, _AT[cause]] = seconds
         return weights
 
