@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -296,7 +296,7 @@ def _method(
 
     try:
         built = component.build(Site(net, local, build_base, federation.clients, federation.public_x))
-        method = checked(built, Method, component, "method")
+        method = returned(built, Method, component.build, "an edgefl.protocol.Method")
         # Parts of states that two methods would share show here, before anything else is done.
         method.initial(net.on_meta())
         method.client(net.on_meta())
@@ -333,7 +333,6 @@ def channel(wire: Wire, way: Literal["down", "up"], document: Document) -> Chann
     return Channel(component, where)
 
 
-T = TypeVar("T")
 _FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedavg need features of one width"
 
 
@@ -365,7 +364,7 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
             raise
         # Sizes that no tensor can have.
         raise ScenarioError(f"the model {model.name!r} cannot be built: {error}", where=where) from error
-    net = checked(built, Net, model, "model")
+    net = returned(built, Net, model.build, "an edgefl.protocol.Net")
     if own:
         # Calls its functions on two samples without data, lest one return what it should not.
         with meta_device():
@@ -375,18 +374,6 @@ def _net(model: ModelParams, *, data: tuple[Any, int], where: str) -> Net:
             logits = net.classified(weights, features)
             returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
     return net
-
-
-def checked(built: object, expected: type[T], component: Component, kind: str) -> T:
-    """What a component's ``build`` returned; a ``UserError`` if that is not of the expected class."""
-    if isinstance(built, expected):
-        return built
-    what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
-    raise UserError(
-        f"this {kind} cannot be used: {what}",
-        where=file_of(component),
-        hint="return the object built; see docs/extending.md for an example",
-    )
 
 
 def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, document: Document) -> None:
