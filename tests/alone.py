@@ -11,7 +11,7 @@ from edgefl.core.devices import Bounds
 from edgefl.core.link import Link
 from edgefl.core.price import Demand, Energy, WorkingDraw, above_idle_between
 from edgefl.core.totals import known
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edgefl.analysis.bills import TOTAL, Amount, Bill, BilledUntil, total
+from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
 from edgefl.analysis.history import Reached
 from edgefl.analysis.repricing import Taken
 from edgefl.analysis.run import Run
@@ -34,7 +34,7 @@ WAITING = "waiting"
 """Clients at idle power while they wait for the server; no part of the total."""
 
 
-def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Reached]) -> Bill | None:
+def bill(run: Run, _: Usage | None, until: Until, reached: Mapping[str, Reached]) -> Bill | None:
     """A run's emissions; None where its fleet does not ask for them.
 
     What its jobs cost is not needed, as it does not say when. A ``UserError`` if what it says of carbon is
@@ -48,9 +48,9 @@ def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Re
     hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
     grid = Intensities(hours, carbon.start or 0.0)
     region = dealt(carbon, len(run.clients.kind), run.reader.meta["seed"])
-    times = [ended, *(one.until for one in reached.values())]
-    until = [math.inf, *(one.t_s for one in reached.values())]
-    sums = sums_of(run, [end.taken(ended.t_s) for end in run.corners], region, grid, until)
+    times = [until, *((one.t_s, one.t_s_between) for one in reached.values())]
+    over_s = [math.inf, *(t_s for t_s, _ in times[1:])]
+    sums = sums_of(run, [end.taken(until[0]) for end in run.corners], region, grid, over_s)
     if has_interval(carbon) and not run.corners:
         sums = [each * 3 for each in sums]
     whole, *targets = (_emissions(run, carbon, grid, each, t) for each, t in zip(sums, times, strict=True))
@@ -58,13 +58,15 @@ def bill(run: Run, _: Usage | None, ended: BilledUntil, reached: Mapping[str, Re
 
 
 def _emissions(
-    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: BilledUntil
+    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: Until
 ) -> dict[str, Amount]:
     """What was emitted, of sums: the run's, and where there are bounds, those at both corners."""
     records = (carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY))
-    ends_s = (until.t_s, *until.corners)
+    t_s, between = until
+    low_s, high_s = between or (t_s, t_s)
+    ends_s = (t_s, low_s, math.nan if high_s is None else high_s)
     every = [
-        _components(run, record, grid, own, until.t_s, end_s)
+        _components(run, record, grid, own, t_s, end_s)
         for record, own, end_s in zip(records, sums, ends_s, strict=False)
     ]
     found = {name: _amount(*(each[name] for each in every)) for name in every[0]}

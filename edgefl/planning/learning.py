@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,6 @@ class Learning:
         spec: the settings, with every component's parameters written out.
         nets: one for each model of the scenario.
         methods: the method built on each net.
-        augmentations: of training batches; see ``augment``.
         down, up: the codecs of payloads and of uploads.
         measures: what is measured of each version that is evaluated.
     """
@@ -59,14 +58,16 @@ class Learning:
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
-    augmentations: Mapping[str, Augment | None]
     down: Channel
     up: Channel
     measures: tuple[Measure, ...] = ()
 
     def augment(self, phase: Phase) -> Augment | None:
-        """The augmentation of a phase's batches; None for none."""
-        return self.augmentations[_key(phase.augment)]
+        """The augmentation of a phase's batches: its own, or the task's; None for none."""
+        composed: Composed = self.spec.task.augment if phase.augment is None else phase.augment
+        each: Any = [composed] if isinstance(composed, Component) else composed
+        steps: list[Augmentation] = [one for one in each if one.name != "none"]
+        return partial(_augmented, steps) if steps else None
 
     def made_of(self, phase: Phase, sizes: Iterable[int]) -> dict[int, list[Kernel]]:
         """The kernels that make a phase's batches, by their sizes."""
@@ -111,7 +112,7 @@ class DataAccess:
         Raises:
             UserError: its module or what its parameters name is no dataset.
         """
-        key = _key(component)
+        key = component.model_dump_json()
         if key not in self._sources:
             found = returned(component.build(), Source, component.build, "an edgefl.data.Source")
             self._sources[key] = replace(found, where=found.where or file_of(component))
@@ -123,7 +124,7 @@ class DataAccess:
         Raises:
             DataError: the files are missing or unreadable, and are needed.
         """
-        key, training = _key(component), self.need == "pixels"
+        key, training = component.model_dump_json(), self.need == "pixels"
         if key in self._contents:
             return self._contents[key]
         found = Content(source.facts(), None, None if training else source.labels)
@@ -231,24 +232,10 @@ def learn_from(
         federation=federation,
         nets=nets,
         methods=methods,
-        augmentations=_augmentations(methods, spec.task.augment),
         down=channel(spec.wire, "down", document),
         up=channel(spec.wire, "up", document),
         measures=spec.evaluate.measures,
     )
-
-
-def _augmentations(methods: tuple[Method, ...], task: Composed) -> Mapping[str, Augment | None]:
-    """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
-    chosen: dict[str, Composed] = {_key(None): task}
-    phases = (phase for method in methods for exchange in method.exchanges for phase in exchange.work.phases)
-    chosen |= {_key(one.augment): one.augment for one in phases if one.augment is not None}
-    found: dict[str, Augment | None] = {}
-    for key, composed in chosen.items():
-        each: list[Any] = [composed] if isinstance(composed, Component) else [*composed]
-        steps: list[Augmentation] = [one for one in each if one.name != "none"]
-        found[key] = partial(_augmented, steps) if steps else None
-    return found
 
 
 def _augmented(steps: Sequence[Augmentation], x: Tensor, generator: torch.Generator) -> Tensor:
@@ -256,10 +243,6 @@ def _augmented(steps: Sequence[Augmentation], x: Tensor, generator: torch.Genera
     for one in steps:
         x = returned(one.augment(x, generator), Tensor, one.augment, "a tensor")
     return x
-
-
-def _key(component: Component | None) -> str:
-    return component.model_dump_json() if component else ""
 
 
 def methods_of(

@@ -15,7 +15,7 @@ from edgefl.core.units import show_bytes
 from edgefl.planning.assumed import assumed_numbers
 from edgefl.planning.fleets import device
 from edgefl.planning.learning import Learning
-from edgefl.planning.pricer import Pricer
+from edgefl.planning.repricing import Pricer
 
 
 def server_board(draft: Draft) -> Board | None:

@@ -206,9 +206,11 @@ def _settings_notes(learning: Learning) -> Iterator[str]:
     spec, local = learning.federation.spec, learning.spec.local
     # Ascending values show what is blank, and what is turned round.
     x = torch.linspace(0.25, 0.75, math.prod(spec.shape)).view(spec.shape).repeat(16, 1, 1, 1)
-    for key, augment in learning.augmentations.items():
-        if augment is not None:
-            where = "method.augment" if key else "task.augment"
+    exchanges = (exchange for method in learning.methods for exchange in method.exchanges)
+    phases = {repr(phase.augment): phase for each in exchanges for phase in each.work.phases}
+    for phase in phases.values():
+        if augment := learning.augment(phase):
+            where = "method.augment" if phase.augment else "task.augment"
             found = augment(x.clone(), torch.Generator().manual_seed(0))
             if (found.amax((1, 2, 3)) == found.amin((1, 2, 3))).any():
                 yield f"{where}: leaves nothing of some samples of {spec.shape[1]}x{spec.shape[2]}"

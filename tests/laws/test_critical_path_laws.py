@@ -15,8 +15,7 @@ from nightly import sampled
 from plans import in_cells, with_server
 from recorded import recorded
 
-from edgefl.analysis.explain.again import CHANGES, MEDIAN, Again
-from edgefl.analysis.explain.explain import CAUSES, TOP, Explainer
+from edgefl.analysis.explain.explain import CAUSES, CHANGES, MEDIAN, TOP, Again, Explainer
 from edgefl.analysis.explain.path import PHASES
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess

@@ -10,7 +10,7 @@ import pytest
 from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
-from edgefl.analysis.bills import Amount, BilledUntil
+from edgefl.analysis.bills import Amount
 from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
@@ -47,15 +47,11 @@ def reading(plan_, carbon, category="sbc", told=None):
         store.abandon()
 
 
-def footprint(run, ended, reached):
-    reached = {model: SimpleNamespace(t_s=one.t_s, until=one) for model, one in reached.items()}
-    return bill(run, None, ended, reached)
-
-
 def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
-    reached = {model: BilledUntil(t_s) for model, t_s in (reached_s or {}).items()}
+    times = (reached_s or {}).items()
+    reached = {model: SimpleNamespace(t_s=t_s, t_s_between=None) for model, t_s in times}
     with reading(plan_, carbon, **more) as reader:
-        return footprint(Run(reader), BilledUntil(virtual_s), reached)
+        return bill(Run(reader), None, (virtual_s, None), reached)
 
 
 def worked(hours, clients=1, **columns):
