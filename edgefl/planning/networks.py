@@ -22,7 +22,7 @@ from edgefl.core.components import params_of
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.planning.benchmarks import BenchmarkNetwork
+from edgefl.planning.benchmarks import BenchmarkRow
 from edgefl.protocol.vision import torchvision
 
 Make = Callable[[], nn.Module]
@@ -35,37 +35,37 @@ _NEEDED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def maker(network: BenchmarkNetwork, document: Document, row: int) -> Make:
-    """A function that makes a network, named in a row of a document, as a module on torch's default device.
+def maker(row: BenchmarkRow, document: Document, place: int) -> Make:
+    """A function that makes the network of a document's row, as a module on torch's default device.
 
     Raises:
         UserError: the library has no such network, or its definition refuses the settings.
     """
-    where = str(document.place(["rows", row, "network"]))
-    settings = dict(network.settings)
-    if network.library == "edgefl":
-        module = catalogue.load("models", network.name, where=where)
-        params: Any = validate(params_of("models", module), settings, document, ["rows", row, "settings"])
-        net = partial(params.build, network.image, network.classes)
+    where = str(document.place(["rows", place, "network"]))
+    settings = row.settings
+    if row.library == "edgefl":
+        module = catalogue.load("models", row.network, where=where)
+        params: Any = validate(params_of("models", module), settings, document, ["rows", place, "settings"])
+        net = partial(params.build, row.image, row.classes)
         return lambda: (built := net()).module(built.init(0))
-    found = _torchvisions() if network.library == "torchvision" else _PUBLISHED
-    if network.name not in found:
-        what = f"{network.library} has no network {network.name!r}"
-        raise UnknownNameError(what, where=where, hint=nearest(network.name, found))
-    build = found[network.name]
-    if network.library == "published":
+    found = _torchvisions() if row.library == "torchvision" else _PUBLISHED
+    if row.network not in found:
+        what = f"{row.library} has no network {row.network!r}"
+        raise UnknownNameError(what, where=where, hint=nearest(row.network, found))
+    build = found[row.network]
+    if row.library == "published":
         if settings:
-            raise UserError(f"{network.name!r} has no settings", where=where)
-        return partial(build, network.image[0], network.classes)
+            raise UserError(f"{row.network!r} has no settings", where=where)
+        return partial(build, row.image[0], row.classes)
     if "weights" in settings:
         raise UserError("networks are built without weights: leave out 'weights'", where=where)
-    settings = {**_NEEDED.get(network.name, {}), **settings, "num_classes": network.classes}
+    settings = {**_NEEDED.get(row.network, {}), **settings, "num_classes": row.classes}
 
     def make() -> nn.Module:
         try:
             return build(**settings)
         except (TypeError, ValueError) as error:
-            what = f"torchvision's {network.name!r} refuses these settings: {in_one_line(error)}"
+            what = f"torchvision's {row.network!r} refuses these settings: {in_one_line(error)}"
             raise UserError(what, where=where) from error
 
     return make

@@ -151,7 +151,7 @@ def samples(source: BenchmarkSource, known_work: dict[str, Work]) -> Iterator[Sa
     """
     file = source.benchmark
     for place, row in enumerate(file.rows):
-        key = repr((row.measured, row.batch, file.measures, file.optimizer))
+        key = repr((row.key, row.batch, file.measures, file.optimizer))
         if key not in known_work:
             known_work[key] = _traced(source, place, row)
         for quantity, measured in zip(QUANTITIES, (row.time, row.energy), strict=True):
@@ -160,7 +160,7 @@ def samples(source: BenchmarkSource, known_work: dict[str, Work]) -> Iterator[Sa
 
 
 def _traced(source: BenchmarkSource, place: int, row: BenchmarkRow) -> Work:
-    file, make = source.benchmark, maker(row.measured, source.document, place)
+    file, make = source.benchmark, maker(row, source.document, place)
     where = str(source.document.place(["rows", place]))
     try:
         if file.measures in {FORWARD, INFERENCE}:
@@ -200,7 +200,7 @@ class _Judge:
 
     def _prediction(self, sample: Sample) -> dict[str, Any]:
         """What is predicted, its bounds, whether it counts and why not, by the fields of ``Compared``."""
-        numbers, network = self._fitted_to(sample), repr(sample.row.measured)
+        numbers, network = self._fitted_to(sample), sample.row.key
         others = (_fitted(one) for one in self._others(network, numbers))
         counted = numbers <= frozenset().union(*others)
         again = counted and bool(numbers)
@@ -218,7 +218,7 @@ class _Judge:
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
         """The numbers behind a sample's prediction that were fitted to its network."""
-        file, same = sample.file, (one for one in self.samples if one.row.measured == sample.row.measured)
+        file, same = sample.file, (one for one in self.samples if one.row.key == sample.row.key)
         fitted = (_fitted(one) for one in same if sample.quantity in {one.quantity, "energy"})
         reads = cache(lambda name: self._board.reads(name, file.dtype, inference=file.measures == INFERENCE))
         numbers = frozenset[str]().union(*fitted)
@@ -226,7 +226,7 @@ class _Judge:
 
     def _others(self, network: str, numbers: frozenset[str]) -> list[Sample]:
         """The samples of other networks that any of these numbers was fitted to."""
-        return [one for one in self.samples if repr(one.row.measured) != network and _fitted(one) & numbers]
+        return [one for one in self.samples if one.row.key != network and _fitted(one) & numbers]
 
     def _between(self, sample: Sample) -> tuple[float | None, float | None]:
         """The least and the most that the board's numbers allow; None where nothing bounds it."""
