@@ -15,7 +15,7 @@ from edgefl.analysis.metrics import MODELS
 from edgefl.analysis.run import Run as Opened
 from edgefl.analysis.summary import Summary
 from edgefl.core.errors import UserError
-from edgefl.planning.recorded import recorded_devices
+from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.repricing import Repricer
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, Verdict, check_factor, study
 from edgefl.store import read, read_plan

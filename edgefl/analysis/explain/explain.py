@@ -35,8 +35,8 @@ from edgefl.core.fleet import Cell
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import COLUMNS, Plan
 from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.medians import Changes, Medians
-from edgefl.planning.recorded import recorded_devices
 from edgefl.store import Reader, read_plan
 from edgefl.world.blind import sights
 from edgefl.world.draws import jitters

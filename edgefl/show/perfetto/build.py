@@ -20,8 +20,8 @@ from edgefl.core.errors import UserError
 from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
+from edgefl.planning.fleets import recorded_devices
 from edgefl.planning.medians import Medians
-from edgefl.planning.recorded import recorded_devices
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
