@@ -10,7 +10,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.yamls import Document
 from edgefl.planning.benchmarks import BenchmarkRow
-from edgefl.planning.networks import maker
+from edgefl.planning.validation import maker
 
 IMAGE = (3, 224, 224)
 DOCUMENT = Document.parse("rows:\n  - {network: x, settings: {}}\n", "mine.yaml")
