@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from edgefl.analysis.bills import TOTAL, Amount, Bill, Until, total
 from edgefl.analysis.history import Reached
-from edgefl.analysis.repricing import Taken
 from edgefl.analysis.run import Run
 from edgefl.analysis.sums import Usage
 from edgefl.core import draws
@@ -48,57 +46,81 @@ def bill(run: Run, _: Usage | None, until: Until, reached: Mapping[str, Reached]
     hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
     grid = Intensities(hours, carbon.start or 0.0)
     region = dealt(carbon, len(run.clients.kind), run.reader.meta["seed"])
-    times = [until, *((one.t_s, one.t_s_between) for one in reached.values())]
-    over_s = [math.inf, *(t_s for t_s, _ in times[1:])]
-    sums = sums_of(run, [end.taken(until[0]) for end in run.corners], region, grid, over_s)
-    if has_interval(carbon) and not run.corners:
-        sums = [each * 3 for each in sums]
-    whole, *targets = (_emissions(run, carbon, grid, each, t) for each, t in zip(sums, times, strict=True))
-    return Bill("CO2e", "g", whole, dict(zip(reached, targets, strict=True)), boundary(carbon))
+    emitted = Emitted(run, carbon, grid, region, until[0])
+    targets = {model: emitted.until(one.t_s, (one.t_s, one.t_s_between)) for model, one in reached.items()}
+    return Bill("CO2e", "g", emitted.until(math.inf, until), targets, boundary(carbon))
 
 
-def _emissions(
-    run: Run, carbon: Carbon, grid: Intensities, sums: Sequence[Sums], until: Until
-) -> dict[str, Amount]:
-    """What was emitted, of sums: the run's, and where there are bounds, those at both corners."""
-    records = (carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY))
-    t_s, between = until
-    low_s, high_s = between or (t_s, t_s)
-    ends_s = (t_s, low_s, math.nan if high_s is None else high_s)
-    every = [
-        _components(run, record, grid, own, t_s, end_s)
-        for record, own, end_s in zip(records, sums, ends_s, strict=False)
-    ]
-    found = {name: _amount(*(each[name] for each in every)) for name in every[0]}
-    waiting = _amount(sums[0].waiting_g[np.flatnonzero(sums[0].jobs)])
-    return {TOTAL: total(list(found.values())), **found, WAITING: waiting}
+class Emitted:
+    """What a run and its clients emitted, as far as it was over by some time.
 
-
-def _components(
-    run: Run, carbon: Carbon, grid: Intensities, sums: Sums, t_s: float, lasted_s: float
-) -> dict[str, Floats]:
-    """What each component emitted, by client, NaN for unknown; the server's is one number.
-
-    The hours are those until ``t_s``, and the server and what is owned count for ``lasted_s``.
+    Hours are those of the run everywhere, at which its jobs began and ended, at the corners of the devices'
+    and links' numbers too.
     """
-    took_part = np.flatnonzero(sums.jobs)
-    per_gb = _by_client(run, "link", carbon.kwh_per_gb)
-    traffic = np.where(sums.traffic != 0, per_gb * sums.traffic, 0.0)
-    found = {"devices": sums.devices_g[took_part], "network": traffic[took_part]}
-    if carbon.server is not None:
-        pue = carbon.server.pue.known if carbon.server.pue else 1.0
-        joules = carbon.server.power.known * pue * np.array([lasted_s])
-        region = np.array([grid.regions[carbon.server_region]])
-        intensity = grid.mean(region, np.zeros(1), np.array([t_s]))
-        found["server"] = joules * (intensity / J_PER_KWH)
-    if carbon.embodied is not None:
-        made = carbon.embodied.devices
-        per_s = _by_client(run, "device", lambda name: made[name].grams_per_s)
-        if carbon.embodied.hours == "busy":
-            found["embodied"] = (per_s * sums.busy_s)[took_part]
-        else:
-            found["embodied"] = (per_s * lasted_s)[run.clients.admitted]
-    return found
+
+    def __init__(self, run: Run, carbon: Carbon, grid: Intensities, region: Ints, end_s: float) -> None:
+        """Takes each client's region, (clients,), and when the run ended on its own clock."""
+        self._run, self._grid = run, grid
+        self._carbon = carbon, at_corner(carbon, Corner.CHEAP), at_corner(carbon, Corner.COSTLY)
+        jobs, (spans, joules) = run.repriced, _charged(run)
+        self._ends_s = [to_s for _, to_s in spans]
+        self._g_per_kwh = [grid.mean(region[jobs.client], *span) for span in spans]
+        self._g_per_j = [intensity / J_PER_KWH for intensity in self._g_per_kwh]
+        self._waiting_g = joules[-1] * self._g_per_j[-1]
+        # Joules as of the spans, and seconds of the stages: the run's own, then those at each corner.
+        own = joules[:-1], (jobs.receive_s, jobs.work_s, jobs.transmit_s)
+        corners = (end.taken(end_s) for end in run.corners)
+        self._ways = [own, *(((*at.stage_j, *at.tail_j), at.busy_s) for at in corners)]
+        if has_interval(carbon) and not run.corners:
+            self._ways *= 3
+
+    def until(self, over_s: float, end: Until) -> dict[str, Amount]:
+        """By component, of what was over by a time; the server, and what is owned, count until the end."""
+        jobs, (t_s, between) = self._run.repriced, end
+        low_s, high_s = between or (t_s, t_s)
+        lasted_s = (t_s, low_s, math.nan if high_s is None else high_s)
+        count = self._over(over_s, [np.ones(len(jobs))], [jobs.dispatched_s])
+        took_part = np.flatnonzero(count)
+        sizes = ((jobs.down_bytes, 0), (jobs.up_bytes, 2))
+        moved = (size / _B_PER_GB * self._g_per_kwh[at] for size, at in sizes)
+        traffic = self._over(over_s, moved, [self._ends_s[at] for _, at in sizes])
+        every = []
+        for carbon, (_, busy_s), grams, until_s in zip(
+            self._carbon, self._ways, self.devices_g(over_s), lasted_s, strict=False
+        ):
+            per_gb = _by_client(self._run, "link", carbon.kwh_per_gb)
+            network = np.where(traffic != 0, per_gb * traffic, 0.0)
+            found = {"devices": grams[took_part], "network": network[took_part]}
+            if carbon.server is not None:
+                pue = carbon.server.pue.known if carbon.server.pue else 1.0
+                joules = carbon.server.power.known * pue * np.array([until_s])
+                region = np.array([self._grid.regions[carbon.server_region]])
+                intensity = self._grid.mean(region, np.zeros(1), np.array([t_s]))
+                found["server"] = joules * (intensity / J_PER_KWH)
+            if carbon.embodied is not None:
+                rates = {name: one.grams_per_s for name, one in carbon.embodied.devices.items()}
+                per_s = _by_client(self._run, "device", rates.__getitem__)
+                if carbon.embodied.hours == "busy":
+                    found["embodied"] = (per_s * self._over(over_s, busy_s))[took_part]
+                else:
+                    found["embodied"] = (per_s * until_s)[self._run.clients.admitted]
+            every.append(found)
+        amounts = {name: _amount(*(each[name] for each in every)) for name in every[0]}
+        waiting_g = self._over(over_s, [self._waiting_g], [self._ends_s[-1]])
+        return {TOTAL: total(list(amounts.values())), **amounts, WAITING: _amount(waiting_g[took_part])}
+
+    def devices_g(self, over_s: float) -> list[Floats]:
+        """Of the energy of each client's jobs, NaN where one is unknown: the run's own, and at corners."""
+        return [self._over(over_s, map(np.multiply, joules, self._g_per_j)) for joules, _ in self._ways]
+
+    def _over(self, t_s: float, amounts: Iterable[Floats], when: Sequence[Floats] = ()) -> Floats:
+        """Of amounts of each job, in the spans' order, the sums by client of what was over by then."""
+        client, count = self._run.repriced.client, len(self._run.clients.kind)
+        found = np.zeros(count)
+        for values, end_s in zip(amounts, when or self._ends_s, strict=False):
+            mine = end_s <= t_s
+            found += np.bincount(client[mine], weights=values[mine], minlength=count)
+        return found
 
 
 def _by_client(run: Run, key: str, of: Callable[[str], float | None]) -> Floats:
@@ -142,65 +164,6 @@ def dealt(carbon: Carbon, clients: int, root: int) -> Ints:
     ends = np.cumsum(shares)
     place: Ints = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
     return place
-
-
-class Sums(NamedTuple):
-    """Sums over each client's jobs, (clients,).
-
-    Attributes:
-        jobs: how many.
-        devices_g: of their energy; NaN where one is unknown.
-        traffic: gigabytes times g/kWh.
-        busy_s: receiving, working and sending.
-        waiting_g: of their energy while they wait for the server; NaN where one is unknown.
-    """
-
-    jobs: Floats
-    devices_g: Floats
-    traffic: Floats
-    busy_s: Floats
-    waiting_g: Floats
-
-
-def sums_of(
-    run: Run, corners: Sequence[Taken], region: Ints, grid: Intensities, until: Sequence[float]
-) -> list[list[Sums]]:
-    """The sums over what was over at given times, by time: the run's own, then one at each corner.
-
-    Hours are those of the run everywhere, at which its jobs began and ended.
-
-    Args:
-        corners: what its jobs took at corners of the devices' and links' numbers.
-        region: each client's, (clients,).
-    """
-    jobs = run.repriced
-    spans, joules = _charged(run)
-    ends_s = [end_s for _, end_s in spans]
-    per_kwh = [grid.mean(region[jobs.client], *span) for span in spans]
-    per_j = [intensity / J_PER_KWH for intensity in per_kwh]
-    busy_s = jobs.receive_s, jobs.work_s, jobs.transmit_s
-    ways = [(joules[:-1], busy_s), *(((*at.stage_j, *at.tail_j), at.busy_s) for at in corners)]
-
-    def over(t_s: float, amounts: Iterable[Floats], when: Sequence[Floats] = ends_s) -> Floats:
-        """Of amounts of each job, in the order of the spans, the sums by client of what was over by then."""
-        found = np.zeros(len(region))
-        for values, end_s in zip(amounts, when, strict=False):
-            mine = end_s <= t_s
-            found += np.bincount(jobs.client[mine], weights=values[mine], minlength=len(region))
-        return found
-
-    found = []
-    for t_s in until:
-        jobs_begun = over(t_s, [np.ones(len(jobs))], [jobs.dispatched_s])
-        moved = (size / _B_PER_GB * per_kwh[at] for size, at in ((jobs.down_bytes, 0), (jobs.up_bytes, 2)))
-        traffic = over(t_s, moved, [ends_s[0], ends_s[2]])
-        waiting_g = over(t_s, [joules[-1] * per_j[-1]], [ends_s[-1]])
-        ends = []
-        for drawn_j, lasted_s in ways:
-            devices_g = over(t_s, map(np.multiply, drawn_j, per_j))
-            ends.append(Sums(jobs_begun, devices_g, traffic, over(t_s, lasted_s), waiting_g))
-        found.append(ends)
-    return found
 
 
 def _charged(run: Run) -> tuple[list[tuple[Floats, Floats]], list[Floats]]:

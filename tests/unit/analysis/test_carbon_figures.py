@@ -11,7 +11,7 @@ from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
 from edgefl.analysis.bills import Amount
-from edgefl.analysis.carbon import J_PER_KWH, Intensities, bill, dealt, sums_of
+from edgefl.analysis.carbon import J_PER_KWH, Emitted, Intensities, bill, dealt
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
@@ -188,12 +188,13 @@ def test_a_tail_emits_when_it_is_drawn(case):
     times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
     with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
         run, region = Run(reader), np.zeros(1, dtype=np.int64)
-        corner = Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)
-        sums = sums_of(run, [corner.taken(case.end_s)], region, Seconds(), times)
-    for t_s, each in zip(times, sums, strict=True):
+        vars(run)["corners"] = [Repriced(run.repriced, PLAN.prices, PLAN.prices, blind=False)]
+        flat = Carbon.model_validate({"regions": {"x": FLAT}})
+        found = Emitted(run, flat, Seconds(), region, case.end_s)
+    for t_s in times:
         drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
         expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
-        assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
+        assert found.devices_g(t_s) == [pytest.approx([expected])] * 2
 
 
 def test_means_are_those_of_small_steps():
