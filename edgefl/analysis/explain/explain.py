@@ -25,6 +25,7 @@ import numpy as np
 
 from edgefl.analysis.explain.path import PHASES, Parts, critical_paths, rounds_of
 from edgefl.analysis.explain.transfers import transfers
+from edgefl.analysis.repricing import Columns
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability.charging import Charging
@@ -360,13 +361,19 @@ def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
         there = parts.phase == PHASES.index(waits)
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
-    weights = _Weights(found, plan, medians, jobs)
-    stages = weights.moved("down"), weights.worked(), weights.moved("up")
+    # Of whole stages, (jobs, causes).
+    stages = np.zeros((3, len(jobs), len(CAUSES)))
+    ways: tuple[tuple[int, Way], ...] = ((0, "down"), (2, "up"))
+    for phase, way in ways:
+        for cause, bound_s in transfers(found, plan, jobs, way)._asdict().items():
+            stages[phase, :, _AT[cause]] = bound_s
+    for cause, bound_s in _worked(found, plan, medians, jobs).items():
+        stages[1, :, _AT[cause]] = bound_s
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
         mine = parts.phase[of_part] == phase
         rows, job = of_part[mine], at[mine]
-        busy_s = getattr(found.jobs, name)[jobs[job]] * parts.share[rows]
+        busy_s = found.jobs[name][jobs[job]] * parts.share[rows]
         away_s = lasted_s[rows] - busy_s
         away_s = np.where(away_s > _ROUNDING * parts.to_s[rows], away_s, 0.0)
         total = stage[job].sum(axis=1)
@@ -376,79 +383,53 @@ def by_cause(found: Run, plan: Plan, medians: Medians, parts: Parts) -> Floats:
     return seconds
 
 
-class _Weights:
-    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
+def _worked(found: Run, plan: Plan, medians: Medians, places: Ints) -> dict[str, Floats]:
+    """The seconds of some jobs' work by what bound them, (n,) each."""
+    jobs = found.jobs[places]
+    kind, slowdown = found.clients.kind[jobs.client], found.clients.slowdown[jobs.client]
+    busy_s, done = jobs.work_s, ~np.isnan(jobs.worked_s)
+    # Whole work at full speed: the kinds' prices, by the steps that jobs took.
+    work_s, of_all = (
+        np.stack([getattr(one, name) for one in plan.prices])[jobs.exchange, kind]
+        for name in ("work_s", "steps")
+    )
+    planned_s = work_s * np.divide(jobs.steps, of_all, out=np.ones(len(work_s)), where=of_all > 0)
+    # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
+    full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
+    usual_s = full_s * slowdown
+    jittered_s = np.minimum(usual_s * _jitter(plan, jobs), busy_s) if plan.fleet.speed else busy_s
+    jittered_s = np.where(done, jittered_s, busy_s)
+    slow = np.maximum(slowdown, 1.0)
+    chance = np.divide(jittered_s, usual_s, out=np.ones(len(busy_s)), where=usual_s > 0)
+    late = np.where(chance > 1 + _ROUNDING, chance, 1.0)
+    base_s, speed_s = jittered_s / (slow * late), busy_s - jittered_s
+    # By the shares that arithmetic, memory and launches have at full speed.
+    pairs, at = np.unique(np.stack([jobs.exchange, kind]), axis=1, return_inverse=True)
+    shares = np.tile([1.0, 0.0, 0.0], (pairs.shape[1], 1))
+    for row, pair in enumerate(pairs.T.tolist()):
+        bounds = medians.bounds(*pair)
+        if bounds is not None and bounds.seconds > 0:
+            shares[row] = np.array(bounds) / bounds.seconds
+    compute, memory, launch = shares[at.reshape(-1)].T
+    return {
+        "compute": base_s * compute,
+        "memory": base_s * memory,
+        "launch": base_s * launch,
+        "slowdown": base_s * (slow - 1),
+        "jitter": base_s * slow * (late - 1),
+        "speed": np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0),
+    }
 
-    def __init__(self, found: Run, plan: Plan, medians: Medians, jobs: Ints) -> None:
-        self._found, self._jobs, self._plan, self._medians = found, jobs, plan, medians
-        self._client, self._place = found.jobs.client[jobs], found.jobs.exchange[jobs]
-        self._kind = found.clients.kind[self._client]
 
-    def moved(self, way: Way) -> Floats:
-        weights = np.zeros((len(self._jobs), len(CAUSES)))
-        for cause, seconds in transfers(self._found, self._plan, self._jobs, way)._asdict().items():
-            weights[:, _AT[cause]] = seconds
-        return weights
-
-    def worked(self) -> Floats:
-        busy_s, slowdown = self._of("work_s"), self._found.clients.slowdown[self._client]
-        done, planned_s = ~np.isnan(self._of("worked_s")), self._planned_s()
-        # Nobody knows how far work came that was broken off: at its client's usual speed, it is assumed.
-        full_s = np.where(done, planned_s, np.minimum(planned_s, busy_s / slowdown))
-        usual_s = full_s * slowdown
-        jittered_s = np.minimum(usual_s * self._jitter(), busy_s) if self._plan.fleet.speed else busy_s
-        jittered_s = np.where(done, jittered_s, busy_s)
-        slow = np.maximum(slowdown, 1.0)
-        chance = np.divide(jittered_s, usual_s, out=np.ones(len(busy_s)), where=usual_s > 0)
-        late = np.where(chance > 1 + _ROUNDING, chance, 1.0)
-        base_s = jittered_s / (slow * late)
-        weights = np.zeros((len(busy_s), len(CAUSES)))
-        weights[:, _AT["compute"] : _AT["launch"] + 1] = base_s[:, None] * self._bound_by()
-        weights[:, _AT["slowdown"]] = base_s * (slow - 1)
-        weights[:, _AT["jitter"]] = base_s * slow * (late - 1)
-        speed_s = busy_s - jittered_s
-        weights[:, _AT["speed"]] = np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0)
-        return weights
-
-    def _of(self, name: str) -> Floats:
-        column: Floats = getattr(self._found.jobs, name)[self._jobs]
-        return column
-
-    def _planned_s(self) -> Floats:
-        """The seconds of whole work at full speed: the kinds' prices, by the steps that jobs took."""
-        work_s, of_all = (
-            np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
-            for name in ("work_s", "steps")
+def _jitter(plan: Plan, jobs: Columns) -> Floats:
+    """What some jobs' work took as many times as long by chance: drawn again."""
+    drawn = np.ones(len(jobs))
+    for place, prices in enumerate(plan.prices):
+        mine = jobs.exchange == place
+        drawn[mine] = jitters(
+            plan.fleet, plan.scenario.seed, prices.exchange, jobs.client[mine], jobs.nth[mine]
         )
-        found: Floats = work_s * np.divide(
-            self._found.jobs.steps[self._jobs], of_all, out=np.ones(len(work_s)), where=of_all > 0
-        )
-        return found
-
-    def _bound_by(self) -> Floats:
-        """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""
-        pairs, at = np.unique(np.stack([self._place, self._kind]), axis=1, return_inverse=True)
-        shares = np.zeros((pairs.shape[1], 3))
-        shares[:, 0] = 1.0
-        for row, (place, kind) in enumerate(pairs.T.tolist()):
-            bounds = self._medians.bounds(place, kind)
-            if bounds is not None and bounds.seconds > 0:
-                shares[row] = np.array(bounds) / bounds.seconds
-        return shares[at.reshape(-1)]
-
-    def _jitter(self) -> Floats:
-        """What work took as many times as long by chance: drawn again."""
-        plan, all_jobs, found = self._plan, self._found.jobs, np.ones(len(self._jobs))
-        nth = np.zeros(len(all_jobs), dtype=np.int64)
-        order = np.lexsort((all_jobs.client, all_jobs.exchange))
-        same = np.stack([all_jobs.client[order], all_jobs.exchange[order]])
-        begins = np.flatnonzero((np.diff(same, axis=1, prepend=-1) != 0).any(axis=0))
-        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-        for place, prices in enumerate(plan.prices):
-            mine = np.flatnonzero(self._place == place)
-            drawn = self._client[mine], nth[self._jobs[mine]]
-            found[mine] = jitters(plan.fleet, plan.scenario.seed, prices.exchange, *drawn)
-        return found
+    return drawn
 
 
 class Again:
