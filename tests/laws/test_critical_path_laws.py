@@ -15,11 +15,10 @@ from nightly import sampled
 from plans import in_cells, with_server
 from recorded import recorded
 
-from edgefl.analysis.explain.explain import CAUSES, CHANGES, MEDIAN, TOP, Again, Explainer
+from edgefl.analysis.explain.explain import CAUSES, CHANGES, MEDIAN, TOP, Again, Explainer, Medians
 from edgefl.analysis.explain.path import PHASES
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
-from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
 from edgefl.planning.repricing import Repricer
 from edgefl.runs.group import drafts

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.analysis.explain.explain import Medians
 from edgefl.analysis.run import Run
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.availability import Timetable
@@ -21,7 +22,6 @@ from edgefl.core.event import ENDINGS, JOULES, Kind, joules
 from edgefl.core.files import replacing
 from edgefl.core.plan import Plan
 from edgefl.planning.fleets import recorded_devices
-from edgefl.planning.medians import Medians
 from edgefl.show.answers import Steps, quiet
 from edgefl.show.perfetto.choice import RoundSpan, TimelineChoice, Window, clients_of, spans, window_of
 from edgefl.show.perfetto.counters import counters, nanoseconds
