@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,30 +13,33 @@ import numpy as np
 import torch
 
 from edgefl.compute.kernels import tensors
+from edgefl.compute.merging import merge_trace
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
 from edgefl.core.clients import Clients, kinds_of
+from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
-from edgefl.core.errors import Mistakes, ScenarioError
+from edgefl.core.errors import Mistakes, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.merging import MergeCost, ServerWork
 from edgefl.core.plan import Plan
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LABELS, Scenario
-from edgefl.core.units import show_share
+from edgefl.core.units import show_bytes, show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.core.yamls import RESOLVED
 from edgefl.data.federation import Federation
-from edgefl.planning.assumed import assumptions, of_cells
+from edgefl.planning.assumed import assumed_numbers, assumptions, of_cells
 from edgefl.planning.carbon import Carbon, carbon_notes, carbon_of, completed, with_carbon
 from edgefl.planning.costs import tight
 from edgefl.planning.dealing import DealtClients, assumption, dealt, kinds, share_cells
 from edgefl.planning.fit import fit_note, fitted, lengths, lengths_note
-from edgefl.planning.fleets import devices_of, fleet_of
+from edgefl.planning.fleets import device, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, check_measures, data_of, learn_from
-from edgefl.planning.merging import server_board, server_notes, server_work
 from edgefl.planning.pricing import prices
+from edgefl.planning.repricing import Pricer
 from edgefl.protocol import Assignment, Ctx, Net
 
 
@@ -386,3 +389,69 @@ def check_size(plan: Plan) -> None:
                 where="local" if name == "flops" else "server",
                 hint="lower the epochs or steps, or the rounds",
             )
+
+
+def server_board(draft: Draft) -> Board | None:
+    """The server's device; None where its work is free. A ``UserError`` if its file is missing or wrong."""
+    name = draft.scenario.server.device
+    return None if name is None else device(name, where=str(draft.document.place(["server", "device"])))
+
+
+def server_work(draft: Draft, learning: Learning, board: Board | None) -> ServerWork | None:
+    """The server's device and its merges; None where its work is free.
+
+    Raises:
+        UserError: a merge cannot be traced, or the device cannot do it or lacks a number that timing needs.
+    """
+    name, place = draft.scenario.server.device, str(draft.document.place(["server", "device"]))
+    if name is None or board is None:
+        return None
+    method, net, clients = learning.methods[0], learning.nets[0], draft.scenario.task.clients
+    try:
+        traces = {one.name: merge_trace(method, one, net, clients) for one in method.exchanges}
+        found = ServerWork(name, board, traces)
+        for exchange, cost in merge_costs(draft, learning, found).items():
+            if reason := board.refusal(traces[exchange].work(cost.uploads), found.dtype):
+                raise ScenarioError(f"merging in {exchange!r} is more than {name} can do: {reason}")
+    except UserError as error:
+        error.where, error.hint = error.where or place, error.hint or "without server.device, merging is free"
+        raise
+    return found
+
+
+def merge_costs(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, MergeCost]:
+    """What a merge of each exchange costs, with the uploads of all clients that are asked at a time."""
+    clients, server_ = draft.scenario.task.clients, draft.scenario.server
+    exchanges = learning.methods[0].exchanges
+    asked = {one.name: clients if one.who == "all" else server_.participants or clients for one in exchanges}
+    return {name: server.price(name, uploads) for name, uploads in asked.items()}
+
+
+def merge_bounds(draft: Draft, learning: Learning, server: ServerWork) -> dict[str, dict[str, Interval]]:
+    """The bounds of its seconds and joules by exchange; none where no number is open."""
+    pricer = Pricer(server.name, server.board, server.dtype)
+    if pricer.corners is None:
+        return {}
+    works = (replace(server, board=end.device, _known={}) for end in pricer.corners)
+    cheap, costly = (merge_costs(draft, learning, work) for work in works)
+    found = {}
+    for name, low in cheap.items():
+        open_ = pricer.is_lower_bound and low.seconds
+        high_s, high_j = (None, None) if open_ else (costly[name].seconds, costly[name].joules)
+        found[name] = {"seconds": Interval.of(low.seconds, high_s), "joules": Interval.of(low.joules, high_j)}
+    return found
+
+
+def server_notes(
+    draft: Draft, learning: Learning, server: ServerWork | None, clients: Container[str]
+) -> Iterator[str]:
+    """What its numbers assume, if its device is none of its clients', and where its memory is too small."""
+    if server is None:
+        return
+    if server.name not in clients:
+        yield from assumed_numbers("server", server.name, server.board)
+    room = server.board.usable_memory_bytes
+    for name, cost in merge_costs(draft, learning, server).items():
+        if room is not None and cost.peak_bytes > room:
+            needs = f"merging {cost.uploads:,} uploads in {name!r} needs {show_bytes(cost.peak_bytes)}"
+            yield f"server.device: {needs}, and {server.name} has {show_bytes(room)}"

@@ -27,8 +27,7 @@ from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FIT, fitted_size
 from edgefl.planning.fleets import recorded_devices, recorded_fleet
 from edgefl.planning.learning import DataAccess, Learning, channel, data_of, learn_from
-from edgefl.planning.merging import server_board
-from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned
+from edgefl.planning.plan import Ground, Planned, check_server, ground_of, planned, server_board
 from edgefl.planning.pricing import trace_key
 from edgefl.protocol.codecs import Codec
 from edgefl.store import Reader, read_plan
