@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edgefl.analysis import carbon
-from edgefl.analysis.bills import Bill, Until, in_money
+from edgefl.analysis.bills import Bill, Until, in_grams, in_money
 from edgefl.analysis.explain.path import PathTime, path_times
 from edgefl.analysis.explain.transfers import SharedTime
 from edgefl.analysis.history import Target, until_target
@@ -336,7 +335,7 @@ def _merges_cost(reader: Reader) -> MergeCost | None:
     return found if row["merges"] == row["known"] else found._replace(joules=None)
 
 
-COSTS = {"carbon": carbon.bill, "money": in_money}
+COSTS = {"carbon": in_grams, "money": in_money}
 """What a run can cost beside time, bytes and energy, if its scenario or its fleet asks for it."""
 
 

@@ -10,8 +10,7 @@ import pytest
 from plans import plan, prices, told_all
 from tails import CASES, PLAN, TAIL_W
 
-from edgefl.analysis.bills import Amount
-from edgefl.analysis.carbon import J_PER_KWH, Emitted, Intensities, bill, dealt
+from edgefl.analysis.bills import J_PER_KWH, Amount, Emitted, Intensities, in_grams, regions_of
 from edgefl.analysis.repricing import Repriced
 from edgefl.analysis.run import Run
 from edgefl.core.cost import Trace, Work
@@ -51,7 +50,7 @@ def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
     times = (reached_s or {}).items()
     reached = {model: SimpleNamespace(t_s=t_s, t_s_between=None) for model, t_s in times}
     with reading(plan_, carbon, **more) as reader:
-        return bill(Run(reader), None, (virtual_s, None), reached)
+        return in_grams(Run(reader), None, (virtual_s, None), reached)
 
 
 def worked(hours, clients=1, **columns):
@@ -215,11 +214,11 @@ def test_means_are_those_of_small_steps():
 def test_clients_are_dealt_by_shares():
     """A client's region depends on the seed and its number alone, on no slowdown; no share is too large."""
     record = Carbon.model_validate({"regions": {"DE": 1, "FR": 3, "NO": 0}})
-    places = dealt(record, 40_000, root=5)
+    places = regions_of(record, 40_000, root=5)
     assert np.bincount(places, minlength=3) / 40_000 == pytest.approx([0.25, 0.75, 0], abs=0.01)
-    assert (dealt(record, 10, root=5) == places[:10]).all()
-    assert (dealt(record, 40_000, root=6) != places).any()
+    assert (regions_of(record, 10, root=5) == places[:10]).all()
+    assert (regions_of(record, 40_000, root=6) != places).any()
     slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
     assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
     huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
-    assert set(dealt(huge, 100, root=5)) == {0, 1}
+    assert set(regions_of(huge, 100, root=5)) == {0, 1}
