@@ -19,6 +19,7 @@ from edgefl.analysis.run import Run
 from edgefl.analysis.sums import DeviceUse, Usage, sums
 from edgefl.core import draws
 from edgefl.core.arrays import Floats, Ints
+from edgefl.core.availability import HOUR_S
 from edgefl.core.corners import Corner, Interval, at_corner, has_interval, together
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.piecewise import Piecewise
@@ -29,7 +30,6 @@ from edgefl.core.yamls import RESOLVED, Document
 from edgefl.planning.carbon import Carbon
 
 TOTAL = "total"
-HOUR_S = 3600.0
 J_PER_KWH = 3.6e6
 _B_PER_GB = 1e9
 
