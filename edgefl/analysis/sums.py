@@ -303,7 +303,7 @@ def _drained(run: Run, joules: Floats) -> list[tuple[float, float | None]]:
     every = np.array([row["every"] if row["at"] == "round" else 0 for row in run.exchanges])
     in_rounds = (counts > 0) & (every > 0)
     rounds_j = np.divide(sums_j, counts * every, out=np.zeros(shape), where=in_rounds).sum(axis=1)
-    taken = zip(sums_j.sum(axis=1).tolist(), rounds_j.tolist(), in_rounds.any(axis=1), strict=True)
+    taken = zip(sums_j.sum(axis=1).tolist(), rounds_j.tolist(), in_rounds.sum(axis=1).tolist(), strict=True)
     return [(whole_j, round_j if took_part else None) for whole_j, round_j, took_part in taken]
 
 
