@@ -118,13 +118,13 @@ class DataAccess:
             self._sources[key] = replace(found, where=found.where or file_of(component))
         return self._sources[key]
 
-    def content(self, component: Dataset, source: Source) -> Content:
+    def content(self, component: Dataset) -> Content:
         """A dataset's content as far as it is needed and available.
 
         Raises:
             DataError: the files are missing or unreadable, and are needed.
         """
-        key, training = component.model_dump_json(), self.need == "pixels"
+        key, source, training = component.model_dump_json(), self.source(component), self.need == "pixels"
         if key in self._contents:
             return self._contents[key]
         found = Content(source.facts(), None, None if training else source.labels)
@@ -155,7 +155,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     if task.samples is not None:
         return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
     partition: Partition = task.partition
-    content = access.content(task.dataset, source)
+    content = access.content(task.dataset)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
     by_users = partition.BY_USERS
     if by_users and source.users is None:
@@ -182,8 +182,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         return federation
     # Public images of another dataset.
     path = ["task", "public", "dataset"]
-    source = access.source(task.public.dataset)
-    content, own = access.content(task.public.dataset, source), federation.spec
+    content, own = access.content(task.public.dataset), federation.spec
     if content.spec.shape != own.shape:
         its, theirs = ("x".join(map(str, each.shape)) for each in (content.spec, own))
         raise ScenarioError(

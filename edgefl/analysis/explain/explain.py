@@ -642,7 +642,8 @@ class Medians:
         seconds = np.array([self._seconds([(kind, board) for board in boards], kind) for kind in self._here])
         own = np.array([boards.index(row) for row in rows])
         chosen = _slower(seconds.sum(axis=2), own, np.bincount(own, self._count, len(boards)))
-        return {self._here[row]: _work_s(seconds[row, board]) for row, board in chosen.items()}
+        work_s = {self._here[row]: seconds[row, board].tolist() for row, board in chosen.items()}
+        return {kind: [{"work_s": one} for one in each] for kind, each in work_s.items()}
 
     def work(self) -> Changes:
         models = self._kinds.model[self._here]
@@ -658,7 +659,7 @@ class Medians:
             every = np.broadcast_to(seconds.sum(axis=1), (len(rows), len(alike)))
             own = np.searchsorted(alike, rows)
             for row, one in _slower(every, own, self._count[alike]).items():
-                found[self._here[rows[row]]] = _work_s(seconds[one])
+                found[self._here[rows[row]]] = [{"work_s": each} for each in seconds[one].tolist()]
         return found
 
     def _seconds(self, choices: Sequence[tuple[int, tuple[str, str]]], kind: int) -> Floats:
@@ -677,10 +678,6 @@ class Medians:
         prices = self._prices[place]
         work = prices.traces[int(self._kinds.model[kind])].work(prices.taken[taken])
         return self._pricers(*board).time(Cost(steps=work))
-
-
-def _work_s(seconds: Floats) -> list[dict[str, float]]:
-    return [{"work_s": one} for one in seconds.tolist()]
 
 
 def _slower(seconds: Floats, own: np.ndarray, clients: np.ndarray) -> dict[int, int]:

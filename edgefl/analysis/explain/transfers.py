@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,10 +55,17 @@ def transfers(found: Run, plan: Plan, jobs: Ints, way: Way) -> Transfers:
     sent_bytes = np.minimum(moved_bytes, payload_bytes)
     alone_s = delay_s + 8 * sent_bytes / bps
     traced = np.zeros(len(jobs), dtype=np.bool_)
-    for mine, link in _on_traces(plan, client):
-        begin_s = getattr(found.jobs, begins)[jobs[mine]]
-        alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
-        (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
+    # What the links' rates are without losses.
+    nominal = np.full(len(jobs), np.inf)
+    for number, name in enumerate(plan.clients.links):
+        if (link := plan.fleet.links.get(name)) is None:
+            continue
+        mine = np.flatnonzero(plan.clients.link[client] == number)
+        nominal[mine] = getattr(link, way).value
+        if link.trace is not None:
+            begin_s = found.jobs[begins][jobs[mine]]
+            alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
+            (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
     shared = is_shared(plan, way)[client]
     of_bytes = np.ones(len(jobs))
     np.divide(payload_bytes, moved_bytes, out=of_bytes, where=moved_bytes > payload_bytes)
@@ -70,7 +76,7 @@ def transfers(found: Run, plan: Plan, jobs: Ints, way: Way) -> Transfers:
     sharing_s = np.where(shared & (first_s > alone_s * (1 + _ROUNDING)), first_s - alone_s, 0.0)
     own_s = first_s - sharing_s
     latency_s = np.minimum(delay_s, own_s)
-    reached = np.minimum(_under_losses(plan, way, client, bps), 1.0)
+    reached = np.minimum(np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal)), 1.0)
     flowing_s = own_s - latency_s
     return Transfers(flowing_s * reached, latency_s, flowing_s * (1 - reached), sharing_s, repeats_s)
 
@@ -80,23 +86,6 @@ def is_shared(plan: Plan, way: Way) -> Bools:
     server = plan.scenario.server
     limit = server.downlink if way == "down" else server.uplink
     found: Bools = (plan.clients.cell >= 0) | (limit is not None)
-    return found
-
-
-def _on_traces(plan: Plan, client: Ints) -> Iterator[tuple[Ints, Link]]:
-    """The places of those of some clients whose links change, by link."""
-    for number, name in enumerate(plan.clients.links):
-        link = plan.fleet.links.get(name)
-        if link is not None and link.trace is not None:
-            yield np.flatnonzero(plan.clients.link[client] == number), link
-
-
-def _under_losses(plan: Plan, way: Way, client: Ints, bps: Floats) -> Floats:
-    """The share of their links' rates that clients reach under losses."""
-    links = [plan.fleet.links.get(name) for name in plan.clients.links]
-    values = np.array([getattr(link, way).value if link else np.inf for link in links])
-    nominal = values[plan.clients.link[client]]
-    found: Floats = np.divide(bps, nominal, out=np.ones(len(bps)), where=np.isfinite(nominal))
     return found
 
 
