@@ -106,7 +106,10 @@ class Repriced:
         # one that did not begin.
         self._ends = None
         if blind:
-            self._ends = np.cumsum(slowest_s(jobs.into_version, receive_s + work_s + transmit_s))
+            longest_s, merged = np.zeros(jobs.into_version.max(initial=0) + 1), jobs.into_version > 0
+            with np.errstate(invalid="ignore"):
+                np.maximum.at(longest_s, jobs.into_version[merged], (receive_s + work_s + transmit_s)[merged])
+            self._ends = np.cumsum(longest_s)
             at_s = self._ends[jobs.version]
             received_s, worked_s = at_s + receive_s, at_s + receive_s + work_s
             self._began_s = at_s, received_s, worked_s
@@ -209,17 +212,6 @@ class Repriced:
 
         last_j = tail_j(np.where(sends, sent_s, received_s), self._next_s, receives | sends)
         return tail_j(received_s, self._began_s[2], receives & sends), last_j
-
-
-def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
-    """How long the slowest of each version's jobs took, (versions,); 0 for a version without any.
-
-    Arguments are of each job, (n,); ``into_version`` is at most 0 for one that was not merged.
-    """
-    longest, merged = np.zeros(int(into_version.max(initial=0)) + 1), into_version > 0
-    with np.errstate(invalid="ignore"):
-        np.maximum.at(longest, into_version[merged], took_s[merged])
-    return longest
 
 
 def is_unbounded(prices: Prices) -> bool:

@@ -34,7 +34,6 @@ from edgefl.core.cost import Cost
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.documents import INLINE
 from edgefl.core.errors import RunError, UserError
-from edgefl.core.fleet import Cell
 from edgefl.core.link_traces import Way
 from edgefl.core.plan import COLUMNS, Plan
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -567,18 +566,16 @@ def _with_shared(plan: Plan) -> dict[str, Plan]:
     if rates:
         found["server"] = limited({way: 2 * rate for way, rate in rates.items()})
     if plan.clients.cells:
-        cells = {name: _twice(cell) for name, cell in plan.fleet.cells.items()}
+        cells = {}
+        for name, cell in plan.fleet.cells.items():
+            ways = {"down": cell.down, "up": cell.up}.items()
+            faster = {way: rate.model_copy(update={"value": 2 * (rate.value or 0.0)}) for way, rate in ways}
+            cells[name] = cell.model_copy(update=faster)
         found["cells"] = replace(plan, fleet=plan.fleet.model_copy(update={"cells": cells}))
     if found:
         alone = replace(plan.clients, cell=np.full(len(plan.clients), -1), cells=())
         found["unshared"] = replace(limited(dict.fromkeys(rates)), clients=alone)
     return found
-
-
-def _twice(cell: Cell) -> Cell:
-    rates = {"down": cell.down, "up": cell.up}
-    faster = {way: rate.model_copy(update={"value": 2 * (rate.value or 0.0)}) for way, rate in rates.items()}
-    return cell.model_copy(update=faster)
 
 
 class Medians:
