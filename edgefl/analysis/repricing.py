@@ -93,12 +93,12 @@ class Repriced:
             shared: whether links are shared or change.
         """
         self._jobs, self._shared = jobs, shared
-        before, self._asked = _asked(prices), _asked(others)
+        before, self._others = _by_kind(prices), _by_kind(others)
         # Of each job, the place of what its kind of client is asked for in its exchange.
         self._place = jobs.exchange * len(prices[0].work_s) + jobs.kind
-        work = _factor(before.work_s, self._asked.work_s)[self._place]
-        down = jobs.receive_s, jobs.down_bytes, before.down_bytes, before.down_s, self._asked.down_s
-        up = jobs.transmit_s, jobs.up_bytes, before.up_bytes, before.up_s, self._asked.up_s
+        work = _factor(before.work_s, self._others.work_s)[self._place]
+        down = jobs.receive_s, jobs.down_bytes, before.down_bytes, before.down_s, self._others.down_s
+        up = jobs.transmit_s, jobs.up_bytes, before.up_bytes, before.up_s, self._others.up_s
         receive_s, transmit_s = self._transferred_s(*down), self._transferred_s(*up)
         work_s: Floats = jobs.work_s * work
         self._busy_s, self._full_power_s = (receive_s, work_s, transmit_s), jobs.full_power_s * work
@@ -195,7 +195,7 @@ class Repriced:
         return np.minimum(moved_bytes * done if self._shared else moved_bytes, alone_bytes)
 
     def _demand(self, some: slice) -> Demand:
-        return Demand._make(column[self._place[some]] for column in self._asked)
+        return Demand._make(column[self._place[some]] for column in self._others)
 
     def _tails_j(self, demand: Demand, some: slice, until_s: float) -> tuple[Floats, Floats]:
         """The joules of some jobs' radios' tails: between their transfers, and after the last one.
@@ -220,7 +220,7 @@ def is_unbounded(prices: Prices) -> bool:
     return bool(np.any(np.isnan(costly) & ~np.isnan(prices.work_s)))
 
 
-def _asked(prices: Sequence[Prices]) -> Demand:
+def _by_kind(prices: Sequence[Prices]) -> Demand:
     """What jobs of all kinds of clients ask for, those of one exchange after another's."""
     return Demand._make(
         map(np.concatenate, zip(*(one.demand(np.arange(len(one.work_s))) for one in prices), strict=True))
